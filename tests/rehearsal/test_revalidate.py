@@ -6,6 +6,7 @@ fabric_validation before a host works again."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -17,7 +18,8 @@ from waiting import await_model, eventually
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import Connection
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import NODES, PODS
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import CLUSTER_POLICIES, NODES, PODS
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.driver_upgrade import SKIP, STATE
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.journal import Journal
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import load_catalogue
@@ -27,6 +29,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.s
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.own_cordon import HELD_TAINT, MARK
 
 BAD, BLOCKED = "gpu03", "gpu05"
+NAMES = tuple(f"gpu{n:02}" for n in range(1, 6))
 # What the new driver does to the host is in the model that the test has written.
 CHANGE = """
 - name: Install the new driver
@@ -44,7 +47,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveSite]:
     work = tmp_path_factory.mktemp("revalidate")
     with live_site(work, 5) as site:
         (work / "change.yml").write_text(CHANGE, encoding="utf-8")
-        done = site.run("gpu_stack")
+        # The operator's driver is there beside that of the hosts, which rolls below say to be theirs.
+        done = site.run("gpu_stack", driver_owner="operator")
         assert done.rc == 0, done.output[-3000:]
         yield site
     assert not left_behind(work)
@@ -117,6 +121,17 @@ def running(cluster: Cluster) -> bool:
     return [(pod["status"]["phase"], pod["spec"]["nodeName"]) for pod in pods] == [("Running", BLOCKED)]
 
 
+def upgrade_states(cluster: Cluster) -> dict[str, str]:
+    return {node["metadata"]["name"]: node["metadata"]["labels"].get(STATE, "") for node in cluster.list_objects(NODES)}
+
+
+def suite(done: Rehearsed, proof: str, gate: str) -> list[dict[str, Any]]:
+    """The results of a proof of a wave."""
+    path = done.run_dir.resolve() / "waves" / proof / "ctrf" / f"{gate}.json"
+    found: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))["results"]["tests"]
+    return found
+
+
 def repaired(site: LiveSite, *nodes: str) -> None:
     """A person repairs nodes and gives them back."""
     write_spec(read_spec(type(site.rehearsal)(model_with(site))), site.rehearsal / "model.yaml")
@@ -162,3 +177,31 @@ def test_one_bad_node_stays_out_and_the_rest_is_proven_between_hosts(site: LiveS
     with cluster_of(site) as cluster:
         assert running(cluster)
     repaired(site, BAD)
+
+
+def test_a_driver_that_the_operator_owns_is_upgraded_wave_by_wave(site: LiveSite) -> None:
+    with cluster_of(site) as cluster:
+        for node in cluster.list_objects(NODES):
+            cluster.patch(NODES, node["metadata"]["name"], {"metadata": {"labels": {SKIP: "true"}}})
+        (policy,) = cluster.list_objects(CLUSTER_POLICIES)
+        upgrades = {"upgradePolicy": {"autoUpgrade": True, "maxParallelUpgrades": 1}}
+        # The operator takes over its pods before there is a newer driver.
+        cluster.patch(CLUSTER_POLICIES, policy["metadata"]["name"], {"spec": {"driver": upgrades}})
+        eventually(lambda: upgrade_states(cluster) == dict.fromkeys(NAMES, "upgrade-done"), 60)
+        newer = {"version": "580.105.08"}
+        cluster.patch(CLUSTER_POLICIES, policy["metadata"]["name"], {"spec": {"driver": newer}})
+        eventually(lambda: upgrade_states(cluster) == dict.fromkeys(NAMES, "upgrade-required"), 60)
+    done = revalidate(
+        site, "operators", wave_change="operator", driver_owner="operator", wave_nodes=["gpu01", "gpu02"],
+        wave_upgrade_timeout=120,
+    )  # fmt: skip
+    assert stages(site, "operators") == {"gpu01": "returned", "gpu02": "returned"}, done.output[-3000:]
+    assert done.rc == 0 and out_of_work(site) == {}
+    with cluster_of(site) as cluster:
+        required = dict.fromkeys(NAMES[2:], "upgrade-required")
+        assert upgrade_states(cluster) == {"gpu01": "upgrade-done", "gpu02": "upgrade-done"} | required
+    waves = sorted(path.name for path in (done.run_dir.resolve() / "waves").iterdir())
+    assert waves == [f"00{n}{gate}" for n in range(2) for gate in ("", "-fabric_validation", "-gpu_stack")]
+    judged = {test["extra"]["outcome"]["check"] for test in suite(done, "000-gpu_stack", "gpu_stack")}
+    assert {"gpu-census", "gpu-ecc", "driver-uniform", "dcgm-diag"} <= judged
+    assert "component-health" not in judged

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import yaml
 from live_site import LiveSite, live_site
 from rehearsal_harness import Rehearsed, left_behind, rehearse
 from waiting import eventually
@@ -21,11 +22,20 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.journal imp
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.own_cordon import HELD_TAINT, MARK
 
 BAD = "gpu03"
+# What an earlier run of role converge left on gpu04: settings that are declared no more.
+LEDGER = {"schema_version": 1, "files": ["/etc/sysctl.d/99-zz-gpufleet.conf"]}
 # Waits in the second wave until it may go on, so that a test can end the controller there.
 CHANGE = """
 - name: Leave a trace
   ansible.builtin.shell: echo changed >> /etc/gpufleet-changed
   changed_when: true
+- name: Leave what an earlier convergence wrote
+  ansible.builtin.shell: |
+    mkdir -p /etc/gpufleet /etc/sysctl.d
+    echo '{{ gpufleet_test_ledger | to_json }}' > /etc/gpufleet/converged.json
+    echo '# gpufleet' > /etc/sysctl.d/99-zz-gpufleet.conf
+  changed_when: true
+  when: inventory_hostname == 'gpu04'
 - name: Wait in the middle of the change
   ansible.builtin.wait_for:
     path: "{{ gpufleet_test_go_on }}"
@@ -49,7 +59,7 @@ def options(site: LiveSite, roll: str, **more: Any) -> dict[str, Any]:
     return {
         "wave_roll": roll, "wave_change": str(site.directory / "change.yml"), "wave_directory": str(site.directory),
         "wave_keep": "1", "wave_size": "2", "wave_budget": "1", "test_go_on": str(site.directory / "go"),
-        "test_waits": "nobody", "gates": ["nodes"], **more,
+        "test_waits": "nobody", "test_ledger": LEDGER, "gates": ["nodes"], **more,
     }  # fmt: skip
 
 
@@ -109,3 +119,29 @@ def test_a_roll_that_is_killed_goes_on_and_only_the_bad_node_stays_out(site: Liv
     # Nothing was done twice to the nodes that had ended or had not begun.
     begun = Counter(event.node for event in journal(site, "driver").events if event.stage.value == "changing")
     assert begun == {"gpu01": 1, "gpu02": 2, BAD: 2, "gpu04": 1}
+
+
+def test_role_converge_is_the_change_where_hosts_declare_something(site: LiveSite) -> None:
+    """The second host of the two waves has a part that an operator owns, the third one waits for a reboot."""
+    inventory = yaml.safe_load((site.directory / "inventory.yml").read_text(encoding="utf-8"))
+    limits = [{"domain": "*", "type": "-", "item": "memlock", "value": "unlimited"}]
+    declared = {"gpu01": {"limits": limits}, "gpu02": {"ofed": {"kind": "doca", "version": "3.1.0"}}, "gpu04": {}}
+    for host, declaration in declared.items():
+        inventory["gpu_nodes"]["hosts"][host] |= {"gpufleet_converge": declaration, "converge_refresh": False}
+    path = site.directory / "declared.yml"
+    path.write_text(yaml.safe_dump(inventory), encoding="utf-8")
+    with Cluster(Connection(kubeconfig=str(site.kubeconfig))) as cluster:
+        label = {"nvidia.com/ofed-driver-upgrade-state": "upgrade-done"}
+        cluster.patch(NODES, "gpu02", {"metadata": {"labels": label}})
+    stated = options(site, "converge", wave_change="", wave_budget="2", wave_nodes=list(declared))
+    done = rehearse(site.directory, playbook="waves.yml", inventory=path, **stated)
+    states = journal(site, "converge").states
+    assert {node: state.stage.value for node, state in states.items()} == {
+        "gpu01": "returned", "gpu02": "held", "gpu04": "held"
+    }, done.output[-3000:]  # fmt: skip
+    assert "network operator" in states["gpu02"].reason and "ofed" in states["gpu02"].reason
+    assert "the change needs a reboot, which is not allowed" in states["gpu04"].reason
+    assert out_of_work(site) == {BAD: True, "gpu02": True, "gpu04": True}
+    files = {name for name in site.files() if "gpufleet" in name}
+    assert any(name.startswith("gpu01/") and "limits.d" in name for name in files), files
+    assert not any(name.startswith("gpu04/") and name.endswith("99-zz-gpufleet.conf") for name in files), files
