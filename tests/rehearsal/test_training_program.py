@@ -254,7 +254,7 @@ def test_full_runs_the_program_from_the_gate_to_the_verdict(torch: Path, tmp_pat
         run = rehearse(tmp_path, rehearsal_nodes=1, rehearsal_sku="pcie-a10", rehearsal_full=True, gates=gates)
         assert run.rc == 0, run.output[-3000:]
         assert run.findings() == []
-        (log,) = (run.run_dir / "evidence" / "training_acceptance").iterdir()
+        (log,) = (run.run_dir / "evidence" / "training_acceptance").glob("train-*.log")
         ranks = ranks_of(log.read_text(encoding="utf-8"))
         assert [rank.rank for rank in ranks] == [0, 1, 2, 3]
         assert {rank.setup.backend for rank in ranks if rank.setup} == {"gloo"}
