@@ -76,7 +76,7 @@ class Child:
 
     def clashed(self) -> bool:
         """Whether its log says that its port is taken."""
-        return _CLASH in self.tail()
+        return _CLASH in self.tail().lower()
 
     def stop(self, number: signal.Signals) -> None:
         """Signal it and the group that it leads."""
