@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from ..outcome.errors import BringupError
 from ..outcome.model import SubjectKind
+from ..outcome.wording import first_of
 from ..site.model import Site
 from ..verdict.gate import NotDeclared
 from .registry import AnyCheck, checks_of
@@ -122,8 +123,7 @@ def _without_bmc(check: AnyCheck, site: Site) -> NotDeclared | None:
     unnamed = [host.name for host in site.in_scope if not host.bmc]
     if not check.spec.through_bmc or not unnamed:
         return None
-    shown = ", ".join(unnamed[:_NAMES]) + (f" and {len(unnamed) - _NAMES} more" if unnamed[_NAMES:] else "")
-    reason = f"needs the address of the BMC: {shown} without gpufleet_bmc"
+    reason = f"needs the address of the BMC: {first_of(unnamed, _NAMES)} without gpufleet_bmc"
     return NotDeclared(id=check.spec.id, title=check.spec.title, reason=reason)
 
 

@@ -23,6 +23,7 @@ from ..clients.kube.cluster import Cluster
 from ..clients.kube.conditions import is_true
 from ..clients.kube.kinds import CONTROLLER_REVISIONS, DAEMON_SETS, NODES, PODS
 from ..clients.kube.permission import Permission
+from ..outcome.wording import first_of
 from ..runtime.clock import Deadline, elapsed_text
 from ..runtime.progress import Emit, Progress, silent
 
@@ -113,8 +114,7 @@ def unguarded(found: Mapping[str, Standing]) -> str:
     ]
     if not open_nodes:
         return ""
-    more = f" and {len(open_nodes) - _SHOWN} more" if len(open_nodes) > _SHOWN else ""
-    return f"the operator may upgrade {', '.join(open_nodes[:_SHOWN])}{more} now, outside of any wave"
+    return f"the operator may upgrade {first_of(open_nodes, _SHOWN)} now, outside of any wave"
 
 
 def let_upgrade(cluster: Cluster, node: str) -> None:

@@ -19,14 +19,11 @@ from typing import Any
 from ..check.benchmark.plan import BenchmarkHost, placement, planned_hosts
 from ..check.burn_in.burn_in_soak import SPEC, SoakSettings
 from ..check.burn_in.model import ROUNDS, Soak, SoakResult
-from ..check.kit.tolerations import cluster_queue_of, tolerations_of
 from ..check.node_tests.reading import log_of, read_job, without_secrets
-from ..check.node_tests.settings import CONTINUOUS, ContinuousSettings
 from ..check.node_tests.spec import NodeTest
 from ..check.spec import ObserveContext
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.connection import connection_from
-from ..component_stack.facts import stack_facts
 from ..fleet.node_logs import NodeLogs
 from ..outcome.codec import dumps, load, to_plain
 from ..outcome.errors import InputError
@@ -38,13 +35,12 @@ from ..runtime.interrupt import interruptible
 from ..runtime.progress import Emit, Progress
 from ..verdict.gate import GateVerdict
 from ..workload.keeping import working
-from ..workload.kueue import PERMISSIONS as QUEUED
-from ..workload.launch import job_namespace, run_jobs
+from ..workload.launch import run_jobs
 from ..workload.model import JobResult
 from ..workload.namespace import TemporaryNamespace
-from ..workload.permission import BASIC, refuse_without
 from .cycle import chosen_tests, log_dir_of, test_context
 from .holding import end_hold, take_hold
+from .node_test_place import node_test_namespace
 from .observing import observe_gate
 from .run import Run
 from .validation import asked_of, decide_phase, declared_phase
@@ -76,15 +72,9 @@ def soak(run: Run, options: Mapping[str, Any], emit: Emit) -> Soak:
         done = begun(run, context, tests)
         if not any(map(done.still_to_do, done.hosts)):
             return done
-        queue, pods = cluster_queue_of(context), stack_facts().test_pods
-        wanted = dict.fromkeys(permission for test in tests for permission in test.permissions())
-        refuse_without(cluster, (*BASIC, *wanted, *(QUEUED if queue else ())), _NAME)
         limit = Deadline.after(max(_LEAST_S, done.hours * 3600 * _LONGEST))
-        namespace = stack.enter_context(job_namespace(
-            cluster, _NAME, prefix=pods.namespace_prefix, priority=pods.priority, emit=emit,
-            cleanup_s=context.settings_of(CONTINUOUS, ContinuousSettings).cleanup_s,
-            tolerations=tolerations_of(context), holder=holder, cluster_queue=queue,
-        ))  # fmt: skip
+        place = node_test_namespace(cluster, context, tests, name=_NAME, asked_by=_NAME)
+        namespace = stack.enter_context(place)
         work = Soaking(run.path, context, cluster, namespace, tests, NodeLogs(log_dir_of(options)), limit, emit)
         return work.until_done(done)
 

@@ -15,14 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from ..check.benchmark.plan import BenchmarkHost, placement, planned_hosts
-from ..check.kit.tolerations import cluster_queue_of, tolerations_of
 from ..check.node_tests.registry import enabled_tests
 from ..check.node_tests.settings import CONTINUOUS, ContinuousSettings
 from ..check.node_tests.spec import NodeTest
 from ..check.spec import ObserveContext
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.connection import connection_from
-from ..component_stack.facts import stack_facts
 from ..fleet.cycle import FleetCycle
 from ..fleet.cycle_model import CycleLog, CycleWork, Stock
 from ..fleet.free_nodes import OURS
@@ -38,13 +36,11 @@ from ..store.place import place_of
 from ..store.service import ServiceStore, open_service
 from ..store.service_model import Cycle
 from ..workload.keeping import working
-from ..workload.kueue import PERMISSIONS as QUEUED
-from ..workload.launch import job_namespace
-from ..workload.permission import BASIC, refuse_without
 from .after_cycle import Service, after_cycle, classified
 from .cycle_suite import CycleDone, save_cycle
 from .decision import run_day
 from .holding import Hold, claim_of_run, end_hold, take_hold
+from .node_test_place import node_test_namespace
 from .run import Run
 from .site_nodes import limits_of, queue_nodes, uses_in_kubernetes
 
@@ -77,7 +73,7 @@ def run_cycle(run: Run, options: Mapping[str, Any], emit: Emit) -> CycleDone:
         work = _work(run, options, emit, store, cycle, tests, cluster)
         going = FleetCycle(replace(work, again=frozenset(again)))
         with _recorded(store, cycle, going.log):
-            _run_in_namespace(going, cluster, context, tests, emit)
+            _run_in_namespace(going, cluster, context, tests)
         done = save_cycle(run, cycle, going.log, _number(options), emit)
         # What was found is written: what follows may fail on its own.
         after = after_cycle(store, cycle, service, now_s=time.time(), cluster=cluster, emit=emit)
@@ -85,18 +81,12 @@ def run_cycle(run: Run, options: Mapping[str, Any], emit: Emit) -> CycleDone:
 
 
 def _run_in_namespace(
-    going: FleetCycle, cluster: Cluster, context: ObserveContext, tests: tuple[NodeTest, ...], emit: Emit
+    going: FleetCycle, cluster: Cluster, context: ObserveContext, tests: tuple[NodeTest, ...]
 ) -> None:
     if not going.plan().batch:
         return
-    queue, settings, pods = cluster_queue_of(context), going.work.settings, stack_facts().test_pods
-    wanted = dict.fromkeys(permission for test in tests for permission in test.permissions())
-    refuse_without(cluster, (*BASIC, *wanted, *(QUEUED if queue else ())), CONTINUOUS)
-    with job_namespace(
-        cluster, _NAME, prefix=pods.namespace_prefix, priority=pods.priority, cleanup_s=settings.cleanup_s, emit=emit,
-        tolerations=(*tolerations_of(context), *OURS), holder=context.holder, cluster_queue=queue,
-    ) as namespace:  # fmt: skip
-        going.run(cluster, namespace, Deadline.after(settings.cycle_s))
+    with node_test_namespace(cluster, context, tests, name=_NAME, asked_by=CONTINUOUS, tolerated=OURS) as namespace:
+        going.run(cluster, namespace, Deadline.after(going.work.settings.cycle_s))
     going.log.notes += namespace.leftovers
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from ..clients.kube.cluster import Cluster
 from ..fleet.model import NodeState, Stage
+from ..outcome.wording import first_of
 from ..runtime.clock import Deadline, elapsed_text
 from ..runtime.progress import Emit, Progress
 from ..site.model import Host
@@ -108,7 +109,6 @@ def _not_free(capacity: NodeCapacity | None, gpus: int) -> str:
 
 
 def _nobody(sku: str, reasons: Mapping[str, str]) -> str:
-    shown = "; ".join(f"{name}: {why}" for name, why in list(reasons.items())[:_SHOWN])
-    more = f" and {len(reasons) - _SHOWN} more" if len(reasons) > _SHOWN else ""
-    who = f" ({shown}{more})" if reasons else ""
+    shown = first_of([f"{name}: {why}" for name, why in reasons.items()], _SHOWN, "; ")
+    who = f" ({shown})" if reasons else ""
     return f"NCCL between hosts needs a second host of SKU {sku}, and none in service is free{who}"
