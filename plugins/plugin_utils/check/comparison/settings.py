@@ -7,12 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 
 from ...outcome.errors import InputError
 from ...runtime.strict import nearest_hint
 from ...verdict.baseline import LossLimits
 from ...verdict.figures import figure_rules
 from ..kit.settings import setting
+from ..kit.settings_layers import release_settings
+
+# Of a figure of which more is better no more than all can be lost, and beyond twice the tolerance it is bad.
+_MOST = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +25,10 @@ class BaselineSettings:
     """How figures are compared with accepted ones."""
 
     tolerance: dict[str, float] = setting(
-        "Part of the accepted value by which a figure may be worse, by kind of figure.", above=0, below=0.5
+        "Part of the accepted value by which a figure may be worse, by kind of figure; of times it may be more than "
+        "all of it (1: twice as long), of the others less than half.",
+        above=0,
+        below=10,
     )
     bad: float = setting(
         "A figure that is worse by more than so many times the tolerance is bad, not marginal.", above=1
@@ -33,11 +41,16 @@ class BaselineSettings:
 
     def __post_init__(self) -> None:
         _require_figures(self.tolerance, "tolerance")
+        rules = figure_rules()
+        for name, part in self.tolerance.items():
+            if rules[name].better == "higher" and part >= _MOST:
+                text = f"has {part:g} for {name}, expected less than {_MOST:g}: more is better of this figure."
+                raise InputError("tolerance", text, "correct the value")
 
     @property
     def limits(self) -> LossLimits:
-        """The limits of the rule."""
-        return LossLimits(tolerance=self.tolerance, bad=self.bad, spreads=self.spreads)
+        """The limits of the rule; of figures that the release of a saved run did not have, those of this release."""
+        return LossLimits(tolerance=_shipped_tolerance() | self.tolerance, bad=self.bad, spreads=self.spreads)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +75,13 @@ class ContractSettings:
             wrong = next((word for word in conditions if word not in known), "")
             if wrong:
                 raise InputError(f"at.{name}.{wrong}", "is no condition of that figure.", nearest_hint(wrong, known))
+
+
+@cache
+def _shipped_tolerance() -> dict[str, float]:
+    """Return the tolerance of every kind of figure as this release ships it."""
+    stated = (entry["tolerance"] for key, entry in release_settings().items() if key.endswith("-baseline"))
+    return {name: float(part) for tolerance in stated for name, part in tolerance.items()}
 
 
 def _require_figures(names: Iterable[str], where: str) -> None:

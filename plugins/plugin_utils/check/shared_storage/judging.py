@@ -137,8 +137,7 @@ def _told(figures: Figures, metric: Metric, host: str, pattern: str) -> str:
 
 def _details(figures: Figures, metric: Metric, host: str) -> Mapping[str, Any]:
     runs, settings = figures.runs[host], figures.plan.settings
-    measured = [Measure("runs", len(runs), "count"), Measure("fio", runs[0].reading.version)]
-    measured.append(Measure("past the page cache", "yes" if runs[0].reading.direct else "no"))
+    measured = [Measure("runs", len(runs), "count"), *_conditions(figures, runs[0])]
     expected = []
     for pattern in PATTERNS:
         measured.append(
@@ -153,6 +152,20 @@ def _details(figures: Figures, metric: Metric, host: str) -> Mapping[str, Any]:
             limit = round(metric.rate(peers.limit), 4)
             expected.append(Expectation(f"{pattern} {metric.name}", comparison, limit, Basis.PEERS, metric.unit, words))
     return {"measured": tuple(measured), "expected": tuple(expected), "evidence": evidence(runs)}
+
+
+def _conditions(figures: Figures, run: Run) -> tuple[Measure, ...]:
+    """Return what two figures must have in common to be compared (recipes/figures.yaml)."""
+    settings = figures.plan.settings
+    return (
+        Measure("volume", settings.volume_word),
+        Measure("fio", run.reading.version),
+        Measure("past the page cache", "yes" if run.reading.direct else "no"),
+        Measure("written", settings.size_mib, "MiB"),
+        Measure("threads", settings.threads, "threads"),
+        Measure("rate limit", settings.rate_mib_s, "MiB/s"),
+        Measure("hosts at a time", settings.at_a_time(len(figures.plan.hosts)), "hosts"),
+    )
 
 
 def evidence(runs: tuple[Run, ...]) -> tuple[Evidence, ...]:

@@ -9,6 +9,9 @@ trains; the test of one idle node takes them, too.
 
 from __future__ import annotations
 
+import hashlib
+import json
+import math
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +27,8 @@ _DIRECTORY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-
 _MIB = 1 << 20
 # What is left free beside what is written.
 _SPARE = 1.1
+# A large fleet is measured in as many groups, of more hosts.
+_MOST_GROUPS = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +121,16 @@ class StorageSettings:
         if not self.claim:
             return self.volume
         return {"ephemeral": {"volumeClaimTemplate": {"spec": self.claim}}}
+
+    @property
+    def volume_word(self) -> str:
+        """Which volume it is, for comparisons: its kind, and a digest of everything that the site states of it."""
+        digest = hashlib.sha256(json.dumps(self.source, sort_keys=True).encode()).hexdigest()[:12]
+        return f"{', '.join(sorted(self.source))} {digest}"
+
+    def at_a_time(self, hosts: int) -> int:
+        """Return how many hosts of a fleet of so many are measured at the same time."""
+        return max(self.parallel, math.ceil(hosts / _MOST_GROUPS))
 
     @property
     def written_bytes(self) -> int:

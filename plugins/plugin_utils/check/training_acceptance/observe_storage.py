@@ -30,9 +30,6 @@ from ..shared_storage.settings import KEY, StorageSettings
 from ..spec import ObserveContext, Observer
 from .settings import GATE, TrainingSettings
 
-# A larger fleet is measured in as many groups, of more hosts.
-_MOST_GROUPS = 16
-
 
 def observe(context: ObserveContext) -> SavedObservation:
     """Run fio and return all runs; logs are kept as evidence.
@@ -68,7 +65,7 @@ class StorageBenchmark(Benchmark[Plan, str, Run]):
 
     def __init__(self, context: ObserveContext, settings: StorageSettings) -> None:
         hosts = len(context.site.in_scope)
-        self.group = max(settings.parallel, math.ceil(hosts / _MOST_GROUPS))
+        self.group = settings.at_a_time(hosts)
         steps = math.ceil(hosts / self.group) + settings.repeats
         waits = settings.pull_s + settings.schedule_s
         cleanup_s = context.settings_of(GATE, TrainingSettings).run.cleanup_s
