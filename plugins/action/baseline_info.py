@@ -18,6 +18,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.baseline impo
     figures_of_run,
     plain_acceptance,
     plain_changes,
+    plain_software_changes,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.baselines import AcceptedRun
@@ -36,30 +37,33 @@ class ActionModule(ModuleAction):
         if options["before"] and not options["run_dir"]:
             raise InputError("baseline_info", "compares before with run_dir, and there is none.", "name run_dir, too")
         run = Run(existing_run_dir(options["run_dir"])) if options["run_dir"] else None
+        rehearsal = run.record.rehearsal if run else options["rehearsal"]
         if run is not None and options["before"]:
             accepted, holding = NOTHING, figures_of_run(Run(existing_run_dir(options["before"])))
         else:
             site = run.record.site if run else options["site_name"]
-            rehearsal = run.record.rehearsal if run else options["rehearsal"]
             store = existing_baselines(options["store"])
             accepted = store.accepted_runs(site, rehearsal=rehearsal)
             holding = store.accepted_figures(site, rehearsal=rehearsal)
         lines = acceptance_lines(accepted)
         if run is None:
             nothing = [] if accepted else [f"nothing is accepted for site {options['site_name']}"]
-            return _result(accepted, [*lines, *nothing])
+            return _result(accepted, [*lines, *nothing], rehearsal=rehearsal)
         found = compare_run(run, holding)
         lines += comparison_lines(found) or ["nothing can be compared: the run has no figure of gates 6 to 8"]
         worse = [entry.figure for entry in found.worse]
-        return _result(accepted, lines) | {"compared": plain_changes(found), "worse": worse}
+        told = {"compared": plain_changes(found), "worse": worse, "software": plain_software_changes(found)}
+        return _result(accepted, lines, rehearsal=rehearsal) | told
 
 
-def _result(accepted: Sequence[AcceptedRun], lines: list[str]) -> dict[str, Any]:
+def _result(accepted: Sequence[AcceptedRun], lines: list[str], *, rehearsal: bool) -> dict[str, Any]:
     return {
         "changed": False,
         "msg": lines,
         "accepted": [plain_acceptance(entry) for entry in accepted],
         "compared": [],
         "worse": [],
+        "software": [],
+        "rehearsal": rehearsal,
         "exit_code": 0,
     }

@@ -135,6 +135,57 @@ worse:
   elements: str
   returned: success
   sample: [intra-node-busbw]
+software:
+  description:
+    - What other software did to kinds of figures, the same subjects before and after it. They are not compared with
+      limits, and nobody is named for what all lost.
+  type: list
+  elements: dict
+  returned: success
+  contains:
+    figure:
+      description: Which kind of figure.
+      type: str
+      returned: always
+      sample: intra-node-busbw
+    software:
+      description: What changed, each with C(name), C(before) and C(now).
+      type: list
+      elements: dict
+      returned: always
+      sample: [{name: driver, before: 580.95.05, now: 590.10}]
+    effect:
+      description:
+        - C(loss) is a regression of the software. With C(part) too many lost to be single faults, and others did not.
+        - C(gain), C(unchanged), or C(unknown) for too few, and for what chance may do.
+      type: str
+      returned: always
+      sample: loss
+    change:
+      description: The change of the median; below zero it is worse.
+      type: float
+      returned: always
+      sample: -0.081
+    chance:
+      description: How likely chance alone does as much (signed rank test).
+      type: float
+      returned: always
+      sample: 0.00003
+    subjects:
+      description: How many subjects were measured before and after.
+      type: int
+      returned: always
+      sample: 16
+    lost_more:
+      description: Who lost more than the others did.
+      type: list
+      elements: str
+      returned: always
+      sample: [gpu05]
+rehearsal:
+  description: Whether what was compared or listed is of a rehearsal.
+  type: bool
+  returned: success
 exit_code:
   description: 0, 2 for wrong input, 3 for what is not there.
   type: int

@@ -31,6 +31,7 @@ from ..verdict.baseline import (
 )
 from ..verdict.figures import DRIVER, Figure, figure_rules, figures_of
 from ..verdict.gate import GateVerdict
+from ..verdict.software_change import SoftwareChange, software_changes
 from .decision import run_day
 from .run import Run
 
@@ -39,10 +40,12 @@ _SHOWN = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunComparison:
-    """How the figures of a run compare with others: those that can be compared, and the rest with its reason."""
+    """How the figures of a run compare with others: those that can be compared, and the rest with its reason; `rolled`
+    is what other software did to figures that are not compared for it."""
 
     compared: tuple[FigureComparison, ...]
     matched: Matched
+    rolled: tuple[SoftwareChange, ...] = ()
 
     @property
     def worse(self) -> tuple[FigureComparison, ...]:
@@ -178,19 +181,21 @@ def compare_run(run: Run, accepted: Sequence[AcceptedFigure]) -> RunComparison:
         BringupError: results of the run cannot be read.
     """
     compared: list[FigureComparison] = []
+    rolled: list[SoftwareChange] = []
     parts: list[Matched] = []
     for gate in _looked_at(run):
         found = match(_measured(run, gate), [entry for entry in accepted if entry.gate == gate])
         parts.append(found)
         settings = _judging(run, gate).settings_of(baseline_spec(gate).id, BaselineSettings)
         compared += compare(found.same, settings.limits)
+        rolled += software_changes(found.different, settings.limits.tolerance)
     whole = Matched(
         same=tuple(entry for part in parts for entry in part.same),
         different=tuple(entry for part in parts for entry in part.different),
         new=tuple(entry for part in parts for entry in part.new),
         missing=tuple(entry for part in parts for entry in part.missing),
     )
-    return RunComparison(compared=tuple(compared), matched=whole)
+    return RunComparison(compared=tuple(compared), matched=whole, rolled=tuple(rolled))
 
 
 def figures_of_run(run: Run) -> tuple[AcceptedFigure, ...]:
@@ -240,6 +245,7 @@ def comparison_lines(found: RunComparison) -> list[str]:
     for different in found.matched.different:
         words = ", ".join(f"{name} {then or 'unknown'} -> {now or 'unknown'}" for name, then, now in different.fields)
         fields.setdefault(words, []).append(f"{different.now.figure} of {different.now.subject}")
+    lines += [f"before and after: {entry.line}" for entry in found.rolled]
     lines += [f"not comparable: {first_of(names, _SHOWN)}: {words}" for words, names in fields.items()]
     new = [f"{figure.figure} of {figure.subject}" for figure in found.matched.new]
     lines += [f"nothing to compare with: {first_of(new, _SHOWN)}"] if new else []
@@ -300,6 +306,22 @@ def plain_acceptance(entry: AcceptedRun) -> dict[str, Any]:
         "figures": len(entry.figures),
         "withdrawn": entry.withdrawal.withdrawn if entry.withdrawal else "",
     }
+
+
+def plain_software_changes(found: RunComparison) -> list[dict[str, Any]]:
+    """Return what other software did to figures as the result of a module."""
+    return [
+        {
+            "figure": entry.figure,
+            "software": [{"name": name, "before": then, "now": now} for name, then, now in entry.fields],
+            "effect": entry.found.effect.value,
+            "change": round(entry.found.change, 6),
+            "chance": entry.found.probability,
+            "subjects": entry.found.pairs,
+            "lost_more": list(entry.found.suspects),
+        }
+        for entry in found.rolled
+    ]
 
 
 def plain_changes(found: RunComparison) -> list[dict[str, Any]]:

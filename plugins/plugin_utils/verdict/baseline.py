@@ -71,9 +71,11 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Different:
-    """A figure with other conditions than any accepted one of its subject: the fields as (name, then, now)."""
+    """A figure with other conditions than any accepted one of its subject, of which `accepted` is the newest: the
+    fields as (name, then, now)."""
 
     now: Figure
+    accepted: AcceptedFigure
     fields: tuple[tuple[str, str, str], ...]
 
     @property
@@ -133,7 +135,7 @@ def match(now: Iterable[Figure], accepted: Sequence[AcceptedFigure]) -> Matched:
         if alike:
             same.append((figure, alike[-1]))
         elif before:
-            different.append(Different(now=figure, fields=_fields(before[-1].figure, figure)))
+            different.append(Different(now=figure, accepted=before[-1], fields=_fields(before[-1].figure, figure)))
         else:
             new.append(figure)
     missing = tuple(entries[-1] for place, entries in known.items() if place not in measured)

@@ -1,0 +1,85 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Module drift_report: one report of what changed of a cluster and of what it reaches."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.drift_report import (
+    DriftFacts,
+    FigureDrift,
+    SnapshotDrift,
+    render_drift_markdown,
+    render_drift_metrics,
+    report_lines,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import now_utc
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import file_mode, make_dirs, write_atomic
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.difference import Importance
+
+
+class ActionModule(ModuleAction):
+    """Write the report of a drift."""
+
+    module = "drift_report"
+
+    def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
+        """Join both, and write them unless in check mode."""
+        del task_vars
+        facts = DriftFacts(
+            site=options["site_name"], rehearsal=options["rehearsal"], now_s=round(time.time(), 3), written=now_utc(),
+            snapshot=_snapshot(options["snapshot"]),
+            figures=_figures(options["figures"]) if options["figures"] else None,
+        )  # fmt: skip
+        directory = Path(options["dest"]).expanduser().absolute()
+        texts = {
+            "markdown": (directory / "drift.md", render_drift_markdown(facts)),
+            "metrics": (directory / "drift.prom", render_drift_metrics(facts)),
+        }
+        if not self.check_mode:
+            make_dirs(directory)
+            for path, text in texts.values():
+                write_atomic(path, text, file_mode(directory))
+        for reason in facts.reasons:
+            self.emit(reason[:199])
+        return {
+            "changed": not self.check_mode,
+            "msg": report_lines(facts),
+            "matters": bool(facts.reasons),
+            "reasons": list(facts.reasons),
+            "files": {kind: str(path) for kind, (path, _text) in texts.items()},
+            "exit_code": 0,
+        }
+
+
+def _snapshot(found: dict[str, Any]) -> SnapshotDrift:
+    """Return what drift_info found; what is not its result is refused, or nothing would have changed."""
+    try:
+        return SnapshotDrift(
+            importances=tuple(Importance(change["importance"]) for change in found["changes"]),
+            important=bool(found["drifted"]),
+            complete=bool(found["complete"]),
+            lines=tuple(str(line) for line in found["msg"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        text = f"is no result of drift_info ({type(error).__name__}: {error})."
+        raise InputError("snapshot", text, "register the result of drift_info, and hand it over whole") from None
+
+
+def _figures(found: dict[str, Any]) -> FigureDrift:
+    try:
+        return FigureDrift(
+            compared=Counter(str(entry["figure"]) for entry in found["compared"]),
+            worse=tuple(str(name) for name in found["worse"]),
+            lines=tuple(str(line) for line in found["msg"]),
+        )
+    except (KeyError, TypeError) as error:
+        text = f"is no result of baseline_info ({type(error).__name__}: {error})."
+        raise InputError("figures", text, "register the result of baseline_info, and hand it over whole") from None

@@ -1,0 +1,108 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""One report of what changed of a cluster and of what it reaches: snapshot and baseline; page and metrics. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..snapshot.difference import Importance
+from .prometheus_text import Families
+
+PREFIX = "gpufleet_drift"
+_NOT_COMPARED = "not one figure could be compared with an accepted one"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotDrift:
+    """What module drift_info found: the importance of every change, whether one is important or may be, whether both
+    sides could look at everything, and all of it in lines."""
+
+    importances: tuple[Importance, ...]
+    important: bool
+    complete: bool
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FigureDrift:
+    """What module baseline_info found: how many figures of each kind were compared, the kinds of which anything was
+    lost, and all of it in lines."""
+
+    compared: Counter[str]
+    worse: tuple[str, ...]
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriftFacts:
+    """Both, at one moment; without `figures` no run was named."""
+
+    site: str
+    rehearsal: bool
+    now_s: float
+    written: str
+    snapshot: SnapshotDrift
+    figures: FigureDrift | None = None
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Return why somebody has to look at it, a sentence each; nothing where all is as it was."""
+        found, seen = list[str](), self.snapshot
+        if not seen.complete:
+            found.append("snapshot: not everything could be compared")
+        elif seen.important:
+            found.append(f"snapshot: {len(seen.importances)} change(s), of which at least one is important")
+        if self.figures is not None:
+            found += [f"figures: {name} is worse than accepted" for name in self.figures.worse]
+            found += [] if self.figures.compared else [f"figures: {_NOT_COMPARED}"]
+        return tuple(found)
+
+
+def report_lines(facts: DriftFacts) -> list[str]:
+    """Return the report for a terminal."""
+    lines = [*(facts.reasons or ("nothing that matters changed",)), *_indented("snapshot", facts.snapshot.lines)]
+    return lines + (_indented("figures", facts.figures.lines) if facts.figures is not None else [])
+
+
+def _indented(part: str, lines: Sequence[str]) -> list[str]:
+    return [f"{part}: {line}" for line in lines]
+
+
+def render_drift_markdown(facts: DriftFacts) -> str:
+    """Return the report as a page."""
+    rehearsed = ["**This is a rehearsal: its hardware is simulated.**", ""] if facts.rehearsal else []
+    found = [f"- {reason}" for reason in facts.reasons] or ["Nothing that matters changed."]
+    figures = ["No run was named to compare."] if facts.figures is None else _items(facts.figures.lines)
+    lines = [
+        f"# Drift of {facts.site}", "", f"Written {facts.written}.", "", *rehearsed, *found, "",
+        "## Snapshot", "", *_items(facts.snapshot.lines), "", "## Figures", "", *figures, "",
+    ]  # fmt: skip
+    return "\n".join(lines)
+
+
+def _items(lines: Sequence[str]) -> list[str]:
+    return [f"- {line}" for line in lines]
+
+
+def render_drift_metrics(facts: DriftFacts) -> str:
+    """Return the file for Prometheus' textfile collector."""
+    found = Families(PREFIX, (("site", facts.site), ("rehearsal", "true" if facts.rehearsal else "false")))
+    found.add("timestamp_seconds", "When the cluster was compared with what it was.", facts.now_s)
+    found.add("complete", "Whether both snapshots could look at everything.", facts.snapshot.complete)
+    text = "Whether a change is as important as the schedule asks for, or may be."
+    found.add("important", text, facts.snapshot.important)
+    counts = Counter(facts.snapshot.importances)
+    for level in Importance:
+        text = "Facts that differ from the accepted snapshot or recipe, by importance."
+        found.add("changes", text, counts[level], importance=level.value)
+    if facts.figures is not None:
+        text = "Figures of the run that could be compared with accepted ones."
+        found.add("figures_compared", text, sum(facts.figures.compared.values()))
+        for name in sorted({*facts.figures.compared, *facts.figures.worse}):
+            text = "Whether anything of a kind of figure was lost since it was accepted."
+            found.add("figure_worse", text, name in facts.figures.worse, figure=name)
+    return "\n".join(found.lines()) + "\n"
