@@ -53,6 +53,7 @@ class CheckSpec:
             operator does.
         components: it is declared only where the recipe has one of these; empty for every recipe.
         between_hosts: it measures equal hosts with each other, so that the only host of its SKU is left out.
+        compares: it judges a host by what the others have, so that its pass among some says nothing of all.
         through_bmc: it asks the BMC of a host, so that hosts whose BMC the inventory does not name are left out.
         through_pdu: it asks PDUs, so that racks of which the site states none are left out.
         causes: every cause slug that it can give to a failed outcome, for the docs and the fault matrix.
@@ -70,6 +71,7 @@ class CheckSpec:
     components: tuple[str, ...] = ()
     needs_driver: bool = False
     between_hosts: bool = False
+    compares: bool = False
     through_bmc: bool = False
     through_pdu: bool = False
     causes: tuple[str, ...] = ()

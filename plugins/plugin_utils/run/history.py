@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import traceback
 
+from ..check.registry import checks_of
 from ..outcome.errors import BringupError, InputError
-from ..outcome.model import Outcome
+from ..outcome.model import Outcome, SubjectKind
 from ..runtime.progress import Emit
 from ..runtime.redaction import redact
 from ..store.history import open_store
@@ -18,6 +19,9 @@ from ..verdict.gate import GateVerdict
 from .decision import run_day
 from .run import Run
 from .site_state import collect_state
+
+# Gates that ask every node by itself.
+_OF_ONE_NODE = ("nodes", "gpu_stack")
 
 
 def begin_history(run: Run, gate: str, store: str | None) -> None:
@@ -60,7 +64,19 @@ def _record(run: Run, verdict: GateVerdict, place: Place, *, converged: bool) ->
     outcomes = _outcomes(run, verdict.gate) if converged else ()
     store = open_store(place)
     state = collect_state(run, (verdict.gate,), run_day(run.record))
-    return store.record_gate(run.record, verdict, outcomes, run.site, state)
+    return store.record_gate(run.record, verdict, outcomes, run.site, state, _counting(run, verdict.gate))
+
+
+def _counting(run: Run, gate: str) -> frozenset[str] | None:
+    """Return the checks whose passes count for later runs, None for all.
+
+    Of the proof of a wave those that ask one node by itself. What hosts are compared in says nothing of those that were
+    not there, and what is measured between hosts rests on a fabric that a wave does not look at.
+    """
+    if not run.record.wave:
+        return None
+    alone = (check.spec for check in checks_of(gate, run.site) if gate in _OF_ONE_NODE)
+    return frozenset(spec.id for spec in alone if spec.per is SubjectKind.NODE and not spec.compares)
 
 
 def _outcomes(run: Run, gate: str) -> tuple[Outcome, ...]:

@@ -16,14 +16,17 @@ from ..outcome.wording import first_of
 from ..runtime.clock import now_utc
 from ..runtime.files import make_dirs, write_atomic
 from ..runtime.run_dir import CLUSTER, RECIPE, SETTINGS
-from ..verdict.run import new_run, with_site
+from ..verdict.baseline import AcceptedBaseline
+from ..verdict.run import PROOF_OF_WAVE, new_run, with_site
 from .run import Run
 
 GATE, DRIVER_GATE, FABRIC_GATE = "nodes", "gpu_stack", "fabric_validation"
 _SHOWN = 3
 
 
-def start_verification(run: Run, nodes: Sequence[str], wave: int, gate: str = GATE, *, again: bool = False) -> Path:
+def start_verification(
+    run: Run, nodes: Sequence[str], wave: int, gate: str = GATE, *, neighbours: Sequence[str] = (), again: bool = False
+) -> Path:
     """Make the run of a wave over a gate and return its directory: the same site, settings and decisions of people,
     fewer hosts.
 
@@ -32,7 +35,7 @@ def start_verification(run: Run, nodes: Sequence[str], wave: int, gate: str = GA
     """
     path = proof_path(run, wave, gate, again=again)
     make_dirs(path)
-    chosen = set(nodes)
+    chosen = {*nodes, *neighbours}
     others = [host.name for host in run.site.in_scope if host.name not in chosen]
     aside = tuple(
         Quarantine(node=name, reason="not in this wave", ticket=f"wave {wave}", who="playbook waves") for name in others
@@ -41,16 +44,30 @@ def start_verification(run: Run, nodes: Sequence[str], wave: int, gate: str = GA
         run.site, gates=(gate,), from_gate="", quarantine=(*run.site.quarantine, *aside), minimum_nodes=0
     )  # fmt: skip
     proof, record = Run(path), run.record
-    fresh = new_run(f"{record.run_id}-wave-{path.name}", site.name, now_utc(), (gate,), rehearsal=record.rehearsal)
+    run_id = f"{record.run_id}{PROOF_OF_WAVE}{path.name}"
+    fresh = new_run(run_id, site.name, now_utc(), (gate,), rehearsal=record.rehearsal)
     # Of gate gpu_stack what the driver is asked for: components are no business of a wave.
-    fresh = replace(fresh, versions=record.versions, command=record.command, driver_only=gate == DRIVER_GATE)
+    fresh = replace(
+        fresh, versions=record.versions, command=record.command, driver_only=gate == DRIVER_GATE,
+        history=record.history, wave=tuple(nodes),
+    )  # fmt: skip
     for name in (SETTINGS, CLUSTER, RECIPE):
         if (run.path / name).is_file():
             write_atomic(path / name, (run.path / name).read_text(encoding="utf-8"))
     proof.save_hardware(run.hardware)
     proof.save_site(site)
+    if run.baseline is not None:
+        proof.save_baseline(_of_nodes(run.baseline, nodes, whole=not aside))
     proof.save_record(with_site(fresh, site))
     return path
+
+
+def _of_nodes(baseline: AcceptedBaseline, nodes: Sequence[str], *, whole: bool) -> AcceptedBaseline:
+    """Return what was accepted of these nodes when the run began. What all hosts reached together is no measure of some
+    of them, unless these are all (`whole`)."""
+    kept = tuple(e for e in baseline.figures if e.figure.node in nodes or (whole and not e.figure.node))
+    absent = baseline.absent or ("" if kept else "nobody accepted a figure of the nodes of this wave")
+    return replace(baseline, figures=kept, absent=absent)
 
 
 def proof_path(run: Run, wave: int, gate: str, *, again: bool = False) -> Path:
@@ -85,7 +102,7 @@ def start_fabric_proof(
         wave: its number.
         again: what is left of the wave is measured once more, without the nodes that failed.
     """
-    path = start_verification(run, [*nodes, *neighbours], wave, FABRIC_GATE, again=again)
+    path = start_verification(run, nodes, wave, FABRIC_GATE, neighbours=neighbours, again=again)
     _take_evidence(run, path, nodes, wave)
     return path
 

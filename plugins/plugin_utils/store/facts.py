@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 
 from ..fingerprint.dependencies import NCCL, Dependencies, SiteState, dependencies_of
@@ -19,13 +19,15 @@ from .model import Pass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateFacts:
-    """A decided gate with what was seen of the site."""
+    """A decided gate with what was seen of the site; `checks` are those whose passes count for later runs, None for
+    all of them."""
 
     record: RunRecord
     verdict: GateVerdict
     outcomes: tuple[Outcome, ...]
     site: Site
     state: SiteState = field(default_factory=SiteState)
+    checks: Collection[str] | None = None
 
     @property
     def rehearsal(self) -> bool:
@@ -37,12 +39,17 @@ def passes(facts: GateFacts) -> tuple[Pass, ...]:
     """Return one line for every check and subject that passed.
 
     A subject passed only if no outcome of the same check about it, or about a part of it, says anything else: a
-    waived failure is a failure here. Quarantined hosts are left out.
+    waived failure is a failure here. Quarantined hosts are left out. Of the proof of a wave only its own nodes are
+    remembered: a pass of more of them together would hide the one of the whole site.
     """
     troubled = _troubled(facts.outcomes)
     found: dict[tuple[str, str], Pass] = {}
     for outcome in facts.outcomes:
         if outcome.status is not Status.PASSED or _quarantined(outcome, facts.site):
+            continue
+        if facts.checks is not None and outcome.check not in facts.checks:
+            continue
+        if facts.record.wave and outcome.subjects[0].name not in facts.record.wave:
             continue
         if troubled.get(outcome.check, set()) & _names(outcome):
             continue

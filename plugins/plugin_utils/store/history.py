@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from ..fingerprint.dependencies import Dependencies, SiteState
 from ..outcome.model import Measure, Outcome, Rating, Status, Subject, SubjectKind
 from ..site.model import Site
 from ..verdict.gate import GateVerdict
-from ..verdict.run import RunRecord
+from ..verdict.run import PROOF_OF_WAVE, RunRecord
 from .database import open_database, our_errors
 from .dependency_rows import keep_dependencies, kept_dependencies
 from .dialect import insert_into
@@ -53,14 +53,24 @@ class Store:
         outcomes: Iterable[Outcome],
         site: Site,
         state: SiteState | None = None,
+        checks: Collection[str] | None = None,
     ) -> Recorded:
         """Record a decided gate in one transaction; recorded again, it takes the place of what was there.
+
+        Args:
+            record: the run.
+            verdict: the gate's.
+            outcomes: its results, all of them.
+            site: the inventory.
+            state: what was seen of the site.
+            checks: the checks whose passes count for later runs; None for all.
 
         Raises:
             BringupError: the file cannot be written.
         """
         facts = GateFacts(
             record=record, verdict=verdict, outcomes=tuple(outcomes), site=site, state=state or SiteState(),
+            checks=checks,
         )  # fmt: skip
         with our_errors(self.path), self.engine.begin() as connection:
             place = _next_place(connection)
@@ -117,7 +127,8 @@ class Store:
         return (*map(_non_pass, self._rows(_newest(bad))), *map(_silence, self._rows(_newest(without))))
 
     def good_runs(self, site: str, gate: str, *, rehearsal: bool) -> tuple[str, ...]:
-        """Return the runs of that site, the newest first, that passed the gate and whose other gates did not fail.
+        """Return the runs of that site, the newest first, that passed the gate and whose other gates did not fail; the
+        proof of a wave is a part of one.
 
         Raises:
             BringupError: the file cannot be read.
@@ -131,6 +142,7 @@ class Store:
         query = select(table.c.run_id).join(run, run.c.run_id == table.c.run_id)
         query = query.where(run.c.site == site, run.c.rehearsal.is_(rehearsal), table.c.gate == gate)
         query = query.where(table.c.status == Status.PASSED.value, table.c.decided.is_not(None), ~failed.exists())
+        query = query.where(~table.c.run_id.contains(PROOF_OF_WAVE))
         return tuple(row["run_id"] for row in self._rows(query.order_by(table.c.decided.desc())))
 
     def sites(self, *, rehearsal: bool) -> tuple[str, ...]:

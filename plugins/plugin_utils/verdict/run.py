@@ -14,6 +14,9 @@ from ..outcome.model import Status
 from ..site.model import Site
 from .gate import GateVerdict
 
+# What is in the id of a run that proves a wave, after that of the run that it is a part of.
+PROOF_OF_WAVE = "-wave-"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
@@ -27,6 +30,7 @@ class RunRecord:
     its scope. `check_mode` tells that nothing was changed, tested or decided: its gates stay pending.
     `what_if` names the settings that a saved run was judged by instead of its own: such a record is no verdict
     about anything. `driver_only`: of gate gpu_stack it has only the checks that need the driver, as a wave's proof.
+    `wave` are the nodes of a roll that it proves, of which there is no more than these.
     """
 
     run_id: str
@@ -49,6 +53,7 @@ class RunRecord:
     notes: tuple[str, ...] = ()
     phases: tuple[GateVerdict, ...] = ()
     driver_only: bool = False
+    wave: tuple[str, ...] = ()
     schema_version: int = 1
 
     def gate(self, gate_id: str) -> GateVerdict:

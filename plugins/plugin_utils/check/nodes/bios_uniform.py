@@ -20,6 +20,7 @@ SPEC = CheckSpec(
     gate="nodes",
     title="One BIOS on all machines of a product",
     per=SubjectKind.NODE,
+    compares=True,
     disturbs=Disturbance.HOST_COMMAND,
     requires=("host_access",),
     settings=VersionSettings,

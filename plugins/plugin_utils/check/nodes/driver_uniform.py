@@ -19,6 +19,7 @@ SPEC = CheckSpec(
     gate="nodes",
     title="One driver version in the fleet",
     per=SubjectKind.NODE,
+    compares=True,
     disturbs=Disturbance.HOST_COMMAND,
     needs_driver=True,
     causes=("driver-mismatch", "driver-split"),

@@ -17,6 +17,7 @@ SPEC = CheckSpec(
     gate="nodes",
     title="One adapter firmware for each place of a SKU",
     per=SubjectKind.NODE,
+    compares=True,
     disturbs=Disturbance.HOST_COMMAND,
     requires=("infiniband",),
 )

@@ -29,6 +29,7 @@ SPEC = CheckSpec(
     gate="nodes",
     title="Kernel settings alike on all hosts of a SKU",
     per=SubjectKind.NODE,
+    compares=True,
     disturbs=Disturbance.HOST_COMMAND,
     requires=("host_access",),
     settings=KernelSettingsSettings,

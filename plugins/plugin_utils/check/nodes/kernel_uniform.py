@@ -17,6 +17,7 @@ SPEC = CheckSpec(
     gate="nodes",
     title="One kernel release in the fleet",
     per=SubjectKind.NODE,
+    compares=True,
     disturbs=Disturbance.HOST_COMMAND,
     requires=("host_access",),
     settings=VersionSettings,

@@ -54,6 +54,7 @@ SPEC = CheckSpec(
     gate="nodes",
     title="RoCE ports have their address, MTU and lossless priority",
     per=SubjectKind.NODE,
+    compares=True,
     disturbs=Disturbance.HOST_COMMAND,
     requires=("host_access", "roce"),
     causes=("roce-gid-missing", "roce-pfc-wrong", "roce-trust-wrong"),

@@ -18,6 +18,7 @@ SPEC = CheckSpec(
     gate="nodes",
     title="One VBIOS for the GPUs of a SKU",
     per=SubjectKind.NODE,
+    compares=True,
     disturbs=Disturbance.HOST_COMMAND,
     needs_driver=True,
     settings=VersionSettings,

@@ -33,6 +33,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.wave_proof im
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import silent
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import DriverOwner, Host
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.baseline import AcceptedBaseline, AcceptedFigure
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.figures import Figure
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.gate import Blocking, GateVerdict
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import new_run
 
@@ -207,3 +209,44 @@ def test_what_could_not_be_judged_accuses_nobody(tmp_path: Path) -> None:
     assert "nccl-pair-bw (other)" in found["gpu01"] and "nccl-intra-node-bw" in found["gpu02"]
     again = start_verification(run, ["gpu01"], 1, "fabric_validation", again=True)
     assert again.name == "001-fabric_validation-again" and again != path
+
+
+def figure(name: str, node: str = "") -> AcceptedFigure:
+    measured = Figure(
+        figure=name, subject=node or "lab", node=node, value=470.0, unit="GB/s", conditions={"nodes": "4"}
+    )
+    return AcceptedFigure(figure=measured, gate="fabric_validation", run_id="r", who="ada", accepted="2026-11-21")
+
+
+ACCEPTED = AcceptedBaseline(
+    site="lab", rehearsal=False,
+    figures=(*(figure("intra-node-busbw", f"gpu0{n}") for n in range(1, 5)), figure("all-nodes-busbw")),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("nodes", "neighbours", "kept"),
+    [
+        (["gpu01", "gpu02"], [], ["gpu01", "gpu02"]),
+        (["gpu01"], ["gpu03"], ["gpu01"]),
+        (["gpu01", "gpu02", "gpu03", "gpu04"], [], ["gpu01", "gpu02", "gpu03", "gpu04", "lab"]),
+    ],
+    ids=["a wave", "a neighbour is in service", "all nodes of the site"],
+)
+def test_a_wave_is_judged_by_what_was_accepted_of_its_nodes_when_the_run_began(
+    tmp_path: Path, nodes: list[str], neighbours: list[str], kept: list[str]
+) -> None:
+    run = run_of(tmp_path)
+    run.save_baseline(ACCEPTED)
+    proof = Run(start_verification(run, nodes, 1, "fabric_validation", neighbours=neighbours))
+    assert proof.baseline is not None and [entry.figure.subject for entry in proof.baseline.figures] == kept
+    assert proof.record.wave == tuple(nodes)
+    assert {host.name for host in proof.site.in_scope} == {*nodes, *neighbours}
+
+
+def test_a_wave_of_which_nothing_was_accepted_says_so(tmp_path: Path) -> None:
+    run = run_of(tmp_path)
+    assert Run(start_verification(run, ["gpu01"], 1)).baseline is None
+    run.save_baseline(replace(ACCEPTED, figures=ACCEPTED.figures[1:]))
+    proof = Run(start_verification(run, ["gpu01"], 2, "fabric_validation"))
+    assert proof.baseline is not None and "of the nodes of this wave" in proof.baseline.absent
