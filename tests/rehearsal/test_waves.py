@@ -19,9 +19,10 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.clus
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import Connection
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import NODES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.journal import Journal
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.history import open_store
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.own_cordon import HELD_TAINT, MARK
 
-BAD = "gpu03"
+BAD, SITE_NAME = "gpu03", "rehearsal"
 # What an earlier run of role converge left on gpu04: settings that are declared no more.
 LEDGER = {"schema_version": 1, "files": ["/etc/sysctl.d/99-zz-gpufleet.conf"]}
 # Waits in the second wave until it may go on, so that a test can end the controller there.
@@ -116,9 +117,38 @@ def test_a_roll_that_is_killed_goes_on_and_only_the_bad_node_stays_out(site: Liv
     assert stages(site, "driver") == {"gpu01": "returned", "gpu02": "returned", BAD: "held", "gpu04": "returned"}
     assert out_of_work(site) == {BAD: True} and done.rc != 0
     assert "3 returned, 1 held" in done.output and "gpu-ecc" in journal(site, "driver").states[BAD].reason
+    # Whatever driver it has then: no later run takes over what this node passed before.
+    known = open_store(done.run_dir.resolve().parent / "history.sqlite").non_passes(SITE_NAME, "", rehearsal=True)
+    failed = {(entry.outcome.check, entry.outcome.subjects[0].node) for entry in known if entry.outcome is not None}
+    assert ("gpu-ecc", BAD) in failed and all("-wave-" in entry.run_id for entry in known)
     # Nothing was done twice to the nodes that had ended or had not begun.
     begun = Counter(event.node for event in journal(site, "driver").events if event.stage.value == "changing")
     assert begun == {"gpu01": 1, "gpu02": 2, BAD: 2, "gpu04": 1}
+
+
+def without(*names: str) -> list[dict[str, str]]:
+    """What the inventory says of hosts that its cabling plan has and that are not in service."""
+    return [{"node": name, "reason": "not delivered", "ticket": "OPS-1", "who": "jo"} for name in names]
+
+
+def test_a_node_that_is_added_goes_through_the_gate_and_the_old_ones_are_not_touched(site: LiveSite) -> None:
+    old, new, closed = ("gpu01", "gpu02"), "gpu04", out_of_work(site)
+    before = site.run("nodes", quarantine=without(BAD, new))
+    assert before.rc == 0, before.output[-3000:]
+    history, first = open_store(before.run_dir.resolve().parent / "history.sqlite"), before.run_dir.resolve().name
+    added = roll_over(site, "added", wave_change="none", wave_nodes=[new], quarantine=without(BAD))
+    assert added.rc == 0 and stages(site, "added") == {new: "returned"}, added.output[-3000:]
+    # Nobody was cordoned or asked for it, and what they passed is still what they passed.
+    assert {event.node for event in journal(site, "added").events if event.node} == {new}
+    assert out_of_work(site) == closed
+    asked = added.run_dir.resolve() / "waves"
+    assert {path.stem for path in asked.glob("*/evidence/hosts/*.json")} == {new}
+    newest = {p.subject: p.run_id for p in history.last_passes(SITE_NAME, rehearsal=True) if p.check == "gpu-census"}
+    assert {name: newest[name] for name in old} == dict.fromkeys(old, first)
+    assert newest[new] == f"{added.run_dir.resolve().name}-wave-000"
+    # Among the hosts of a wave it has the driver of most; of all of them that is to be asked yet.
+    compared = {p.subject for p in history.last_passes(SITE_NAME, rehearsal=True) if p.check == "driver-uniform"}
+    assert compared == set(old)
 
 
 def test_role_converge_is_the_change_where_hosts_declare_something(site: LiveSite) -> None:

@@ -29,11 +29,13 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.baseline impo
     figures_of_run,
     keep_baseline,
     plain_changes,
+    plain_software_changes,
     take_back,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rejudge import judged_again, rejudge
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.baselines import BaselineStore, open_baselines
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service_model import Acceptance
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.gate import AppliedDecision, Blocking
 
 ARCHIVE = Path(__file__).resolve().parents[4] / "data" / "saved_runs" / "0.1.0_healthy.tar.xz"
@@ -284,3 +286,29 @@ def test_a_history_that_is_not_there_is_named(tmp_path: Path) -> None:
         existing_baselines(str(tmp_path / "none.sqlite"))
     with pytest.raises(BringupError, match="is empty"):
         existing_baselines("")
+
+
+def test_a_new_driver_is_told_before_and_after_and_its_key_is_kept_beside_the_old_one(
+    run: Run, store: BaselineStore
+) -> None:
+    now = acceptable_figures(run, [GATE])[GATE]
+    old = [
+        replace(figure, value=figure.value * 1.1, conditions={**figure.conditions, "driver": "570.1"}) for figure in now
+    ]
+    words = Acceptance(
+        site="rehearsal", rehearsal=True, run_id="r-0", who="ada", accepted="2026-11-01", why="t", what=GATE
+    )
+    store.accept(words, {GATE: old})
+    found = compare_run(run, store.accepted_figures("rehearsal", rehearsal=True))
+    assert not found.compared and not found.worse
+    told = {entry["figure"]: entry for entry in plain_software_changes(found)}
+    assert told["intra-node-busbw"]["subjects"] == len(HOSTS)
+    assert told["intra-node-busbw"]["change"] == pytest.approx(1 / 1.1 - 1, abs=1e-6)
+    # Four hosts are too few to exclude chance, however much they lost.
+    assert told["intra-node-busbw"]["effect"] == "unknown"
+    lines = comparison_lines(found)
+    assert any(line.startswith("before and after: intra-node-busbw with driver 570.1 -> ") for line in lines)
+    accept_run(run, store, [GATE], **WHO)
+    kept = store.accepted_figures("rehearsal", rehearsal=True)
+    assert {entry.figure.conditions["driver"] for entry in kept} == {"570.1", now[0].conditions["driver"]}
+    assert compare_run(run, kept).compared and not compare_run(run, kept).rolled
