@@ -54,6 +54,7 @@ def _told(done: Soak) -> dict[str, Any]:
         "hours": {host: round(done.soaked_s(host) / 3600, 3) for host in done.hosts},
         "rounds": done.rounds,
         "note": done.note,
+        "leftovers": list(done.leftovers),
         "passed": False,
         "verdict": {},
         "exit_code": 0,

@@ -65,6 +65,11 @@ note:
   description: Why it ended before the hours were over; empty if it did not.
   type: str
   returned: success
+leftovers:
+  description: What could not be removed from the cluster; empty if everything was.
+  type: list
+  elements: str
+  returned: success
 passed:
   description: Whether every host in scope passed; only with O(step=decide).
   type: bool

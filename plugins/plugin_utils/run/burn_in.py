@@ -10,8 +10,8 @@ which a test failed is left alone from then on: its evidence is worth more than 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ from ..runtime.clock import Deadline, elapsed_text
 from ..runtime.files import write_atomic
 from ..runtime.interrupt import interruptible
 from ..runtime.progress import Emit, Progress
+from ..site.model import Site
 from ..verdict.gate import GateVerdict
 from ..workload.keeping import working
 from ..workload.launch import run_jobs
@@ -61,22 +62,64 @@ def soak(run: Run, options: Mapping[str, Any], emit: Emit) -> Soak:
         AbortedError: SIGTERM or SIGINT asked for the end; what was done is kept.
         BringupError: the cluster does not answer, or does not allow the tests.
     """
+    refuse_without_kubernetes(run.site)
     with ExitStack() as stack:
         stack.enter_context(interruptible("burn-in"))
         stack.callback(end_hold, run)
         stack.enter_context(working(run.path))
-        holder = take_hold(run, options, emit).holder
+        hold = take_hold(run, options, emit)
         cluster = stack.enter_context(Cluster(connection_from(options)))
-        context = test_context(run, options, emit, holder)
-        tests = chosen_tests(run, options, emit, holder, cluster)
+        context = test_context(run, options, emit, hold.holder)
+        tests = chosen_tests(run, options, emit, hold.holder, cluster)
         done = begun(run, context, tests)
+        if done.leftovers:
+            # Whoever takes the cluster removes what dead runs left; what stays of it is told again.
+            done = replace(done, leftovers=tuple(hold.remains))
+            keep(run.path, done)
         if not any(map(done.still_to_do, done.hosts)):
             return done
         limit = Deadline.after(max(_LEAST_S, done.hours * 3600 * _LONGEST))
         place = node_test_namespace(cluster, context, tests, name=_NAME, asked_by=_NAME)
-        namespace = stack.enter_context(place)
-        work = Soaking(run.path, context, cluster, namespace, tests, NodeLogs(log_dir_of(options)), limit, emit)
-        return work.until_done(done)
+        with told_what_is_left(run.path, place) as namespace:
+            work = Soaking(run.path, context, cluster, namespace, tests, NodeLogs(log_dir_of(options)), limit, emit)
+            work.until_done(done)
+        return load(Soak, run.path / ROUNDS)
+
+
+def refuse_without_kubernetes(site: Site) -> None:
+    """Refuse a site on which no pod can be started, and name who gives its nodes work.
+
+    Raises:
+        InputError: the nodes belong to Slurm, or to nobody.
+    """
+    if site.orchestrator == "kubernetes" and "kubernetes" in site.capabilities:
+        return
+    owner = "Slurm gives its nodes work" if site.orchestrator == "slurm" else "it has no Kubernetes"
+    hint = "drain the nodes in Slurm and load them by gate nodes instead: gpufleet_set=dcgm-diag.level=4"
+    if site.orchestrator != "slurm":
+        hint = "load its nodes by gate nodes instead: gpufleet_set=dcgm-diag.level=4"
+    raise InputError(f"site {site.name}", f"{owner}, and a burn-in loads hosts by pods.", hint)
+
+
+@contextmanager
+def told_what_is_left(
+    directory: Path, place: AbstractContextManager[TemporaryNamespace]
+) -> Iterator[TemporaryNamespace]:
+    """Yield the namespace; what it leaves in the cluster is written to the rounds, however the burn-in ends."""
+    leftovers: list[str] = []
+    try:
+        with place as namespace:
+            leftovers = namespace.leftovers
+            yield namespace
+    finally:
+        path = directory / ROUNDS
+        if leftovers and path.is_file():
+            keep(directory, replace(load(Soak, path), leftovers=tuple(leftovers)))
+
+
+def keep(directory: Path, done: Soak) -> None:
+    """Write the rounds into the directory of their run."""
+    write_atomic(directory / ROUNDS, dumps(to_plain(done)))
 
 
 def begun(run: Run, context: ObserveContext, tests: Sequence[NodeTest]) -> Soak:
@@ -182,7 +225,7 @@ class Soaking:
         )  # fmt: skip
 
     def _kept(self, done: Soak) -> Soak:
-        write_atomic(self.directory / ROUNDS, dumps(to_plain(done)))
+        keep(self.directory, done)
         return done
 
     def _tell(self, done: Soak) -> None:
@@ -198,6 +241,7 @@ def planned(run: Run, options: Mapping[str, Any], emit: Emit) -> Soak:
     Raises:
         BringupError: the cluster does not answer, or a test that is asked for is not enabled.
     """
+    refuse_without_kubernetes(run.site)
     with Cluster(connection_from(options)) as cluster:
         tests = chosen_tests(run, options, emit, "", cluster)
     return begun(run, test_context(run, options, emit, ""), tests)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, Status, SubjectKind
 from ...outcome.phases import BURN_IN
 from ...outcome.wording import first_of
+from ..benchmark.preconditions import leftovers_of
 from ..kit.answer import Answer
 from ..kit.settings import setting
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
@@ -41,10 +42,12 @@ _AGAIN = "the same command with -e gpufleet_run=<directory of the run> goes on w
 
 
 def judge(seen: Soak, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Return an outcome for every host in scope."""
+    """Return an outcome for every host in scope, and one about the cluster where pods of the burn-in are left there."""
     hours = context.settings_of(SPEC.id, SoakSettings).hours
     names = [host.name for host in context.site.in_scope]
-    return tuple(_judge_host(seen, hours, name, Answer.about_host(SPEC, context, name)) for name in names)
+    hosts = tuple(_judge_host(seen, hours, name, Answer.about_host(SPEC, context, name)) for name in names)
+    left = leftovers_of(Answer.about_cluster(SPEC, context), seen.leftovers)
+    return (*hosts, left) if left else hosts
 
 
 def _judge_host(seen: Soak, hours: float, host: str, answer: Answer) -> Outcome:

@@ -30,7 +30,8 @@ class SoakResult:
 class Soak:
     """What a burn-in was to do and what it did: the tests of a round, in their order, the hosts, and every result.
 
-    `note` says why it ended before its hours were over; `rounds` counts those that have ended.
+    `note` says why it ended before its hours were over; `rounds` counts those that have ended; `leftovers` is what its
+    namespace left in the cluster.
     """
 
     hours: float
@@ -39,6 +40,7 @@ class Soak:
     rounds: int = 0
     results: tuple[SoakResult, ...] = ()
     note: str = ""
+    leftovers: tuple[str, ...] = ()
     schema_version: int = 1
 
     def soaked_s(self, host: str) -> float:

@@ -16,7 +16,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.burn_in.mod
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status, SubjectKind
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
 
 TESTS = ("dl_unit", "nccl_loop")
@@ -106,3 +106,22 @@ def test_rounds_of_hosts_or_tests_that_nobody_asked_for_are_refused(change: dict
     seen = replace(whole(), **change)  # type: ignore[arg-type]
     with pytest.raises(InputError):
         observe_soak.restore(to_plain(seen), Path(), make_site())
+
+
+def test_what_the_burn_in_left_in_the_cluster_holds_the_phase_and_no_host() -> None:
+    site = make_site([Host(name=name, sku="dgx-h100", node_name=name) for name in ("gpu01", "gpu02")])
+    settings = {burn_in_soak.SPEC.id: {"hours": 2.0}}
+    context = JudgeContext(gate="burn_in", site=site, today=date(2026, 11, 23), saved_settings=settings)
+    left = "Pod of gpufleet-burn-in-1a2b3c: Still there: dl-unit-2-0 on node gpu02"
+    outcomes = burn_in_soak.judge(replace(whole(), leftovers=(left,)), context)
+    held = [outcome for outcome in outcomes if outcome.status is not Status.PASSED]
+    assert [(one.status, one.cause, one.subjects[0].kind) for one in held] == [
+        (Status.OTHER, "cleanup-incomplete", SubjectKind.CLUSTER)
+    ]
+    assert "dl-unit-2-0 on node gpu02" in held[0].summary and len(outcomes) == 3
+
+
+def test_rounds_that_an_earlier_build_wrote_left_nothing() -> None:
+    plain = to_plain(whole())
+    del plain["leftovers"]
+    assert observe_soak.restore(plain, Path(), make_site()).leftovers == ()
