@@ -28,6 +28,19 @@ options:
     description: Host that looks at the InfiniBand fabric; see M(gpufleet.bringup.preflight_inventory).
     type: str
     default: ""
+  phases:
+    description:
+      - Phases of a validation, which installs nothing; their rights are asked for in the place of those of the gates.
+      - Without any, the rights of the gates in scope.
+    type: list
+    elements: str
+    choices: [readiness, deployment, conformance, performance]
+    default: []
+  recipe_data:
+    description: Directories of the site's own recipe data, whose validator images need rights of their own.
+    type: list
+    elements: path
+    default: []
 """
 
 EXAMPLES = r"""

@@ -26,6 +26,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.rights impo
     LEVELS,
     choices_of,
     gate_permissions,
+    needed_rights,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import ObserveContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
@@ -107,7 +108,7 @@ class RoleUser:
         """What preflight of a run in which this user tests the gate says."""
         with Cluster(Connection(**self.connections)) as cluster:
             choices = choices_of(self.site, self.recipe)
-            return [problem.reason for problem in denied_rights(cluster, [self.gate], LEVELS[:2], choices)]
+            return [p.reason for p in denied_rights(cluster, needed_rights([self.gate], LEVELS[:2], choices))]
 
     def objects_left(self) -> list[str]:
         """What tests made and is there still; a namespace that is going away does not count."""

@@ -145,9 +145,23 @@ def gate_permissions(gate: str, level: str, choices: Choices) -> tuple[Permissio
 
 def needed_permissions(gates: Iterable[str], levels: Iterable[str], choices: Choices) -> tuple[Permission, ...]:
     """Return what those gates need at those levels, each once."""
+    return tuple(needed_rights(gates, levels, choices))
+
+
+def needed_rights(gates: Iterable[str], levels: Iterable[str], choices: Choices) -> dict[Permission, str]:
+    """Return what those gates need at those levels, each with the role that holds it: the last of these levels."""
+    found: dict[Permission, str] = {}
     levels = tuple(levels)
-    wanted = (entry for gate in gates for level in levels for entry in gate_permissions(gate, level, choices))
-    return tuple(dict.fromkeys(wanted))
+    for gate in gates:
+        wanted = {level: gate_permissions(gate, level, choices) for level in levels}
+        role = role_name(gate, next((level for level in reversed(levels) if wanted[level]), ""))
+        found = dict.fromkeys((entry for level in levels for entry in wanted[level]), role) | found
+    return found
+
+
+def role_name(subject: str, level: str) -> str:
+    """Return the name of the role of a gate, or of what else has one, at a level (docs/rbac/roles.yaml)."""
+    return f"gpufleet-{subject.replace('_', '-')}-{level}"
 
 
 def _plain(permission: Permission) -> bool:

@@ -31,12 +31,21 @@ CLASSES = (
     (NETWORK_ATTACHMENTS, ("spec",)),
     (RUNTIME_CLASSES, ("handler", "scheduling", "overhead")),
 )
-RIGHTS = (
-    Permission("get", "namespaces"),
-    *(Permission("list", kind.plural, kind.group) for kind in (NODES, PODS, *POLICIES)),
-    *(Permission("list", kind.plural, kind.group) for kind, _parts in CLASSES),
-    *(Permission("list", name, "resource.k8s.io") for name in ("deviceclasses", "resourceslices")),
+
+
+def _listing(*kinds: Kind) -> tuple[Permission, ...]:
+    return tuple(Permission("list", kind.plural, kind.group) for kind in kinds)
+
+
+# By collector. The hosts are asked over SSH, or by pods, whose rights are of their own (workload/node_pods.py).
+RIGHTS_OF = {
+    "server": (Permission("get", "namespaces"),),
+    "nodes": _listing(NODES),
+    "workloads": _listing(PODS),
+    "devices": (Permission("list", "resourceslices", "resource.k8s.io"),),
+    "policies": _listing(*POLICIES),
+    "classes": (*_listing(*(kind for kind, _parts in CLASSES)), Permission("list", "deviceclasses", "resource.k8s.io")),
     # Helm keeps its releases in secrets; who owns a component is read off what runs it.
-    Permission("list", "secrets"),
-    *(Permission("list", kind.plural, kind.group) for kind in OWNERS),
-)
+    "releases": (Permission("list", "secrets"), *_listing(*OWNERS)),
+}
+RIGHTS = tuple(permission for rights in RIGHTS_OF.values() for permission in rights)

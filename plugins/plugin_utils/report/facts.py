@@ -13,13 +13,14 @@ from typing import Any
 from ..fingerprint.dependencies import digest
 from ..outcome.codec import load, load_json, to_plain
 from ..outcome.errors import InputError
-from ..outcome.gates import GATES
+from ..outcome.gates import GATE_IDS, GATES
 from ..outcome.model import Outcome
+from ..outcome.phases import PHASE_GATES
 from ..runtime.run_dir import RECIPE, SITE
 from ..site.model import Site
 from ..verdict.run import RunRecord
 from .earlier_records import with_subjects
-from .suites import ctrf_path, read_foreign_outcomes, read_own_outcomes
+from .suites import ctrf_path, read_foreign_outcomes, read_own_outcomes, read_phase_outcomes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +36,8 @@ class AlreadyRead:
 class RunFacts:
     """A run as reports show it.
 
-    `outcomes` are gate id to what its CTRF files hold; `site` and `recipe` are None before they were checked;
+    `outcomes` are gate id to what its CTRF files hold, `phase_outcomes` the same of phases of a validation;
+    `site` and `recipe` are None before they were checked;
     `differences` are recorded results that a later judgement could not confirm.
     """
 
@@ -46,6 +48,7 @@ class RunFacts:
     recipe_digest: str = ""
     differences: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
+    phase_outcomes: Mapping[str, tuple[Outcome, ...]] = field(default_factory=dict)
 
     @property
     def settings_digest(self) -> str:
@@ -70,6 +73,7 @@ def load_facts(
         recipe_digest = digest(recipe)
     else:
         recipe, recipe_digest = _recipe(run_dir / RECIPE, unreadable)
+    phases = {verdict.gate: _phase_outcomes(run_dir, verdict.gate, unreadable) for verdict in record.phases}
     outcomes = {gate.id: _outcomes(run_dir, gate.id, site, read.own_outcomes, unreadable) for gate in GATES}
     return RunFacts(
         record=with_subjects(record, outcomes),
@@ -79,6 +83,7 @@ def load_facts(
         recipe_digest=recipe_digest,
         differences=differences,
         unreadable=tuple(unreadable),
+        phase_outcomes=phases,
     )
 
 
@@ -102,6 +107,17 @@ def _outcomes(
         return (*mine, *read_foreign_outcomes(run_dir, gate, site)) if site else mine
     except InputError as error:
         # The gate's verdict says so, too, and is not a pass.
+        unreadable.append(str(error))
+        return ()
+
+
+def _phase_outcomes(run_dir: Path, phase: str, unreadable: list[str]) -> tuple[Outcome, ...]:
+    if not ctrf_path(run_dir, phase).is_file():
+        return ()
+    try:
+        return read_phase_outcomes(run_dir, phase, (*GATE_IDS, *PHASE_GATES.get(phase, ())))
+    except InputError as error:
+        # The phase's verdict says so, too, and is not a pass.
         unreadable.append(str(error))
         return ()
 

@@ -23,6 +23,7 @@ from .facts import RunFacts
 from .figures import Figure, figures
 from .gates import check_lines, gate_lines, titles, waiting_checks
 from .matrix import matrix
+from .phases import phase_lines
 from .plot import drawing
 from .template import environment
 from .words import axis_title, number, tick
@@ -55,7 +56,10 @@ def render_page(facts: RunFacts) -> str:
         not_looked_at=", ".join(not_looked_at(facts.record)),
         again=restart(facts.record),
         passed=all_passed(facts.record),
+        # A run that only validates decides no gate.
+        shows_gates=bool(facts.record.scope) or not facts.record.phases,
         gates=gate_lines(facts),
+        phases=phase_lines(facts),
         gate_titles={gate.id: f"{gate.number}. {gate.title}" for gate in GATES},
         check_titles=titles(facts),
         groups=case_groups(facts),

@@ -6,16 +6,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ..check.rights import LEVELS, Choices, choices_of, needed_permissions
+from ..check.phase_rights import phase_rights
+from ..check.rights import LEVELS, choices_of, needed_rights
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.connection import connection_from
 from ..clients.kube.identity import ClusterIdentity, cluster_identity
 from ..clients.kube.kinds import NODES
-from ..clients.kube.permission import ask_all
+from ..clients.kube.permission import AskedPermission, Permission, ask_all
+from ..collect.snapshot_rights import RIGHTS_OF
 from ..outcome.errors import BringupError, ProblemsError, UnavailableError
 from ..runtime.files import write_atomic
 from ..runtime.progress import Emit
@@ -24,6 +26,8 @@ from ..site.model import Site
 from .controller import needs_api
 from .inventory import Inventory
 from .run import Run
+from .validation import site_images
+from .validation_looks import collectors_needed
 
 # The first contact: what does not answer now is more often an address that is wrong than a server that restarts.
 _PATIENCE_S = 15.0
@@ -67,8 +71,7 @@ def _check_api(run: Run, options: Mapping[str, Any], emit: Emit) -> list[Bringup
         with Cluster(connection_from(options), patience_s=_PATIENCE_S) as cluster:
             version = cluster.version()
             emit(f"contact: API server answers with version {version}")
-            levels = LEVELS[:1] if run.record.check_mode else LEVELS
-            if denied := denied_rights(cluster, run.site.gates, levels, choices_of(run.site, run.recipe, run.hardware)):
+            if denied := denied_rights(cluster, wanted_rights(run, options)):
                 return denied
             simulated, identity = _simulated_nodes(cluster), _identity(cluster)
             seen = {"version": version, "uid": identity.uid, "simulated_nodes": len(simulated)}
@@ -106,17 +109,45 @@ def _why_rehearsal(identity: ClusterIdentity, simulated: list[str]) -> str:
     return f"contact: REHEARSAL: {len(simulated)} nodes are simulated (KWOK), {simulated[0]} for example"
 
 
-def denied_rights(
-    cluster: Cluster, gates: Iterable[str], levels: Iterable[str], choices: Choices
-) -> list[BringupError]:
-    """Return what those gates do and this user may not (SelfSubjectAccessReview): one problem for each reason that the
-    server gives, which names every right."""
-    hint = "use a kubeconfig whose user may, or bind the roles of these gates (docs/rbac.md)"
-    denied: dict[str, list[str]] = {}
-    for asked in ask_all(cluster, needed_permissions(gates, levels, choices)):
+def wanted_rights(run: Run, options: Mapping[str, Any]) -> dict[Permission, str]:
+    """Return what a run does on the cluster, each right with the role that holds it.
+
+    Raises:
+        BringupError: a setting, or the catalogue of the site's validators, is wrong.
+    """
+    levels = LEVELS[:1] if run.record.check_mode else LEVELS
+    choices = choices_of(run.site, run.recipe, run.hardware)
+    if not options.get("phases"):
+        return needed_rights(run.site.gates, levels, choices)
+    images, _notes = site_images(options.get("recipe_data") or ())
+    collectors = RIGHTS_OF if images else collectors_needed(run.recipe)
+    return phase_rights(options["phases"], levels, choices, collectors=collectors, images=images)
+
+
+def denied_rights(cluster: Cluster, wanted: Mapping[Permission, str]) -> list[BringupError]:
+    """Return what this user may not (SelfSubjectAccessReview): one problem for each reason that the server gives, which
+    names every right, and the roles that hold them."""
+    roles, denied = {right.text: role for right, role in wanted.items()}, dict[str, list[AskedPermission]]()
+    for asked in ask_all(cluster, tuple(wanted)):
         if not asked.allowed:
-            denied.setdefault(asked.reason, []).append(asked.text)
+            denied.setdefault(asked.reason, []).append(asked)
     return [
-        UnavailableError("API server", f"this user may not {', '.join(texts)}{f' ({reason})' if reason else ''}.", hint)
-        for reason, texts in denied.items()
+        UnavailableError(
+            "API server",
+            f"this user may not {', '.join(right.text for right in rights)}{f' ({reason})' if reason else ''}.",
+            _grant({right: roles[right.text] for right in rights}),
+        )
+        for reason, rights in denied.items()
     ]
+
+
+def _grant(denied: Mapping[Permission, str]) -> str:
+    """Return how to give somebody these rights."""
+    everywhere = dict.fromkeys(role for right, role in denied.items() if role and not right.namespace)
+    placed = dict.fromkeys((role, right.namespace) for right, role in denied.items() if role and right.namespace)
+    lines = ["kubectl apply -f docs/rbac/roles.yaml"] if any(denied.values()) else []
+    lines += [f"kubectl create clusterrolebinding {role} --clusterrole {role} --user NAME" for role in everywhere]
+    lines += [f"kubectl create rolebinding {role} -n {place} --role {role} --user NAME" for role, place in placed]
+    if not all(denied.values()):
+        lines.append("give this user what `rules` of the site's validators give away (docs/validate.md)")
+    return f"{'; '.join(lines)}; NAME is what `kubectl auth whoami` says (docs/rbac.md)"

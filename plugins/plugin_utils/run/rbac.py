@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from ..check.rights import LEVELS, Choices, gate_permissions
+from ..check.rights import LEVELS, Choices, gate_permissions, role_name
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.kinds import NAMESPACES, SERVICE_ACCOUNTS, Kind
 from ..clients.kube.permission import Permission
@@ -144,7 +144,7 @@ def _roles(gate: str, level: str, choices: Choices) -> list[Json]:
 def _role(gate: str, level: str, namespace: str, rules: list[Json]) -> Json:
     place = {"namespace": namespace} if namespace else {}
     labels = {"gpufleet.io/gate": gate, "gpufleet.io/level": level}
-    metadata = {"name": f"gpufleet-{gate.replace('_', '-')}-{level}", **place, "labels": labels}
+    metadata = {"name": role_name(gate, level), **place, "labels": labels}
     kind = ROLES if namespace else CLUSTER_ROLES
     return {"apiVersion": _API, "kind": kind.kind, "metadata": metadata, "rules": rules}
 

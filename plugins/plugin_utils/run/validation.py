@@ -98,7 +98,7 @@ def start_validation(run: Run, options: Mapping[str, Any], connection: Connectio
     unknown = [name for name in chosen if name not in PHASES]
     if unknown:
         raise InputError(f"phase {unknown[0]!r}", f"is none; there are {', '.join(PHASES)}.", "correct gpufleet_phases")
-    images, answered_by_ours = _images(options["recipe_data"])
+    images, answered_by_ours = site_images(options["recipe_data"])
     asked = Asked(
         phases=tuple(phase for phase in PHASES if phase in chosen or phase == READINESS),
         skip_checks=tuple(options["skip_checks"]),
@@ -135,7 +135,7 @@ def start_validation(run: Run, options: Mapping[str, Any], connection: Connectio
     return asked
 
 
-def _images(recipe_data: Sequence[str]) -> tuple[tuple[ValidatorImage, ...], tuple[str, ...]]:
+def site_images(recipe_data: Sequence[str]) -> tuple[tuple[ValidatorImage, ...], tuple[str, ...]]:
     """Return the validators of the site's own catalogues, and a note of those that checks of ours answer for.
 
     Raises:

@@ -53,7 +53,7 @@ def observe_readiness(
             snapshot = supplied_snapshot(asked, connection)
         else:
             # Nobody knows what the site's validators read of it.
-            only = None if asked.images else _needed(run.recipe)
+            only = None if asked.images else collectors_needed(run.recipe)
             snapshot = take_snapshot(connection, helm=helm, run_dir=_hosts_of(run), only=only)
         return keep_snapshot(snapshot, run.path, source=source, installed=asked.installed)
 
@@ -65,7 +65,7 @@ def _hosts_of(run: Run) -> Path | None:
     return run.path if (run.path / "evidence" / "hosts").is_dir() else None
 
 
-def _needed(recipe: Mapping[str, Any] | None) -> frozenset[str]:
+def collectors_needed(recipe: Mapping[str, Any] | None) -> frozenset[str]:
     """Return the collectors whose facts the recipe's constraints and the kinds of GPU are measured by."""
     own = section_of(recipe, READINESS)
     entries = [*((recipe or {}).get("constraints") or ()), *(own.get("constraints") or ())]

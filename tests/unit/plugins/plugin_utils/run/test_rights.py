@@ -20,6 +20,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.rights impo
     every_choice,
     gate_permissions,
     needed_permissions,
+    needed_rights,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.permission import (
@@ -69,14 +70,16 @@ def test_the_role_of_a_gate_allows_what_the_gate_asks_for(gate: str) -> None:
 def test_each_right_that_is_missing_is_told_by_name(gate: str, level: str) -> None:
     choices = every_choice()
     for missing in gate_permissions(gate, level, choices):
-        problems = denied_rights(cast(Cluster, Server(missing)), [gate], LEVELS, choices)
+        problems = denied_rights(cast(Cluster, Server(missing)), needed_rights([gate], LEVELS, choices))
         assert [problem.reason for problem in problems] == [f"this user may not {missing.text}."]
-        assert "docs/rbac.md" in problems[0].hint
-    assert denied_rights(cast(Cluster, Server(None)), [gate], LEVELS, choices) == []
+        role = f"gpufleet-{gate.replace('_', '-')}-{'install' if gate == 'gpu_stack' else 'test'}"
+        binding = f"rolebinding {role} -n" if missing.namespace else f"clusterrolebinding {role} --clusterrole {role} "
+        assert f"kubectl create {binding}" in problems[0].hint and "docs/rbac.md" in problems[0].hint
+    assert denied_rights(cast(Cluster, Server(None)), needed_rights([gate], LEVELS, choices)) == []
 
 
 def test_a_user_without_rights_is_told_once() -> None:
-    (problem,) = denied_rights(cast(Cluster, Server(None, none=True)), GATES, LEVELS, every_choice())
+    (problem,) = denied_rights(cast(Cluster, Server(None, none=True)), needed_rights(GATES, LEVELS, every_choice()))
     assert problem.reason.startswith("this user may not ") and problem.reason.count(", ") > 50
 
 
