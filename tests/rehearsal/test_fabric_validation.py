@@ -78,6 +78,7 @@ class Bench:
         )
         settings = {
             GATE: {"timeout_s": 30.0},
+            "dl_unit": {"timeout_s": 30.0},
             "fabric": {"plan": str(self.work / "rehearsal" / "cabling.yaml")},
         }
         return make_site(hosts, name="rehearsal", capabilities=("kubernetes", "multi_node"), settings=settings)
@@ -118,8 +119,9 @@ class Bench:
             recipe=self.recipe,
             connections=self.user.connections,
         )
-        seen = observe(observers_of(GATE)["nccl"], GATE, context)
-        assert may_fail or seen.error is None
+        for key in ("dl_unit", "nccl"):
+            seen = observe(observers_of(GATE)[key], GATE, context)
+            assert may_fail or seen.error is None
         return judge_gate(
             declare(GATE, site), JudgeContext(gate=GATE, site=site, today=TODAY, hardware=HARDWARE), run_dir
         )
@@ -144,6 +146,7 @@ def test_healthy(bench: Bench) -> None:
     assert "GB/s over all nodes" in gate["key_figure"]
     logs = sorted(path.name for path in (bench.healthy.run_dir / "evidence" / GATE).iterdir())
     assert len([name for name in logs if name.startswith("node-")]) == COUNT
+    assert len([name for name in logs if name.startswith("dl-unit-")]) == COUNT
     assert len([name for name in logs if name.startswith("pair-")]) == COUNT // 2
     assert len([name for name in logs if name.startswith("all-")]) == 1
 

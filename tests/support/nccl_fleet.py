@@ -176,7 +176,11 @@ class Fleet:
         context = JudgeContext(
             gate="fabric_validation", site=site, today=date(2026, 1, 1), hardware=self.hardware, shared=self.shared
         )
-        checks = [c for c in checks_of("fabric_validation", site) if not c.spec.missing_capabilities(site)]
+        checks = [
+            c
+            for c in checks_of("fabric_validation", site)
+            if c.observer.key == "nccl" and not c.spec.missing_capabilities(site)
+        ]
         return tuple(outcome for check in checks for outcome in check.judge(seen, context))
 
 

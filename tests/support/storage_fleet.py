@@ -16,12 +16,12 @@ from typing import Any, cast
 from simulated_training import NOW, ROOT, hardware
 from sites import make_site
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.benchmark.host_runs import HostRecord
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.benchmark.plan import BenchmarkHost
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.settings_layers import checked_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import checks_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.shared_storage.model import (
     Plan,
-    Record,
     Results,
     Run,
 )
@@ -132,7 +132,7 @@ class StorageFleet:
         log, code = self.log(host, attempt)
         state, reason = self.ended.get(host.name, ("failed" if code else "succeeded", ""))
         log = self.edit(host.name, attempt, log)
-        record = Record(name=f"fio-{host.name}", host=host.name, attempt=attempt, state=state, reason=reason)
+        record = HostRecord(name=f"fio-{host.name}", host=host.name, attempt=attempt, state=state, reason=reason)
         return Run(record=record, reading=read_storage(state, reason, log, self.settings))
 
     def outcomes(self) -> list[Outcome]:

@@ -21,6 +21,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_vali
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.tolerations import tolerations_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.observation import Observation, observation_path
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import ObserveContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import dumps, to_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.rdma_plugin import adapter_offer
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.values import Node
@@ -69,6 +70,15 @@ def offered_node(node: Node) -> Json:
     }
 
 
+def namespace_of(place: Place, context: ObserveContext) -> TemporaryNamespace:
+    """Return the namespace of jobs that are computed; its cluster answers what is asked about nodes."""
+    # In the place of a cluster; a cast would say no more.
+    cluster: Any = OfferedCluster(tuple(offered_node(node) for node in place.model.nodes))
+    return TemporaryNamespace(
+        cluster=cluster, name="gpufleet-test", cleanup_s=1.0, kinds=(), tolerations=tolerations_of(context)
+    )
+
+
 class _Bench(observe_nccl.NcclBenchmark):
     """The gate's own benchmark, whose jobs are computed in place of launched."""
 
@@ -76,11 +86,7 @@ class _Bench(observe_nccl.NcclBenchmark):
         context = place.observing({"deploymentOrder": ["volcano"]})
         super().__init__(context, context.settings_of(GATE, FabricValidationSettings))
         self._place = place
-        # In the place of a cluster; a cast would say no more.
-        cluster: Any = OfferedCluster(tuple(offered_node(node) for node in place.model.nodes))
-        self._namespace = TemporaryNamespace(
-            cluster=cluster, name="gpufleet-nccl", cleanup_s=1.0, kinds=(), tolerations=tolerations_of(context)
-        )
+        self._namespace = namespace_of(place, context)
 
     def observe(self) -> BenchmarkResults[Plan, Run]:
         self.plan = self.make_plan(self._namespace.cluster)
@@ -94,7 +100,7 @@ class _Bench(observe_nccl.NcclBenchmark):
         raise AssertionError("the runs of the gate do not come to an end")
 
     def _result(self, spec: JobSpec) -> JobResult:
-        pods = _pods(spec, self._namespace)
+        pods = pods_of(spec, self._namespace)
         run = benchmark_of(pods[0], pods)
         if run is None:
             raise AssertionError(f"job {spec.name} starts no benchmark: {spec.command}")
@@ -116,7 +122,7 @@ class _Bench(observe_nccl.NcclBenchmark):
         )  # fmt: skip
 
 
-def _pods(spec: JobSpec, namespace: TemporaryNamespace) -> Sequence[Json]:
+def pods_of(spec: JobSpec, namespace: TemporaryNamespace) -> Sequence[Json]:
     """The pods that the job controller would make, each on its node."""
     job = next(item for item in job_objects(spec, namespace) if item["kind"] == "Job")
     template = job["spec"]["template"]
@@ -130,8 +136,12 @@ def _pods(spec: JobSpec, namespace: TemporaryNamespace) -> Sequence[Json]:
 
 
 def observe(place: Place) -> None:
-    """Make all runs of the gate and keep them as a run does."""
+    """Make all runs of nccl-tests and keep them as a run does."""
     found = _Bench(place).observe()
-    saved = SavedObservation(plan=found.plan, records=tuple(run.record for run in found.runs))
-    seen = Observation(gate=GATE, key="nccl", started="2026-01-05T00:00:00Z", duration_s=1.0, data=to_plain(saved))
-    write_atomic(observation_path(place.run_dir, GATE, "nccl"), dumps(seen))
+    keep(place, "nccl", SavedObservation(plan=found.plan, records=tuple(run.record for run in found.runs)))
+
+
+def keep(place: Place, key: str, saved: Any) -> None:
+    """Write an observation of the gate."""
+    seen = Observation(gate=GATE, key=key, started="2026-01-05T00:00:00Z", duration_s=1.0, data=to_plain(saved))
+    write_atomic(observation_path(place.run_dir, GATE, key), dumps(seen))

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from ...outcome.errors import InputError
@@ -42,14 +42,21 @@ class GpuProblem(Problem):
     slots: tuple[int, ...] = ()
 
 
-def read_host(result_state: str, reason: str, log: str, gpus: int) -> tuple[DlUnitLog | None, GpuProblem | None]:
+def read_host(
+    result_state: str,
+    reason: str,
+    log: str,
+    gpus: int | None,
+    judge: Callable[[DlUnitLog], GpuProblem | None] | None = None,
+) -> tuple[DlUnitLog | None, GpuProblem | None]:
     """Return what the program said, and what is wrong with it or the run; None where nothing is.
 
     Args:
         result_state: how the job ended, as JobResult has it.
         reason: why.
         log: what its pod wrote.
-        gpus: how many GPUs the host has.
+        gpus: how many GPUs the host has, None where that is asked later.
+        judge: says what is wrong with a log that is whole; problem_of if not given.
     """
     launch = launch_problem(result_state, reason)
     if launch is not None:
@@ -58,13 +65,17 @@ def read_host(result_state: str, reason: str, log: str, gpus: int) -> tuple[DlUn
         found = parse(log)
     except InputError as error:
         return None, _no_log(result_state, reason, log, error)
-    if found.gpus != gpus:
-        text = f"the program tested {found.gpus} GPUs, the SKU has {gpus}"
-        return None, GpuProblem("no-output", text)
-    problem = problem_of(found)
+    if gpus is not None and found.gpus != gpus:
+        return None, other_count(found, gpus)
+    problem = (judge or problem_of)(found)
     if problem is None and result_state != "succeeded":
         problem = GpuProblem("run-failed", f"all GPUs came to their end, and the pod failed: {reason}"[:400])
     return found, problem
+
+
+def other_count(log: DlUnitLog, gpus: int) -> GpuProblem:
+    """Return the problem of a log of another number of GPUs than the host has."""
+    return GpuProblem("no-output", f"the program tested {log.gpus} GPUs, the SKU has {gpus}")
 
 
 def log_of(result: JobResult) -> str:
@@ -73,20 +84,25 @@ def log_of(result: JobResult) -> str:
 
 
 def problem_of(log: DlUnitLog) -> GpuProblem | None:
-    """Return the worst that a host's GPUs show, a wrong result before one that is missing."""
+    """Return the worst that a host's GPUs show, a wrong result before one that is missing; last, compared with each
+    other as far as they are of one kind."""
+    return own_problem_of(log) or _unlike(log.tests)
+
+
+def own_problem_of(log: DlUnitLog) -> GpuProblem | None:
+    """Return the worst that any GPU shows by itself: by known results, by the CPU's, and by its own repetitions."""
     tests = log.tests
     exact = {test.slot: _first_wrong(test, copies=False) for test in tests}
     copies = {test.slot: _first_wrong(test, copies=True) for test in tests}
     apart = {test.slot: _first_error(test) for test in tests}
-    changing = {test.slot: f"gave other bits of {_names(test.changing)} when it was repeated" for test in tests}
+    changing = {test.slot: f"gave other bits of {names_of(test.changing)} when it was repeated" for test in tests}
     changing = {slot: text if tests[slot].changing else "" for slot, text in changing.items()}
     return (
         _wrong("arithmetic-wrong", exact)
         or _wrong("copy-wrong", copies)
         or _wrong("reference-differs", apart)
-        or _blamed("digest-changes", _only(changing))
+        or blamed("digest-changes", _only(changing))
         or _ended_early(tests)
-        or _unlike(tests)
     )
 
 
@@ -95,10 +111,11 @@ def _wrong(cause: str, found: Mapping[int, str]) -> GpuProblem | None:
     wrong = _only(found)
     if len(wrong) == len(found) >= LEAST:
         return GpuProblem("libraries-wrong", f"all {len(found)} GPUs are wrong: each {next(iter(wrong.values()))}")
-    return _blamed(cause, wrong)
+    return blamed(cause, wrong)
 
 
-def _blamed(cause: str, found: Mapping[int, str]) -> GpuProblem | None:
+def blamed(cause: str, found: Mapping[int, str]) -> GpuProblem | None:
+    """Return the problem of the GPUs that are to blame, by slot what each did; None where none is."""
     if not found:
         return None
     told = "; ".join(f"gpu{slot} {text}" for slot, text in list(found.items())[:_TOLD])
@@ -157,9 +174,9 @@ def _unlike(tests: tuple[GpuTest, ...]) -> GpuProblem | None:
         usual = next(tests[slot] for slot, digest in digests.items() if digest == found.usual)
         most = f"{found.agreeing} of {found.total} GPUs"
         told = {
-            slot: f"gave other bits of {_names(differing(tests[slot], usual))} than {most}" for slot in found.minority
+            slot: f"gave other bits of {names_of(differing(tests[slot], usual))} than {most}" for slot in found.minority
         }
-        return _blamed("digest-differs", told)
+        return blamed("digest-differs", told)
     return None
 
 
@@ -168,7 +185,8 @@ def differing(test: GpuTest, usual: GpuTest) -> tuple[str, ...]:
     return tuple(name for name, digest in test.digests.items() if usual.digests.get(name) != digest)
 
 
-def _names(names: Collection[str]) -> str:
+def names_of(names: Collection[str]) -> str:
+    """Return operations in words."""
     return ", ".join(sorted(names))
 
 

@@ -8,10 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from ...verdict.peers import PeerLimits
+from ..kit.peer_settings import cohort_share, peer_spreads, peer_tolerance, peers_least
 from ..kit.settings import setting
 from ..node_tests.settings import NodeTestSettings
 
 ID = "dl_unit"
+RATE = "gpu-gemm-rate"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,3 +38,30 @@ class DlUnitSettings(NodeTestSettings):
     rate_s: float = setting("How long each rate of a GPU is measured.", unit="s", above=0, use="run")
     seed: int = setting("Seed of the numbers; digests of another seed are others.", minimum=0, use="run")
     requests: dict[str, str] = setting("What the pod asks for beside its GPUs.", use="run")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GemmRateSettings:
+    """What the rates of GPUs are judged by."""
+
+    repeats: int = setting(
+        "How often a host with a slow GPU is tested before that counts; the median is judged.", minimum=1, use="run"
+    )
+    floor: dict[str, float] = setting(
+        "Part of the peak of the SKU's facts that the median of the faster GPUs reaches at least, by rate; below it "
+        "all are slow alike. Rates of which the SKU states no peak are compared with peers alone.",
+        above=0,
+        maximum=1,
+        keys=("gemm-bf16", "gemm-fp8", "memory-copy"),
+    )
+    peer_tolerance: float = peer_tolerance()
+    peer_spreads: float = peer_spreads()
+    peers_least: int = peers_least()
+    cohort_share: float = cohort_share()
+
+    @property
+    def peers(self) -> PeerLimits:
+        """The peer rule."""
+        return PeerLimits(
+            tolerance=self.peer_tolerance, spreads=self.peer_spreads, least=self.peers_least, share=self.cohort_share
+        )

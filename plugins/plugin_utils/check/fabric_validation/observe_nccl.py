@@ -8,20 +8,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from itertools import count
-from pathlib import Path
-from typing import Any
 
 from ...clients.kube.cluster import Cluster
 from ...clients.kube.permission import Permission
-from ...outcome.codec import from_plain
 from ...outcome.errors import InputError
-from ...site.model import Site
 from ...workload.model import JobResult, JobSpec
 from ..benchmark.network import gang_permissions
-from ..benchmark.records import kept_text, require_planned
 from ..benchmark.run_loop import Benchmark
-from ..kit.saved_settings import with_plan_settings
-from ..spec import ObserveContext, Observer
+from ..benchmark.saved_observer import benchmark_observer
+from ..spec import ObserveContext
 from .model import Plan, Record, Results, Run, SavedObservation, Wanted
 from .nccl_job import NcclJobs, plan_nccl
 from .parse_run import parse_run
@@ -42,29 +37,10 @@ _PHASES = {
 }
 
 
-def observe(context: ObserveContext) -> SavedObservation:
-    """Run nccl-tests and return all runs; logs are kept as evidence.
-
-    Raises:
-        InputError: invalid settings, a SKU without facts.
-        BringupError: see Benchmark.observe.
-    """
-    found = NcclBenchmark(context, context.settings_of(GATE, FabricValidationSettings)).observe()
-    records = tuple(run.record for run in found.runs)
-    return SavedObservation(plan=found.plan, records=records, made=len(records), leftovers=found.leftovers)
-
-
-def restore(data: Any, run_dir: Path, site: Site) -> Results:
-    """Return plan and runs, the logs parsed again."""
-    complete = with_plan_settings(data, FabricValidationSettings, GATE, site, run_dir)
-    saved = from_plain(SavedObservation, complete, "observation nccl")
-    require_planned(saved.plan.hosts, site, "observation nccl")
-    saved.require_all("observation nccl")
+def _require_hosts_of_all(saved: SavedObservation) -> None:
     planned = frozenset(host.name for host in saved.plan.hosts)
     for record in saved.records:
         _require_hosts(record, planned)
-    runs = tuple(parse_run(record, kept_text(run_dir, record.log), saved.plan.settings) for record in saved.records)
-    return Results(plan=saved.plan, runs=runs, leftovers=saved.leftovers)
 
 
 def _require_hosts(record: Record, planned: frozenset[str]) -> None:
@@ -124,4 +100,12 @@ class NcclBenchmark(Benchmark[Plan, Wanted, Run]):
         return "nccl-tests: " + ", ".join(f"{count} x {_PHASES[phase]}" for phase, count in counts.items()) + again
 
 
-OBSERVER = Observer("nccl", Results, observe, restore, saved=SavedObservation)
+OBSERVER = benchmark_observer(
+    "nccl",
+    Results,
+    saved=SavedObservation,
+    make=lambda context: NcclBenchmark(context, context.settings_of(GATE, FabricValidationSettings)),
+    settings=(GATE, FabricValidationSettings),
+    run_of=parse_run,
+    require=_require_hosts_of_all,
+)

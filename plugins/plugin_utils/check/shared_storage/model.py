@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..benchmark.host_runs import HostRecord, HostResults
 from ..benchmark.plan import BenchmarkHost, BenchmarkPlan
-from ..benchmark.records import BenchmarkResults, RunRecord, SavedRuns
+from ..benchmark.records import SavedRuns
 from .run import StorageReading
 from .settings import StorageSettings
 
@@ -20,31 +21,17 @@ class Plan(BenchmarkPlan[BenchmarkHost]):
     settings: StorageSettings
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Record(RunRecord):
-    """One run of fio on one host."""
-
-    name: str
-    host: str
-    log: str = ""
-
-
-SavedObservation = SavedRuns[Plan, Record]
+SavedObservation = SavedRuns[Plan, HostRecord]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
     """A run with what its log says."""
 
-    record: Record
+    record: HostRecord
     reading: StorageReading
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Results(BenchmarkResults[Plan, Run]):
+@dataclass(frozen=True, kw_only=True)
+class Results(HostResults[Plan, Run]):
     """Plan and runs."""
-
-    def of(self, host: str) -> tuple[Run, ...]:
-        """Return the runs of a host, first attempts first."""
-        found = (run for run in self.runs if run.record.host == host)
-        return tuple(sorted(found, key=lambda run: run.record.attempt))

@@ -8,57 +8,27 @@ from __future__ import annotations
 import math
 import secrets
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
 from ...clients.kube.cluster import Cluster
 from ...clients.kube.permission import Permission
-from ...hardware.sku import Sku
-from ...outcome.codec import from_plain
-from ...site.model import Host, Site
-from ...workload.capacity import NodeCapacity
-from ...workload.model import JobResult, JobSpec
+from ...workload.model import JobSpec
 from ...workload.permission import job_permissions
-from ..benchmark.plan import BenchmarkHost, placement, planned_hosts
-from ..benchmark.records import ended, kept_text, require_planned
-from ..benchmark.run_loop import Benchmark
-from ..kit.saved_settings import with_plan_settings
+from ..benchmark.host_runs import HostBenchmark, HostRecord
+from ..benchmark.saved_observer import benchmark_observer
 from ..shared_storage.analysis import to_measure_again
-from ..shared_storage.model import Plan, Record, Results, Run, SavedObservation
+from ..shared_storage.model import Plan, Results, Run, SavedObservation
 from ..shared_storage.run import command_of, read_storage, storage_job
 from ..shared_storage.settings import KEY, StorageSettings
-from ..spec import ObserveContext, Observer
+from ..spec import ObserveContext
 from .settings import GATE, TrainingSettings
 
 
-def observe(context: ObserveContext) -> SavedObservation:
-    """Run fio and return all runs; logs are kept as evidence.
-
-    Raises:
-        InputError: invalid settings, a SKU without facts.
-        BringupError: see Benchmark.observe.
-    """
-    found = StorageBenchmark(context, context.settings_of(KEY, StorageSettings)).observe()
-    records = tuple(run.record for run in found.runs)
-    return SavedObservation(plan=found.plan, records=records, made=len(records), leftovers=found.leftovers)
-
-
-def restore(data: Any, run_dir: Path, site: Site) -> Results:
-    """Return plan and runs, the logs read again."""
-    complete = with_plan_settings(data, StorageSettings, KEY, site, run_dir)
-    saved = from_plain(SavedObservation, complete, "observation storage")
-    require_planned(saved.plan.hosts, site, "observation storage")
-    saved.require_all("observation storage")
-    runs = tuple(_run(record, kept_text(run_dir, record.log), saved.plan.settings) for record in saved.records)
-    return Results(plan=saved.plan, runs=runs, leftovers=saved.leftovers)
-
-
-def _run(record: Record, log: str, settings: StorageSettings) -> Run:
+def _run(record: HostRecord, log: str, settings: StorageSettings) -> Run:
     return Run(record=record, reading=read_storage(record.state, record.reason, log, settings))
 
 
-class StorageBenchmark(Benchmark[Plan, str, Run]):
-    """fio on one host after the other, in groups of equal size; a run is wanted by the name of its host."""
+class StorageBenchmark(HostBenchmark[Plan, Run]):
+    """fio on one host after the other, in groups of equal size."""
 
     gate = GATE
     name = "storage"
@@ -74,11 +44,7 @@ class StorageBenchmark(Benchmark[Plan, str, Run]):
 
     def make_plan(self, cluster: Cluster) -> Plan:
         """Look at the nodes: a host whose GPUs are busy uses the volume, too, and says nothing about it."""
-
-        def planned(host: Host, sku: Sku, capacity: NodeCapacity) -> BenchmarkHost:
-            return BenchmarkHost(**placement(host, sku, capacity))
-
-        return Plan(hosts=planned_hosts(cluster, self.context, planned), settings=self.settings)
+        return Plan(hosts=self.hosts(cluster), settings=self.settings)
 
     def permissions(self) -> tuple[Permission, ...]:
         return job_permissions("plain-job")
@@ -103,21 +69,22 @@ class StorageBenchmark(Benchmark[Plan, str, Run]):
 
     def job(self, want: str) -> JobSpec:
         """One fio on the node of a host, in a directory that nobody else has."""
-        host, attempt = self.plan.host(want), self.attempt(want)
-        name = f"fio-{[entry.name for entry in self.plan.hosts].index(want) + 1}-{attempt}"
-        return storage_job(name, host, self.settings, secrets.token_hex(8))
+        name = self.job_name("fio", want)
+        return storage_job(name, self.plan.host(want), self.settings, secrets.token_hex(8))
 
-    def read(self, want: str, spec: JobSpec, result: JobResult) -> Run:
-        """Keep the log, and return what it says."""
-        kept = self.evidence.keep(f"{spec.name}.log", result.log)
-        record = Record(
-            **ended(result, command_of(spec)), name=spec.name, host=want, attempt=self.attempt(want), log=kept.path
-        )
-        return _run(record, kept.text, self.settings)
+    def command(self, spec: JobSpec) -> tuple[str, ...]:
+        """Leave the text of the program out."""
+        return command_of(spec)
 
-    def attempt(self, host: str) -> int:
-        """Return the number of the next run of a host."""
-        return len([run for run in self.runs if run.record.host == host]) + 1
+    def run_of(self, record: HostRecord, log: str) -> Run:
+        return _run(record, log, self.settings)
 
 
-OBSERVER = Observer("storage", Results, observe, restore, saved=SavedObservation)
+OBSERVER = benchmark_observer(
+    "storage",
+    Results,
+    saved=SavedObservation,
+    make=lambda context: StorageBenchmark(context, context.settings_of(KEY, StorageSettings)),
+    settings=(KEY, StorageSettings),
+    run_of=_run,
+)

@@ -54,7 +54,8 @@ class Stack:
     `gang_largest` pods are no gang to the gang scheduler (0: all are). The training image uses `training_efficiency` of
     what a good one would; `training_learns`: it computes right gradients. `image_pull_s`: pods of tests wait so long
     for their image; `system_nodes`: there are so many nodes without GPUs, for the cluster's own software; both are read
-    when the rehearsal starts. `training_torch`: PyTorch is in the training image. All hosts have `storage_speed` of the
+    when the rehearsal starts. `training_torch`: PyTorch is in the training image, `unit_torch`: in that of the DL unit
+    test, whose products reach `unit_efficiency` of their rate on all GPUs. All hosts have `storage_speed` of the
     shared volume's usual speed, and differ from each other and from run to run by `storage_noise` (standard
     deviation)."""
 
@@ -65,6 +66,8 @@ class Stack:
     image_pull_s: float = 0.0
     system_nodes: int = 0
     training_torch: bool = True
+    unit_torch: bool = True
+    unit_efficiency: float = 1.0
     storage_speed: float = 1.0
     storage_noise: float = 0.05
     dra_driver: DraBehaviour = "allocates"

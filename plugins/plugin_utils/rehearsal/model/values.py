@@ -13,6 +13,7 @@ from ...hardware.accelerator import Accelerator
 from .bmc import Bmc, RackUnit
 from .infiniband import Cable, InfiniBand
 from .site import FacilityRecord, Nccl, Stack
+from .storage import Storage
 from .training import HeldDown, Training, TrainingState
 
 SCHEMA_VERSION = 1
@@ -28,6 +29,8 @@ NicView = Literal["switch", "pairs", "apart", "hidden"]
 ExporterState = Literal["ok", "down", "frozen", "twice", "stranger", "no-profiling", "no-xids"]
 Slowdown = Literal["", "hw_thermal_slowdown", "sw_thermal_slowdown", "hw_power_brake_slowdown"]
 BenchmarkState = Literal["ok", "hangs", "truncated", "crashes"]
+NumericsState = Literal["ok", "gemm-wrong", "bit-flips", "known-wrong", "copies-wrong", "inexact", "crashes"]
+UnitTestState = Literal["ok", "image-missing", "ends-early"]
 ServerState = Literal[
     "ok", "kv-cache-full", "memory-full", "memory-taken", "no-gpus", "crashing", "model-missing", "hub-unreachable",
     "image-missing", "engine-dead"
@@ -64,7 +67,7 @@ class Gpu:
     `slowdown` the reason for which its clock is lowered, `vbios` its own where it is not that of its kind,
     `held_down` what heat or power do to it under a long load, `under_load` what the load of Node.hurt_by does to it.
     `nvlink_replays` its first NVLink has counted. In the DL unit test `numerics` is what its arithmetic does, `gemm`
-    the part of its rate of matrix products."""
+    the part of its rate of matrix products, `hbm` of copies within its memory."""
 
     index: int
     uuid: str
@@ -101,8 +104,9 @@ class Gpu:
     under_load: Literal["", "lost", "nvlink-errors"] = ""
     nvlink_replays: int = 0
     held_down: HeldDown = field(default_factory=HeldDown)
-    numerics: Literal["ok", "gemm-wrong", "bit-flips", "known-wrong", "crashes"] = "ok"
+    numerics: NumericsState = "ok"
     gemm: float = 1.0
+    hbm: float = 1.0
 
     @property
     def pci(self) -> str:
@@ -244,16 +248,6 @@ class Serving:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Storage:
-    """The shared volume as the node sees it: the part of the usual speed that it has, how many times as long the
-    slowest request of a hundred takes (`tail`), and whether a block comes back other than written (`corrupts`)."""
-
-    speed: float = 1.0
-    tail: float = 1.0
-    corrupts: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
     """One GPU host. `others` are ports of adapters that carry no GPU traffic; hosts of different `unit` share no leaf.
 
@@ -265,7 +259,8 @@ class Node:
     `acs` the access control of the PCIe switches above GPUs and adapters as lspci prints it. `hurt_by` is the program
     (`dcgmi`, or that of a pod simulator) whose load adds `log_under_load` to the kernel log, and does to GPUs and
     adapters what they say. `dcgm_health` is what DCGM's watches say (Healthy, Warning, Failure), empty where nobody set
-    any. `fabric` is that of its SKU, `pfc` are the priorities that its RoCE ports pause.
+    any. `fabric` is that of its SKU, `pfc` are the priorities that its RoCE ports pause. `unit_test` is what becomes of
+    the pod of the DL unit test.
     """
 
     name: str
@@ -309,7 +304,8 @@ class Node:
     exporter: ExporterState = "ok"
     exporter_label: str = "Hostname"
     training: Training = field(default_factory=Training)
-    storage: Storage = Storage()
+    storage: Storage = field(default_factory=Storage)
+    unit_test: UnitTestState = "ok"
     bmc: Bmc = field(default_factory=Bmc)
 
     @property

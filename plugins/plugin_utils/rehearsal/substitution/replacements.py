@@ -19,6 +19,7 @@ from .settings import (
     GPU_STACK,
     STORAGE,
     TELEMETRY,
+    dl_unit_settings,
     inference_settings,
     nccl_settings,
     storage_settings,
@@ -192,6 +193,7 @@ def _time_limits(simulation: Simulation) -> Replacement:
     settings: dict[str, Mapping[str, Any]] = {
         "gpu_stack": GPU_STACK,
         "fabric_validation": nccl_settings(nodes),
+        "dl_unit": dl_unit_settings(nodes),
         "training_acceptance": training_settings(nodes, full=simulation.full),
         "inference_acceptance": _inference(simulation),
         "telemetry": TELEMETRY,

@@ -25,6 +25,11 @@ def nccl_settings(nodes: int) -> dict[str, Any]:
     return {"timeout_s": 60.0 + 0.1 * nodes, "schedule_s": 30.0}
 
 
+def dl_unit_settings(nodes: int) -> dict[str, Any]:
+    """Return the settings of the DL unit test: it takes seconds here."""
+    return {"timeout_s": 60.0 + 0.1 * nodes, "pull_s": 120.0}
+
+
 def training_settings(nodes: int, *, full: bool) -> dict[str, Any]:
     """Return the settings of gate training_acceptance: short waits and, where the program really trains, a model that
     a CPU can train. How fast that is depends on what else this machine does, so times hardly count then."""

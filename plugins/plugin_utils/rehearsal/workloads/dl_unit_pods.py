@@ -34,7 +34,9 @@ _KNOWN = ("exact-bf16", "exact-fp32", "exact-fp8", "copies")
 _SHARE, _COPY_SHARE, _FP32_TFLOPS, _OTHER_TFLOPS = 0.73, 0.88, 50.0, 100.0
 _VERSIONS = {"torch": "2.8.0a0+34c6371d24.nv25.08", "cuda": "13.0", "cublas": "13.0.0", "cudnn": "91200"}
 _FP8_FROM = (8, 9)
-_FLIPPED_RUN, _WRONG_ROWS = 2, 3
+_FLIPPED_RUN, _WRONG_ROWS, _WRONG_BYTES, _INEXACT = 2, 3, 1, 20.0
+# SIGKILL, as the kernel ends a process for memory.
+_KILLED = 137
 _GPU_NOISE = 0.004
 
 
@@ -49,23 +51,28 @@ def simulate(group: PodGroup, context: SimContext) -> Mapping[str, PodOutput] | 
         return None
     pod = group.running[0]
     name, node = str(pod["metadata"]["name"]), context.model.node(pod["spec"]["nodeName"])
-    if not node.training.image:
+    if node.unit_test == "image-missing":
         return {name: PodOutput(exit_code=None, fault="ImagePullBackOff")}
-    if not context.model.stack.training_torch:
+    if not context.model.stack.unit_torch:
         said = ("Traceback (most recent call last):", "ModuleNotFoundError: No module named 'torch'")
         return {name: PodOutput(lines=tuple((STDERR, line) for line in said), exit_code=1)}
     words = (word.partition("=") for word in words_of(pod) if word.startswith("--"))
     options = {name: value for name, _mark, value in words}
-    host = _Host(node, context.skus[node.sku], options, random.Random(f"{context.model.seed}/{group.name}/dl-unit"))
+    draw = random.Random(f"{context.model.seed}/{group.name}/{node.name}/dl-unit")
+    host = _Host(node, context.skus[node.sku], options, draw, context.model.stack.unit_efficiency)
     lines = tuple((STDOUT, json.dumps({"schema_version": 1, **line}, separators=(",", ":"))) for line in host.lines())
+    if node.unit_test == "ends-early":
+        return {name: PodOutput(lines=lines[: len(lines) // 2], exit_code=_KILLED, run_s=performance().run_s.base)}
     return {name: PodOutput(lines=lines, exit_code=int(any(host.exit_codes)), run_s=performance().run_s.base)}
 
 
 class _Host:
     """The lines of one host."""
 
-    def __init__(self, node: Node, sku: Sku, options: Mapping[str, str], draw: random.Random) -> None:
-        self.node, self.sku, self.draw = node, sku, draw
+    def __init__(
+        self, node: Node, sku: Sku, options: Mapping[str, str], draw: random.Random, efficiency: float
+    ) -> None:
+        self.node, self.sku, self.draw, self.efficiency = node, sku, draw, efficiency
         self.gpus, self.repeats = int(options["--gpus"]), int(options["--repeats"])
         self.seed, self.size = int(options["--seed"]), int(options["--size"])
         self.exit_codes: list[int] = []
@@ -103,7 +110,7 @@ class _Host:
             {
                 "event": "reference",
                 "op": name,
-                "error": tolerance * self.draw.uniform(0.02, 0.3),
+                "error": tolerance * (_INEXACT if gpu.numerics == "inexact" else self.draw.uniform(0.02, 0.3)),
                 "tolerance": tolerance,
             }
             for name, tolerance in _TOLERANCES.items()
@@ -132,6 +139,8 @@ class _Host:
             bits += "/flipped"
         if gpu.numerics == "known-wrong" and name == "exact-bf16":
             bits, wrong = f"{bits}/{gpu.uuid}", _WRONG_ROWS
+        if gpu.numerics == "copies-wrong" and name == "copies":
+            bits, wrong = f"{bits}/{gpu.uuid}", _WRONG_BYTES
         digest = hashlib.sha256(bits.encode()).hexdigest()
         return {"event": "op", "op": name, "run": run, "digest": digest, "wrong": wrong, "absent": ""}
 
@@ -142,11 +151,11 @@ class _Host:
             "gemm-fp8": peaks.get("fp8", 2 * peaks.get("bf16", _OTHER_TFLOPS)),
         }  # fmt: skip
         found = [
-            (name, peak * _SHARE * gpu.gemm, "TFLOP/s")
+            (name, peak * _SHARE * gpu.gemm * self.efficiency, "TFLOP/s")
             for name, peak in tflops.items()
             if self.fp8 or not name.endswith("fp8")
         ]
-        found.append(("memory-copy", (self.sku.hbm_tb_per_s or 1.0) * 1e3 * _COPY_SHARE, "GB/s"))
+        found.append(("memory-copy", (self.sku.hbm_tb_per_s or 1.0) * 1e3 * _COPY_SHARE * gpu.hbm, "GB/s"))
         return [
             {
                 "event": "rate", "name": name, "value": round(value * (1 + self.draw.gauss(0, _GPU_NOISE)), 6),

@@ -82,7 +82,7 @@ def test_a_gpu_that_is_gone() -> None:
 
 def test_an_image_without_pytorch_or_cuda_says_nothing_about_the_node() -> None:
     found = of_simulated(
-        Fault(id="f", kind="cluster", subject="lab", patch=(Change(at="cluster.stack.training_torch", set=False),))
+        Fault(id="f", kind="cluster", subject="lab", patch=(Change(at="cluster.stack.unit_torch", set=False),))
     )
     assert (found.status, found.cause) == (Status.OTHER, "run-failed")
     assert "No module named 'torch'" in found.summary

@@ -1,0 +1,105 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What GPUs of all hosts computed, compared: whose bits are not those of most of its kind. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from ...probe.dl_unit_model import GpuTest
+from ...verdict.digest_majority import LEAST, Majority, majority
+from .model import Gpu, Kind, Results
+from .reading import GpuProblem, blamed, differing, names_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class DigestCohort:
+    """GPUs that must give the same bits, and what their digests say."""
+
+    tests: Mapping[Gpu, GpuTest]
+    found: Majority[Gpu, str]
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """Their hosts."""
+        return tuple(dict.fromkeys(host for host, _slot in self.tests))
+
+    @cached_property
+    def usual(self) -> GpuTest:
+        """The test of one GPU that gave what most gave."""
+        return next(test for test in self.tests.values() if test.digest == self.found.usual)
+
+    @cached_property
+    def alike(self) -> frozenset[str]:
+        """Other digests that several GPUs gave: no two GPUs are broken alike, so that something else differs there."""
+        counts = Counter(self.tests[gpu].digest for gpu in self.found.minority)
+        return frozenset(digest for digest, count in counts.items() if count > 1)
+
+    def problem(self, host: str) -> GpuProblem | None:
+        """Return what the GPUs of a host computed otherwise than most; not asked where nobody can be named."""
+        mine = {slot: self.tests[name, slot] for name, slot in self.found.minority if name == host}
+        most = f"{self.found.agreeing} of {self.found.total} GPUs"
+        told = {
+            slot: f"gave other bits of {names_of(differing(test, self.usual))} than {most}"
+            for slot, test in mine.items()
+        }
+        alone = blamed(
+            "digest-differs", {slot: text for slot, text in told.items() if mine[slot].digest not in self.alike}
+        )
+        if alone is not None or not told:
+            return alone
+        slot, text = next(iter(told.items()))
+        same = sum(test.digest == mine[slot].digest for test in self.tests.values())
+        return GpuProblem(
+            "digests-unlike", f"gpu{slot} {text}, and {same} GPUs gave just these bits", slots=tuple(told)
+        )
+
+    @property
+    def text(self) -> str:
+        """With how many a GPU was compared, in words."""
+        if self.found.total < LEAST:
+            return "too few GPUs of its kind to compare; known results and the CPU's are right"
+        return f"the bits of {self.found.agreeing} of {self.found.total} GPUs of its kind"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All cohorts of a site."""
+
+    results: Results
+
+    @cached_property
+    def cohorts(self) -> dict[Kind, DigestCohort]:
+        """The cohorts by what their GPUs have in common."""
+        tests: dict[Kind, dict[Gpu, GpuTest]] = {}
+        for host in self.results.plan.hosts:
+            for kind, test in self.results.tests(host.name):
+                tests.setdefault(kind, {})[host.name, test.slot] = test
+        made = {kind: majority({gpu: test.digest for gpu, test in of.items()}) for kind, of in tests.items()}
+        return {kind: DigestCohort(tests=tests[kind], found=found) for kind, found in made.items() if found is not None}
+
+    @cached_property
+    def _kinds(self) -> dict[str, tuple[Kind, ...]]:
+        found: dict[str, tuple[Kind, ...]] = {}
+        for kind, cohort in self.cohorts.items():
+            for host in cohort.hosts:
+                found[host] = (*found.get(host, ()), kind)
+        return found
+
+    def of(self, host: str) -> tuple[DigestCohort, ...]:
+        """Return the cohorts that a host has GPUs in."""
+        return tuple(self.cohorts[kind] for kind in self._kinds.get(host, ()))
+
+    def changed(self, host: str) -> GpuProblem | None:
+        """Return which GPUs of a host gave other bits in a later run than in its first one."""
+        first, told = dict[int, GpuTest](), dict[int, str]()
+        for log in self.results.whole(host):
+            for test in log.tests:
+                before = first.setdefault(test.slot, test)
+                if test.digest != before.digest:
+                    told[test.slot] = f"gave other bits of {names_of(differing(test, before))} in a second run"
+        return blamed("digest-changes", told)

@@ -1,0 +1,142 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""How fast GPUs of all hosts were, compared: who is slower than its peers, and whether all are slow alike. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import median
+
+from ...hardware.sku import Sku
+from ...probe.dl_unit_model import RATES
+from ...verdict.peers import PeerVerdict, compare
+from .model import Gpu, Kind, Results
+from .settings import GemmRateSettings
+
+# Without a bound for these a host is not known to be fast; single precision has no peak in the facts of SKUs.
+ALWAYS = ("gemm-bf16", "memory-copy")
+_TRIES_TO_PLACE = 2
+
+
+def peak_of(sku: Sku | None, rate: str) -> float | None:
+    """Return what the facts of a SKU state as the most that a GPU can reach, None where they state nothing."""
+    if sku is None:
+        return None
+    if rate == "memory-copy":
+        return sku.hbm_tb_per_s * 1e3 if sku.hbm_tb_per_s else None
+    return sku.peak_tflops.get(rate.removeprefix("gemm-"))
+
+
+@dataclass(frozen=True)
+class Rates:
+    """The median rate of every GPU over the whole runs of its host in which all GPUs were measured at once, by rate;
+    and how GPUs of one kind compare."""
+
+    results: Results
+    hardware: Mapping[str, Sku]
+    limits: GemmRateSettings
+
+    @cached_property
+    def values(self) -> dict[str, dict[str, dict[int, float]]]:
+        """By host, rate and slot."""
+        found: dict[str, dict[str, dict[int, list[float]]]] = {}
+        for host in self.results.plan.hosts:
+            for log in self.results.whole(host.name):
+                if not all(rate.together for test in log.tests for rate in test.rates.values()):
+                    continue
+                for test in log.tests:
+                    for name, rate in test.rates.items():
+                        of_rate = found.setdefault(host.name, {}).setdefault(name, {})
+                        of_rate.setdefault(test.slot, []).append(rate.value)
+        return {
+            host: {rate: {slot: median(values) for slot, values in of.items()} for rate, of in rates.items()}
+            for host, rates in found.items()
+        }
+
+    @cached_property
+    def kinds(self) -> dict[Gpu, Kind]:
+        """The kind of every GPU with rates."""
+        return {
+            (host.name, test.slot): kind
+            for host in self.results.plan.hosts
+            if host.name in self.values
+            for kind, test in self.results.tests(host.name)
+        }
+
+    @cached_property
+    def cohorts(self) -> dict[Kind, tuple[str, ...]]:
+        """The hosts with rates by the kind of their GPUs; of a host with several kinds, by its first."""
+        found: dict[Kind, list[str]] = {}
+        first: dict[str, Kind] = {}
+        for (host, _slot), kind in self.kinds.items():
+            first.setdefault(host, kind)
+        for host, kind in first.items():
+            found.setdefault(kind, []).append(host)
+        return {kind: tuple(hosts) for kind, hosts in found.items()}
+
+    def floor(self, sku: str, rate: str) -> float | None:
+        """Return what a GPU of that SKU reaches at least, None where nothing is known."""
+        peak, part = peak_of(self.hardware.get(sku), rate), self.limits.floor.get(rate)
+        return peak * part if peak and part else None
+
+    @cached_property
+    def peers(self) -> dict[tuple[Kind, str], PeerVerdict]:
+        """How the GPUs of a kind compare, by rate. A GPU is called `host/slot`."""
+        members: dict[tuple[Kind, str], dict[str, float]] = {}
+        for (host, slot), kind in self.kinds.items():
+            for rate, values in self.values[host].items():
+                if slot in values:
+                    members.setdefault((kind, rate), {})[f"{host}/{slot}"] = values[slot]
+        return {key: compare(of, self.limits.peers, self.floor(key[0][0], key[1])) for key, of in members.items()}
+
+    def blamed(self, kind: Kind) -> tuple[str, ...]:
+        """Return the rates in which no single GPU of a kind is to blame: too many are slow, or all are."""
+        return tuple(rate for rate in RATES if (found := self.peers.get((kind, rate))) and found.cohort_to_blame)
+
+    def missed(self, host: str) -> dict[str, tuple[int, ...]]:
+        """Return by rate the GPUs of a host that are slower than their peers or the floor allow."""
+        found: dict[str, tuple[int, ...]] = {}
+        for rate in RATES:
+            slow = tuple(slot for slot in self.values[host].get(rate, {}) if self._slow(host, slot, rate))
+            if slow:
+                found[rate] = slow
+        return found
+
+    def _slow(self, host: str, slot: int, rate: str) -> bool:
+        kind, value = self.kinds[host, slot], self.values[host][rate][slot]
+        floor, peers = self.floor(kind[0], rate), self.peers[kind, rate]
+        return f"{host}/{slot}" in self._suspects[kind, rate] or (
+            not peers.evaluated and floor is not None and value < floor
+        )
+
+    @cached_property
+    def _suspects(self) -> dict[tuple[Kind, str], frozenset[str]]:
+        return {key: frozenset(found.suspects) for key, found in self.peers.items()}
+
+    def held(self, host: str, rate: str) -> bool:
+        """Tell whether there is something that a rate of all GPUs of a host was held against."""
+        slots = self.values[host].get(rate, {})
+        kinds = {self.kinds[host, slot] for slot in slots}
+        return bool(kinds) and all(
+            self.floor(kind[0], rate) is not None or self.peers[kind, rate].enough for kind in kinds
+        )
+
+    def suspect(self, host: str) -> bool:
+        """Tell whether another run of a host would say more about it."""
+        return any(rate not in self.blamed(self.kinds[host, slots[0]]) for rate, slots in self.missed(host).items())
+
+
+def to_test_again(rates: Rates) -> list[str]:
+    """Return the hosts that a suspicion is about, and those that something of the moment kept from being tested."""
+    again = []
+    for host in rates.results.plan.open_hosts:
+        made = rates.results.of(host.name)
+        if host.name in rates.values:
+            if len(made) < rates.limits.repeats and rates.suspect(host.name):
+                again.append(host.name)
+        elif made and len(made) < _TRIES_TO_PLACE and (problem := made[-1].problem) and problem.transient:
+            again.append(host.name)
+    return again
