@@ -89,7 +89,7 @@ def test_one_slow_run_of_three_is_no_finding() -> None:
 
 
 def test_most_wrong_gpus_of_a_host_are_named_by_the_other_hosts() -> None:
-    """Within the host alone the minority that is right would be blamed."""
+    """Within the host alone no digest is that of most, and nobody could be named."""
     wrong = on_nodes("gpu.numerics", "gemm-wrong", "gpu02")[:5]
     found = UnitFleet(broken=wrong).findings()
     assert found == [(NUMERICS, "digest-differs", "failed", ("gpu02", *(f"gpu02/gpu{n}" for n in range(5))))]
