@@ -6,8 +6,9 @@
 Text is the same from Slurm 17.11 to 25.11: `NodeName=...` begins a node, `State=IDLE+DRAIN` has the base first, and
 `Reason=text [user@time]` ends it. JSON differs: up to 22.05 `state` is a word and `state_flags` a list, from 23.02 on
 `state` is a list of both; times are numbers, from 23.11 on `{"set": true, "infinite": false, "number": 1}`. Its node
-list is also what `sinfo --json` printed up to 22.05, whose scontrol has no JSON, and what slurmrestd answers. Flag BLOCKED of 25.05 is in the text
-alone (SchedMD/slurm, src/common/slurm_protocol_defs.c: node_state_flag_string), so text is what decides.
+list is also what `sinfo --json` printed up to 22.05, whose scontrol has no JSON, and what slurmrestd answers. Flag
+BLOCKED of 25.05 is in the text alone (SchedMD/slurm, src/common/slurm_protocol_defs.c: node_state_flag_string), so text
+is what decides.
 """
 
 from __future__ import annotations
