@@ -1,10 +1,15 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check gpu-pcie-link: every GPU's PCIe link has its full width. The generation drops at idle and is only reported."""
+"""Check gpu-pcie-link: every GPU's PCIe link has its full width, and is able to the generation of the others.
+
+The generation drops at idle, so what a link runs at now is only reported. What GPU and machine can do together does not
+drop (nvidia-smi's documentation, pcie.link.gen.max); a setting of the BIOS or a riser of one slot lowers it.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 from ...collect.host_facts import FleetFacts
@@ -47,14 +52,17 @@ def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Width against setting `width`, the SKU, or what the GPU itself can do.
 
     A machine type may be wired narrower than the GPU is able to: where every GPU of the SKU in the fleet shows the
-    same narrow width, no single node is to blame and a person decides.
+    same narrow width, no single node is to blame and a person decides. A generation that is below that of more than
+    half of all GPUs of the SKU is for a person as well: it follows from a setting more often than from a broken part.
     """
-    widths = _widths(seen, context)
+    widths, usual = _widths(seen, context), _usual_generations(seen, context)
     return per_host(
         SPEC,
         seen,
         context,
-        lambda host: per_gpu(host, lambda c, gpu: _gpu(c, gpu, widths), lambda n: _report(host, n)),
+        lambda host: per_gpu(
+            host, lambda c, gpu: _gpu(c, gpu, widths) + _slow(c, gpu, usual), lambda n: _report(host, n)
+        ),
         needs=("smi",),
     )
 
@@ -66,6 +74,28 @@ def _widths(seen: FleetFacts, context: JudgeContext) -> dict[str, set[int | None
         if isinstance(smi, SmiLog):
             found.setdefault(host.sku, set()).update(gpu.link_width_current for gpu in smi.gpus if not gpu.trouble)
     return found
+
+
+def _usual_generations(seen: FleetFacts, context: JudgeContext) -> dict[str, int]:
+    """Return by SKU the generation that the links of more than half of its GPUs are able to."""
+    found: dict[str, Counter[int]] = {}
+    for host in context.site.in_scope:
+        smi = seen.hosts[host.name].smi if host.name in seen.hosts else None
+        if isinstance(smi, SmiLog):
+            able = (gpu.link_gen_max for gpu in smi.gpus if not gpu.trouble)
+            found.setdefault(host.sku, Counter()).update(number for number in able if number)
+    most = {sku: counts.most_common(1)[0] for sku, counts in found.items() if counts}
+    return {sku: number for sku, (number, times) in most.items() if times * 2 > found[sku].total()}
+
+
+def _slow(host: NodeContext, gpu: Gpu, usual: dict[str, int]) -> list[Finding]:
+    able, expected = gpu.link_gen_max, usual.get(host.entry.sku, 0)
+    if able is None or able >= expected:
+        return []
+    text = f"{gpu.bus_id}: link is able to generation {able}, most GPUs of the SKU to generation {expected}"
+    hint = "compare the link speed of the slot in the BIOS with that of other hosts; then reseat the GPU or its riser"
+    parts = (host.gpu(gpu.bus_id),)
+    return [Finding(cause="pcie-generation-low", text=text, hint=hint, subjects=parts, marginal=True)]
 
 
 def _expected(host: NodeContext, gpu: Gpu) -> int:

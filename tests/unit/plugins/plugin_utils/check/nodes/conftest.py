@@ -88,7 +88,7 @@ class FakeGpu:
             "ecc": "Enabled", "unc": "0", "dram_corr": "0", "threshold": "No", "repair": "No", "agg_unc": "0",
             "remap_failure": "No", "remap_pending": "No", "low": "0", "retire_pending": "N/A", "mig": "Disabled",
             "mig_pending": "", "state": "Completed", "status": "Success", "health": "N/A", "width": "16x", "gen": "5",
-            "action": "None", "replay": "150", "clique": "0", "cluster": "00000000-0000-0000-0000-000000000000",
+            "gen_max": "5", "action": "None", "replay": "150", "clique": "0", "cluster": "00000000-0000-0000-0000-000000000000",
             "remap": "", "persistence": "Enabled", "temp": "31", "margin": "56 C", "limit": "700.00 W",
             "draw": "70.00 W", "vbios": "96.00.99.00.01", "slow": "",
         } | self.values  # fmt: skip
@@ -111,7 +111,7 @@ class FakeGpu:
             f"<mig_mode><current_mig>{v['mig']}</current_mig>"
             f"<pending_mig>{v['mig_pending'] or v['mig']}</pending_mig></mig_mode>"
             f"<gpu_recovery_action>{v['action']}</gpu_recovery_action><pci><pci_gpu_link_info><pcie_gen>"
-            f"<max_link_gen>5</max_link_gen><current_link_gen>{v['gen']}</current_link_gen></pcie_gen><link_widths>"
+            f"<max_link_gen>{v['gen_max']}</max_link_gen><current_link_gen>{v['gen']}</current_link_gen></pcie_gen><link_widths>"
             f"<max_link_width>16x</max_link_width><current_link_width>{v['width']}</current_link_width></link_widths>"
             f"</pci_gpu_link_info><replay_counter>{v['replay']}</replay_counter></pci>"
             f"<fb_memory_usage><total>{self.memory}</total><used>0 MiB</used></fb_memory_usage>"
