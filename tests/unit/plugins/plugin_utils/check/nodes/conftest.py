@@ -88,9 +88,9 @@ class FakeGpu:
             "ecc": "Enabled", "unc": "0", "dram_corr": "0", "threshold": "No", "repair": "No", "agg_unc": "0",
             "remap_failure": "No", "remap_pending": "No", "low": "0", "retire_pending": "N/A", "mig": "Disabled",
             "mig_pending": "", "state": "Completed", "status": "Success", "health": "N/A", "width": "16x", "gen": "5",
-            "gen_max": "5", "action": "None", "replay": "150", "clique": "0", "cluster": "00000000-0000-0000-0000-000000000000",
+            "action": "None", "replay": "150", "clique": "0", "cluster": "00000000-0000-0000-0000-000000000000",
             "remap": "", "persistence": "Enabled", "temp": "31", "margin": "56 C", "limit": "700.00 W",
-            "draw": "70.00 W", "vbios": "96.00.99.00.01", "slow": "",
+            "draw": "70.00 W", "vbios": "96.00.99.00.01", "slow": "", "gen_max": "5",
         } | self.values  # fmt: skip
         remap = v["remap"] or (
             "<remapped_row_corr>0</remapped_row_corr><remapped_row_unc>0</remapped_row_unc>"
