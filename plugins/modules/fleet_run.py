@@ -14,6 +14,8 @@ author: gpufleet.bringup contributors (@gpufleet)
 description:
   - Runs one cycle. It takes stock of the nodes, builds the queue anew before every batch, looks at each node once more
     right before its test, and writes every result into the history as it comes.
+  - Judges first what every host shows of its GPUs, links and kernel log, also where somebody's work is. It loads
+    nothing, and takes no GPU.
   - Only nodes all of whose GPUs are free are tested. The pods of tests have a priority below that of any user and never
     evict anybody. A user's pod takes the place of a test at once; the result is then C(pending), and the node goes back
     into the queue. Nothing of a user's is ever changed.
@@ -43,6 +45,13 @@ options:
     description: Which cycle of the run it is.
     type: int
     default: 1
+  passive:
+    description:
+      - Whether what all hosts in scope show of themselves, busy or idle, is judged as well. They have to be read right
+        before, by M(gpufleet.bringup.host_probe); a host that was not read, or not since the last cycle, is C(other).
+      - The setting C(continuous.passive) of a site switches it off as well.
+    type: bool
+    default: true
   policy:
     description: What is done about nodes after the cycle, by the names of C(docs/continuous.md). Empty only reports.
     type: dict

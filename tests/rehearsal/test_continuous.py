@@ -20,8 +20,9 @@ from typing import Any
 
 import pytest
 import yaml
+from audit_log import changes, disturbances, kubeconfig_of_identity
 from live_site import LiveSite, live_site
-from rehearsal_harness import ROOT, left_behind, rehearse
+from rehearsal_harness import ROOT, Rehearsed, left_behind, rehearse
 from waiting import await_model, eventually
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
@@ -39,7 +40,9 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.s
     read_spec,
     write_spec,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.passive import TEST as PASSIVE
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service import ServiceStore, open_service
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service_model import NodeResult
 
 BUSY, SLOW, HANGS = "gpu02", "gpu03", "gpu04"
 NAMES = ("gpu01", BUSY, SLOW, HANGS)
@@ -79,6 +82,7 @@ class Bench:
     site: LiveSite
     cluster: Cluster
     serial: Iterator[int]
+    identity: Path
     run_dir: Path | None = None
 
     def history(self, name: str) -> ServiceStore:
@@ -87,7 +91,30 @@ class Bench:
     def results(self, name: str) -> list[tuple[str, str, str]]:
         """Node, status and cause of every result of a history, in the order of the nodes."""
         found = self.history(name).results("rehearsal", rehearsal=True, since_s=0.0)
-        return sorted((result.node, result.status.value, result.cause) for result in found)
+        return sorted((found.node, found.status.value, found.cause) for found in found if found.test != PASSIVE)
+
+    def passive(self, name: str) -> dict[str, NodeResult]:
+        """By node what the passive checks of a history say."""
+        found = self.history(name).results("rehearsal", rehearsal=True, since_s=0.0)
+        return {result.node: result for result in found if result.test == PASSIVE}
+
+    @contextmanager
+    def audited(self) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+        """Give a kubeconfig of an identity of its own; the list has what it changed once the block is over."""
+        log, seen = self.site.rehearsal / "audit.log", list[dict[str, Any]]()
+        since = len(log.read_text(encoding="utf-8").splitlines())
+        yield str(self.identity), seen
+        seen += changes(log, since)
+        assert seen, "the identity changed nothing at all: the log does not show it"
+
+    def continuous(self, store: str, **variables: Any) -> Rehearsed:
+        """Run the playbook on this history."""
+        directory = self.site.directory
+        stated = {
+            "store": str(directory / f"{store}.sqlite"), "continuous_log_dir": str(directory / "logs"),
+            "continuous_tests": [TEST], **variables,
+        }  # fmt: skip
+        return rehearse(directory, playbook="continuous.yml", inventory=directory / "inventory.yml", **stated)
 
     def controller(self, store: str, **more: Any) -> subprocess.Popen[str]:
         """Start a cycle of a controller of its own."""
@@ -99,7 +126,7 @@ class Bench:
         shutil.rmtree(run_dir / "ctrf")
         options = {
             "run_dir": str(run_dir), "store": str(self.site.directory / f"{store}.sqlite"), "number": 1,
-            "tests": [TEST],
+            "tests": [TEST], "passive": False,
             "log_dir": str(self.site.directory / "logs"), "kubeconfig": str(self.site.kubeconfig), "policy": {},
             "when_held": "refuse", "wait_s": 100.0, **more,
         }  # fmt: skip
@@ -175,21 +202,24 @@ class Bench:
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     work = tmp_path_factory.mktemp("continuous")
-    with live_site(work, 4, (f"adapter-slow@{SLOW}/mlx5_5",)) as site:
+    with live_site(work, 4, (f"adapter-slow@{SLOW}/mlx5_5",), audit=True) as site:
         stack = site.run("gpu_stack")
         assert stack.rc == 0, stack.output[-3000:]
         with Cluster(Connection(kubeconfig=str(site.kubeconfig))) as cluster:
-            yield Bench(site, cluster, count(1))
+            yield Bench(site, cluster, count(1), kubeconfig_of_identity(site.kubeconfig, work / "identity.kubeconfig"))
     assert not left_behind(work)
 
 
 def test_idle_nodes_are_tested_and_a_node_with_a_users_pod_is_not_touched(bench: Bench) -> None:
     directory = bench.site.directory
-    with bench.user_pod(BUSY):
-        done = rehearse(
-            directory, playbook="continuous.yml", inventory=directory / "inventory.yml",
-            store=str(directory / "first.sqlite"), continuous_log_dir=str(directory / "logs"), continuous_tests=[TEST],
-        )  # fmt: skip
+    with bench.user_pod(BUSY), bench.audited() as (kubeconfig, seen):
+        done = bench.continuous("first", kubeconfig=kubeconfig)
+    assert disturbances(seen) == []
+    assert {event["objectRef"]["resource"] for event in seen} >= {"jobs", "namespaces", "leases"}
+    passive = bench.passive("first")
+    assert {node: (found.status.value, found.cause) for node, found in passive.items()} == dict.fromkeys(
+        NAMES, ("passed", "")
+    ), passive
     bench.run_dir = done.run_dir.resolve()
     wanted = [("gpu01", "passed", ""), (SLOW, "failed", "slow-adapter"), (HANGS, "passed", "")]
     assert bench.results("first") == wanted, done.output[-3000:]
@@ -198,13 +228,59 @@ def test_idle_nodes_are_tested_and_a_node_with_a_users_pod_is_not_touched(bench:
     assert f"1 not free ({BUSY}: pod default/training holds GPUs)" in done.output
     suite = json.loads((done.run_dir / "ctrf" / "cycle-001.json").read_text(encoding="utf-8"))["results"]
     assert {word: suite["summary"][word] for word in ("passed", "failed", "pending", "other")} == {
-        "passed": 2, "failed": 1, "pending": 0, "other": 0
+        "passed": 6, "failed": 1, "pending": 0, "other": 0
     }  # fmt: skip
     logs = NodeLogs(directory / "logs")
     kept = [str(path.relative_to(logs.directory)) for path in logs.directory.rglob("*.gz")]
     assert len(kept) == 3 and all("# Out of bounds values" in logs.read(path) for path in kept)
     assert any(path.startswith(f"{TEST}/gpu01/{TEST}_gpu01_") for path in kept)
     bench.nothing_left("first")
+
+
+def test_faults_of_a_busy_node_are_found_while_its_pod_works_and_an_unread_node_is_not_covered(bench: Bench) -> None:
+    there = f"ecc-uncorrectable@{BUSY}/gpu1,row-remap-pending@{BUSY}/gpu2,xid-48@{BUSY}/gpu4,hca-down@{BUSY}/mlx5_0"
+    with (
+        bench.fault(f"{there},node-unreachable@{HANGS}"),
+        bench.user_pod(BUSY),
+        bench.audited() as (kubeconfig, seen),
+    ):
+        done = bench.continuous("busy", kubeconfig=kubeconfig, continuous_cycles=2, continuous_pause=1)
+    assert disturbances(seen) == []
+    history = bench.history("busy")
+    results = history.results("rehearsal", rehearsal=True, since_s=0.0)
+    for number in (1, 2):
+        found = {
+            result.node: (result.status.value, result.cause)
+            for result in results
+            if result.test == PASSIVE and result.cycle_id.endswith(f"-cycle-{number:03}")
+        }
+        assert found.pop(BUSY)[0] == "failed" and found.pop(HANGS) == ("other", "host-unreachable"), done.output[-3000:]
+        assert found == {"gpu01": ("passed", ""), SLOW: ("passed", "")}
+    kept = NodeLogs(bench.site.directory / "logs").read(bench.passive("busy")[BUSY].log)
+    for cause in ("ecc-uncorrectable", "row-remap-pending", "xid-fatal", "hca-down"):
+        assert f": {cause}: " in kept, kept
+    classes = {entry.node: entry for entry in history.classes("rehearsal", rehearsal=True)}
+    assert classes[BUSY].word == "bad" and classes[HANGS].word == "unknown", classes
+    assert f"{PASSIVE}: never passed or failed; other: host-unreachable ({HANGS}: " in " ".join(classes[HANGS].reasons)
+    report = (done.run_dir / "continuous.md").read_text(encoding="utf-8")
+    assert f"| {PASSIVE} | 3 of 4" in report, report
+    assert done.rc != 0
+
+
+def test_a_disturbance_would_be_seen_in_the_audit_log(bench: Bench) -> None:
+    with (
+        bench.user_pod(BUSY),
+        bench.audited() as (kubeconfig, seen),
+        Cluster(Connection(kubeconfig=kubeconfig)) as ours,
+    ):
+        ours.patch(PODS, "training", {"metadata": {"annotations": {"seen": "1"}}}, "default")
+        ours.create(PODS, USER | {"metadata": {"name": "more", "namespace": "default"}}, "default")
+        ours.delete(PODS, "more", "default")
+        ours.patch(NODES, "gpu01", {"metadata": {"annotations": {"seen": "1"}}})
+    told = [text.partition(":")[0] for text in disturbances(seen)]
+    pod = "pods/default/more"
+    assert told == ["patch pods/default/training", f"create {pod}", f"delete {pod}", "patch nodes/gpu01"]
+    assert not any("nodes" in text for text in disturbances(seen, nodes=True))
 
 
 def test_a_users_pod_takes_the_place_of_a_test_at_once(bench: Bench) -> None:

@@ -244,12 +244,13 @@ class LiveSite:
 
 
 @contextmanager
-def live_site(directory: Path, count: int, faults: tuple[str, ...] = ()) -> Iterator[LiveSite]:
-    """Yield a site with so many hosts, and these faults, whose rehearsal ends with this process; end it."""
+def live_site(directory: Path, count: int, faults: tuple[str, ...] = (), *, audit: bool = False) -> Iterator[LiveSite]:
+    """Yield a site with so many hosts, and these faults, whose rehearsal ends with this process; end it. With `audit`
+    its API server writes who changed what."""
     rehearsal = directory / "rehearsal"
     request = RehearsalRequest(
         directory=rehearsal, cache=default_cache(os.environ), collection=ROOT, nodes=numbered_nodes(count, "h100"),
-        faults=faults,
+        faults=faults, audit=audit,
     )  # fmt: skip
     try:
         made = bring_up(request, Progress(silent))

@@ -145,7 +145,7 @@ class FleetCycle:
         entry = Begun(claim.lease, test, host, spec, now_s) if spec else None
         if entry is None:
             status, cause, why = (Status.SKIPPED, "", unfit) if unfit else (Status.OTHER, "not-ready", unready)
-            self._store(NodeResult(
+            self.add(NodeResult(
                 cycle_id=work.cycle.cycle_id, node=node, test=due, started_s=now_s, duration_s=0.0, status=status,
                 cause=cause, summary=f"{node}: {why}",
             ))  # fmt: skip
@@ -175,14 +175,19 @@ class FleetCycle:
         self._record(entry, replace(result, log=log))
 
     def _record(self, entry: Begun, result: NodeResult) -> None:
-        self._store(result)
+        self.add(result)
         self._forget(entry)
 
     def _forget(self, entry: Begun) -> None:
         del self._begun[entry.spec.name]
         self.work.store.release(entry.lease)
 
-    def _store(self, result: NodeResult) -> None:
+    def add(self, result: NodeResult) -> None:
+        """Write a result into the history and the log of the cycle.
+
+        Raises:
+            BringupError: the history cannot be written.
+        """
         key = (result.node, result.test)
         self.work.store.add_result(result)
         self.log.results[key] = result

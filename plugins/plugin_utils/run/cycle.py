@@ -41,6 +41,8 @@ from .cycle_suite import CycleDone, save_cycle
 from .decision import run_day
 from .holding import Hold, claim_of_run, end_hold, take_hold
 from .node_test_place import node_test_namespace
+from .passive import TEST as PASSIVE
+from .passive import passive_results
 from .run import Run
 from .site_nodes import limits_of, queue_nodes, uses_in_kubernetes
 
@@ -68,16 +70,30 @@ def run_cycle(run: Run, options: Mapping[str, Any], emit: Emit) -> CycleDone:
         context = test_context(run, options, emit, hold.holder)
         tests = chosen_tests(run, options, emit, hold.holder, cluster)
         store.begin_cycle(cycle)
-        service = _service(run, options, tests)
+        service = _service(run, options, tests, context.settings_of(CONTINUOUS, ContinuousSettings))
         again = classified(store, cycle, service, time.time()).repeats
         work = _work(run, options, emit, store, cycle, tests, cluster)
         going = FleetCycle(replace(work, again=frozenset(again)))
         with _recorded(store, cycle, going.log):
+            _look_at_all(run, options, context, going)
             _run_in_namespace(going, cluster, context, tests)
         done = save_cycle(run, cycle, going.log, _number(options), emit)
         # What was found is written: what follows may fail on its own.
         after = after_cycle(store, cycle, service, now_s=time.time(), cluster=cluster, emit=emit)
     return replace(done, actions=after.actions, report=str(after.files.get("html", "")))
+
+
+def _look_at_all(run: Run, options: Mapping[str, Any], context: ObserveContext, going: FleetCycle) -> None:
+    """Judge what all hosts show, before anything is tested: it touches nobody's work."""
+    work = going.work
+    if not (options["passive"] and work.settings.passive):
+        return
+    before = work.store.latest(work.cycle.site, rehearsal=work.cycle.rehearsal, whole=False)
+    found = passive_results(run, context, work.cycle.cycle_id, before, work.logs, work.now())
+    if not found:
+        work.emit("passive checks: no host can be asked here, over SSH or in pods; continuous.passive: false says so")
+    for result in found:
+        going.add(result)
 
 
 def _run_in_namespace(
@@ -196,12 +212,15 @@ def _stock(cluster: Cluster, context: ObserveContext) -> Stock:
     return Stock(queue_nodes(context, uses, {}), {host.name: host for host in hosts})
 
 
-def _service(run: Run, options: Mapping[str, Any], tests: tuple[NodeTest, ...]) -> Service:
+def _service(
+    run: Run, options: Mapping[str, Any], tests: tuple[NodeTest, ...], settings: ContinuousSettings
+) -> Service:
+    passive = {PASSIVE: settings.passive_days} if options["passive"] and settings.passive else {}
     return Service(
         nodes={host.name: host.node_name or host.name for host in run.site.in_scope},
-        tests=tuple(test.id for test in tests),
+        tests=(*(test.id for test in tests), *passive),
         directory=run.path,
-        stale_by_test={test.id: test.common.days for test in tests},
+        stale_by_test={test.id: test.common.days for test in tests} | passive,
         policy=policy_of(options["policy"]),
         racks={host.name: host.rack for host in run.site.in_scope if host.rack},
     )

@@ -50,9 +50,21 @@ def observe(context: ObserveContext) -> from_evidence.SavedHosts:
     Raises:
         BringupError: the API server does not answer, or no host left evidence.
     """
+    return _observe(context, context.settings_of(DCGM_DIAG, DcgmDiagSettings).level)
+
+
+def observe_without_load(context: ObserveContext) -> from_evidence.SavedHosts:
+    """Do the same without the diagnostic: on nodes with somebody's work nothing is loaded.
+
+    Raises:
+        BringupError: the API server does not answer, or no host left evidence.
+    """
+    return _observe(context, 0)
+
+
+def _observe(context: ObserveContext, level: int) -> from_evidence.SavedHosts:
     site = context.site
     settings = context.settings_of(DCGM_DIAG, DcgmDiagSettings)
-    level = settings.level
     with Cluster(connection_from(context.connections)) as cluster:
         pods = {app: _running_by_node(cluster, app) for app in (DRIVER_APP, DCGM_APP)}
         found = sum(host.node_name in pods[DRIVER_APP] for host in site.in_scope)

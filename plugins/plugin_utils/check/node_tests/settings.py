@@ -59,6 +59,15 @@ class ContinuousSettings:
         minimum=1, use="run",
     )  # fmt: skip
     cleanup_s: float = setting("Longest time to remove what a batch made.", unit="s", above=0, use="run")
+    passive: bool = setting(
+        "Whether every cycle judges what all hosts, busy or idle, show of their GPUs, links and kernel log; it loads "
+        "nothing.",
+        use="run",
+    )
+    passive_days: float = setting(
+        "How old the newest passive result of a node may be before the node counts as not known.",
+        unit="days", above=0, use="run",
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

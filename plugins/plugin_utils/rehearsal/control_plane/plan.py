@@ -65,8 +65,9 @@ class _Layout:
 
 
 def plan_control_plane(
-    directory: Path, programs: Mapping[str, Path], nodes: tuple[NodeSpec, ...], stages: Path, pull_s: float = 0.0
-) -> ControlPlane:
+    directory: Path, programs: Mapping[str, Path], nodes: tuple[NodeSpec, ...], stages: Path, pull_s: float = 0.0,
+    *, audit: Path | None = None,
+) -> ControlPlane:  # fmt: skip
     """Choose ports, make keys and configuration files, and return what to run.
 
     Args:
@@ -75,6 +76,7 @@ def plan_control_plane(
         nodes: the nodes that are there, and ready, when the control plane is.
         stages: KWOK Stage documents.
         pull_s: how long pods of tests wait for their image.
+        audit: where the API server writes who changed what; None: nowhere.
     """
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(mode=0o700, parents=True)
@@ -85,8 +87,8 @@ def plan_control_plane(
     kwok.write_configuration(directory / "kwok.yaml", stages, layout.pki, layout.ports["kwok"], pull_s)
     write_atomic(directory / "nodes.json", json.dumps([to_plain(node) for node in nodes]))
     processes = (
-        _etcd(layout), _apiserver(layout), _controller_manager(layout), _scheduler(layout), _prime(layout, "crds", 2),
-        _kwok(layout), _prime(layout, "nodes", WAVE_READY),
+        _etcd(layout), _apiserver(layout, audit), _controller_manager(layout), _scheduler(layout),
+        _prime(layout, "crds", 2), _kwok(layout), _prime(layout, "nodes", WAVE_READY),
     )  # fmt: skip
     return ControlPlane(processes, dict(layout.ports), layout.kubeconfig("admin"), directory, _tls(layout.pki))
 
@@ -110,8 +112,9 @@ def _etcd(layout: _Layout) -> ProcessSpec:
     )  # fmt: skip
 
 
-def _apiserver(layout: _Layout) -> ProcessSpec:
+def _apiserver(layout: _Layout, audit: Path | None) -> ProcessSpec:
     pki, ports = layout.pki, layout.ports
+    audited = _audited(layout.directory, audit) if audit is not None else ()
     return layout.process(
         "kube-apiserver", 1, "/readyz", "--bind-address=127.0.0.1", f"--secure-port={ports['kube-apiserver']}",
         "--advertise-address=127.0.0.1", f"--etcd-servers=https://127.0.0.1:{ports['etcd']}",
@@ -125,8 +128,22 @@ def _apiserver(layout: _Layout) -> ProcessSpec:
         "--runtime-config=api/all=true", f"--feature-gates={_GATES}", "--endpoint-reconciler-type=none",
         "--allow-privileged=true", "--anonymous-auth=false", "--enable-priority-and-fairness=false",
         "--max-requests-inflight=1000", "--max-mutating-requests-inflight=500", "--profiling=false",
-        "--delete-collection-workers=4",
+        "--delete-collection-workers=4", *audited,
     )  # fmt: skip
+
+
+def _audited(directory: Path, log: Path) -> tuple[str, ...]:
+    """Return the flags for a log of every request that may change something, of everybody but the cluster's own parts
+    (kubernetes.io/docs/tasks/debug/debug-cluster/audit)."""
+    rules = [
+        {"level": "None", "verbs": ["get", "list", "watch"]},
+        {"level": "None", "userGroups": ["system:nodes", "system:serviceaccounts:kube-system"]},
+        {"level": "None", "users": sorted(user for user, _group in CLIENTS.values() if user != CLIENTS["admin"][0])},
+        {"level": "Metadata"},
+    ]
+    policy = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"], "rules": rules}
+    write_atomic(directory / "audit.yaml", json.dumps(policy))
+    return (f"--audit-policy-file={directory / 'audit.yaml'}", f"--audit-log-path={log}")
 
 
 def _controller_manager(layout: _Layout) -> ProcessSpec:

@@ -96,7 +96,8 @@ def _start(
     stages = request.collection / "roles" / "rehearsal" / "files" / "kwok" / "stages.yaml.tpl"
     for attempt in range(1, _TRIES + 1):
         pull_s = simulated.model.stack.image_pull_s
-        plane = plan_control_plane(request.directory / "cluster", paths, nodes, stages, pull_s)
+        audit = request.directory / "audit.log" if request.audit else None
+        plane = plan_control_plane(request.directory / "cluster", paths, nodes, stages, pull_s, audit=audit)
         telemetry = _telemetry(simulated, request, paths, plane)
         bmcs = _bmcs(simulated, request)
         spec = SupervisorSpec(

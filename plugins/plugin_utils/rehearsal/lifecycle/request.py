@@ -33,6 +33,7 @@ class RehearsalRequest:
         full: run for real what can run without the hardware, see `full_sets`.
         bmcs: names of the hosts whose BMC is simulated.
         pdus: whether the PDUs of their racks are, too.
+        audit: whether the API server writes who changed what, into `audit.log` of the directory.
     """
 
     directory: Path
@@ -49,6 +50,7 @@ class RehearsalRequest:
     site: StatedSite = field(default_factory=StatedSite)
     bmcs: tuple[str, ...] = ()
     pdus: bool = False
+    audit: bool = False
 
     @property
     def recipes(self) -> tuple[Path, ...]:

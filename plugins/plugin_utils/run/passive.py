@@ -1,0 +1,179 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The passive checks of a cycle: what every host shows about itself, busy or idle, judged by the checks of gate nodes.
+
+The hosts were read right before the cycle, with commands that load nothing; where the GPU operator brings the driver,
+its tools are asked in the operator's pods. One result for each node: what was not read, or not read anew, is `other`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from ..check.declare import Declaration
+from ..check.gpu_stack.observe_hosts_in_pods import OBSERVER as IN_PODS
+from ..check.gpu_stack.observe_hosts_in_pods import observe_without_load
+from ..check.judge import judge_gate
+from ..check.kit.counting import count
+from ..check.nodes.observe_hosts import OBSERVER as ON_HOSTS
+from ..check.observation import observe
+from ..check.spec import DRIVER_GATE, JudgeContext, ObserveContext
+from ..collect.host_evidence import DRIVERS, HOSTS, evidence_file, read_evidence
+from ..fleet.node_logs import NodeLogs
+from ..outcome.errors import InputError
+from ..outcome.model import Outcome, Rating, Status
+from ..outcome.wording import first_of
+from ..site.model import DriverOwner, Host, Site
+from ..store.service_model import NodeResult
+from ..verdict.gate import GateVerdict, decide
+from .decision import run_day
+from .run import Run
+
+TEST = "passive_checks"
+# Of gate nodes what changes while a node works: memory, links, the kernel's log, what the driver asks for.
+CHECKS = (
+    "gpu-census", "gpu-ecc", "gpu-row-remap", "gpu-recovery-action", "nvlink", "kernel-xid", "hca-state",
+)  # fmt: skip
+_GATE = "nodes"
+_SHOWN, _LONGEST = 3, 500
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """When a host was read (seconds since the epoch), and why it was not, empty if it was."""
+
+    at_s: float
+    unread: str = ""
+    cause: str = ""
+
+
+def passive_results(
+    run: Run,
+    context: ObserveContext,
+    cycle_id: str,
+    before: Mapping[tuple[str, str], NodeResult],
+    logs: NodeLogs,
+    now_s: float,
+) -> tuple[NodeResult, ...]:
+    """Return what the passive checks say of every host in scope; nothing at a site none of whose hosts can be asked.
+
+    Args:
+        run: whose hosts were read.
+        context: how its observers look.
+        cycle_id: the cycle.
+        before: the newest results in the history, by node and test.
+        logs: where the findings of a node are kept.
+        now_s: the time now, seconds since the epoch.
+
+    Raises:
+        BringupError: a log cannot be written.
+    """
+    kinds = _kinds(run.site)
+    if not kinds:
+        return ()
+    parts = _observe(run, context, kinds)
+    outcomes = [outcome for part in parts for outcome in judge_gate(part, _judging(run, part), run.path)]
+    results = []
+    for host in run.site.in_scope:
+        reading = _reading(run, host, kinds, before.get((host.name, TEST)), now_s)
+        result = _result(run, host, parts, outcomes, reading, cycle_id)
+        kept = logs.keep(TEST, host.name, result.started_s, _log(result, host, outcomes))
+        results.append(replace(result, log=kept))
+    return tuple(results)
+
+
+def _kinds(site: Site) -> tuple[str, ...]:
+    """Return which evidence of a host there has to be: of the host itself, of the operator's pods on it."""
+    kinds = (HOSTS,) if "host_access" in site.capabilities else ()
+    in_pods = site.driver_owner is DriverOwner.OPERATOR and "kubernetes" in site.capabilities
+    return (*kinds, DRIVERS) if in_pods else kinds
+
+
+def _observe(run: Run, context: ObserveContext, kinds: Sequence[str]) -> list[Declaration]:
+    """Look at the hosts, and return the checks that are asked, by the gate that judges them at this site."""
+    parts = []
+    if HOSTS in kinds:
+        observe(ON_HOSTS, _GATE, context)
+        parts.append(_passive(run.declaration(_GATE)))
+    if DRIVERS in kinds:
+        for host in run.site.in_scope:
+            # What an earlier cycle saw must not stand for this one.
+            (run.path / evidence_file(host.name, DRIVERS)).unlink(missing_ok=True)
+        observe(replace(IN_PODS, observe=observe_without_load), DRIVER_GATE, context)
+        parts.append(_passive(run.declaration(DRIVER_GATE)))
+    return parts
+
+
+def _passive(declaration: Declaration) -> Declaration:
+    return replace(declaration, checks=tuple(check for check in declaration.checks if check.id in CHECKS))
+
+
+def _judging(run: Run, part: Declaration) -> JudgeContext:
+    return run.judge_context(part.gate, run_day(run.record))
+
+
+def _reading(run: Run, host: Host, kinds: Sequence[str], before: NodeResult | None, now_s: float) -> Reading:
+    """Return when a host was read; a reading that an earlier cycle of this run has judged is none."""
+    times = []
+    for kind in kinds:
+        path = run.path / evidence_file(host.name, kind)
+        try:
+            evidence = read_evidence(path)
+        except (InputError, OSError) as error:
+            return Reading(now_s, f"not read: {error}", "evidence-missing")
+        at_s = datetime.fromisoformat(evidence.started.replace("Z", "+00:00")).timestamp()
+        if not evidence.reached:
+            return Reading(at_s, f"not reached: {evidence.reason}", "host-unreachable")
+        times.append(at_s)
+    at_s = times[0]
+    mine = before is not None and before.cycle_id.startswith(f"{run.record.run_id}-")
+    if before is not None and mine and before.started_s >= at_s:
+        return Reading(now_s, f"not read since cycle {before.cycle_id}", "not-read-anew")
+    return Reading(at_s)
+
+
+def _result(
+    run: Run, host: Host, parts: Sequence[Declaration], outcomes: Iterable[Outcome], reading: Reading, cycle_id: str
+) -> NodeResult:
+    about = [outcome for outcome in outcomes if any(subject.node == host.name for subject in outcome.subjects)]
+    asked = {check.id: (host.name,) for part in parts for check in part.checks if host.name in check.subjects}
+    known = NodeResult(
+        cycle_id=cycle_id, node=host.name, test=TEST, started_s=reading.at_s, duration_s=0.0, status=Status.OTHER,
+        cohort=host.sku,
+    )  # fmt: skip
+    if reading.unread:
+        return replace(known, cause=reading.cause, summary=f"{host.name}: {reading.unread}"[:_LONGEST])
+    if not asked:
+        return replace(known, cause="nothing-asked", summary=f"{host.name}: no passive check is asked at this site")
+    verdict = decide(TEST, asked, about, run.site, run_day(run.record))
+    if verdict.status is Status.PASSED:
+        return replace(known, status=Status.PASSED, rating=Rating.GOOD, summary=_passed(asked, verdict))
+    first = verdict.blocking[0]
+    told = first_of([f"{entry.cause} ({entry.shown}: {entry.summary})" for entry in verdict.blocking], _SHOWN)
+    rating = Rating.BAD if verdict.status is Status.FAILED else Rating.UNKNOWN
+    if verdict.status is Status.OTHER and _only_marginal(verdict, about):
+        rating = Rating.MARGINAL
+    return replace(known, status=verdict.status, rating=rating, cause=first.cause, summary=told[:_LONGEST])
+
+
+def _passed(asked: Mapping[str, tuple[str, ...]], verdict: GateVerdict) -> str:
+    decided = [f"{entry.cause} decided by {entry.who}" for entry in (*verdict.waived, *verdict.accepted)]
+    return f"{count(len(asked), 'passive check')} passed{': ' if decided else ''}{first_of(decided, _SHOWN)}"
+
+
+def _only_marginal(verdict: GateVerdict, outcomes: Iterable[Outcome]) -> bool:
+    """Whether everything that holds the node waits for a person alone."""
+    marginal = {(outcome.check, outcome.cause) for outcome in outcomes if outcome.rating is Rating.MARGINAL}
+    return all((entry.check, entry.cause) in marginal for entry in verdict.blocking)
+
+
+def _log(result: NodeResult, host: Host, outcomes: Iterable[Outcome]) -> str:
+    """Return what is kept of a node that did not pass: each finding with what to do about it."""
+    if result.status is Status.PASSED:
+        return ""
+    about = [outcome for outcome in outcomes if any(subject.node == host.name for subject in outcome.subjects)]
+    lines = [f"{entry.status.value} {entry.check}: {entry.cause}: {entry.summary} [{entry.hint}]" for entry in about]
+    return "\n".join([result.summary, *lines]) + "\n"

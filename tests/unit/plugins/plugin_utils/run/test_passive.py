@@ -1,0 +1,152 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Passive checks of a cycle: one result for each node, and never a pass for what was not read."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from sites import make_site
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.declare import Declaration, DeclaredCheck
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext, ObserveContext
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evidence import (
+    HostEvidence,
+    unreached,
+    write_evidence,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.node_logs import NodeLogs
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.decisions import Waiver
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import (
+    Outcome,
+    Rating,
+    Status,
+    node_subject,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run import passive
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service_model import NodeResult
+
+NAMES, RUN_ID, NOW = ("gpu01", "gpu02"), "20261121T101500Z-3fa2", 1795000000.0
+ECC = "gpu-ecc"
+
+
+class Bench:
+    """A run whose hosts were read, and what the judges say of them."""
+
+    def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.path = path
+        hosts = tuple(Host(name=name, sku="h100", node_name=name) for name in NAMES)
+        self.site: Site = make_site(hosts, capabilities=("host_access",))
+        self.said = {name: outcome(name) for name in NAMES}
+        self.asked = [ECC, "driver-uniform"]
+        (path / "run.json").write_text(json.dumps({"run_id": RUN_ID}))
+        for name in NAMES:
+            self.read(name)
+        monkeypatch.setattr(passive, "observe", lambda *_arguments: None)
+        monkeypatch.setattr(passive, "judge_gate", self._judge)
+
+    def read(self, name: str, started: str = "2026-11-21T10:20:00.000Z") -> None:
+        write_evidence(self.path, HostEvidence(host=name, reached=True, started=started))
+
+    def _judge(self, part: Declaration, *_rest: Any) -> tuple[Outcome, ...]:
+        assert [check.id for check in part.checks] == [name for name in self.asked if name == ECC]
+        return tuple(self.said.values())
+
+    def results(self, before: tuple[NodeResult, ...] = ()) -> dict[str, NodeResult]:
+        checks = tuple(
+            DeclaredCheck(id=name, title="", subjects=NAMES, disturbs="host command", duration_s=1.0)
+            for name in self.asked
+        )
+        run = SimpleNamespace(
+            path=self.path,
+            site=self.site,
+            record=SimpleNamespace(run_id=RUN_ID, started="2026-11-21T10:15:00Z"),
+            declaration=lambda gate: Declaration(gate=gate, checks=checks),
+            judge_context=lambda _gate, _today: cast("JudgeContext", None),
+        )
+        found = passive.passive_results(
+            cast("Run", run), cast("ObserveContext", None), f"{RUN_ID}-cycle-002",
+            {(result.node, result.test): result for result in before}, NodeLogs(self.path / "logs"), NOW,
+        )  # fmt: skip
+        return {result.node: result for result in found}
+
+
+def outcome(node: str, status: Status = Status.PASSED, **more: Any) -> Outcome:
+    rating = more.pop("rating", Rating.GOOD if status is Status.PASSED else Rating.BAD)
+    return Outcome(
+        check=ECC, gate="nodes", status=status, rating=rating, subjects=(node_subject(node),),
+        summary=more.pop("summary", "seen"), **more,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    return Bench(tmp_path, monkeypatch)
+
+
+def test_a_node_that_was_read_and_is_well_passes_at_the_time_of_its_reading(bench: Bench) -> None:
+    found = bench.results()
+    assert {node: result.status for node, result in found.items()} == dict.fromkeys(NAMES, Status.PASSED)
+    assert found["gpu01"].started_s == 1795256400.0 and found["gpu01"].summary == "1 passive check passed"
+    assert found["gpu01"].cohort == "h100" and not found["gpu01"].log
+
+
+def test_a_fault_fails_its_node_alone_and_its_log_says_what_to_do(bench: Bench) -> None:
+    bench.said["gpu02"] = outcome("gpu02", Status.FAILED, cause="ecc-uncorrectable", hint="reset it")
+    found = bench.results()
+    assert (found["gpu02"].status, found["gpu02"].cause) == (Status.FAILED, "ecc-uncorrectable")
+    assert found["gpu01"].status is Status.PASSED
+    assert "ecc-uncorrectable: seen [reset it]" in NodeLogs(bench.path / "logs").read(found["gpu02"].log)
+
+
+def test_what_waits_for_a_person_is_other_and_marginal_until_somebody_decides(bench: Bench) -> None:
+    bench.said["gpu02"] = outcome("gpu02", Status.OTHER, cause="ecc-many-corrected", rating=Rating.MARGINAL)
+    found = bench.results()["gpu02"]
+    assert (found.status, found.rating, found.cause) == (Status.OTHER, Rating.MARGINAL, "ecc-many-corrected")
+    waiver = Waiver(check=ECC, subject="gpu02", who="A. Person", reason="watched", until="2027-01-01")
+    bench.site = replace(bench.site, waivers=(waiver,))
+    found = bench.results()["gpu02"]
+    assert found.status is Status.PASSED and "ecc-many-corrected decided by A. Person" in found.summary
+
+
+@pytest.mark.parametrize("how", ["unreachable", "missing", "unreadable", "unanswered", "not anew"])
+def test_what_was_not_read_is_other_by_name_whatever_a_judge_says(bench: Bench, how: str) -> None:
+    file, before = bench.path / "evidence" / "hosts" / "gpu02.json", ()
+    if how == "unreachable":
+        write_evidence(bench.path, unreached("gpu02", "no route to host"))
+    elif how == "missing":
+        file.unlink()
+    elif how == "unreadable":
+        file.write_text("{")
+    elif how == "unanswered":
+        bench.said["gpu02"] = bench.said["gpu01"]
+    else:
+        read = bench.results()["gpu02"]
+        before = (replace(read, cycle_id=f"{RUN_ID}-cycle-001"),)
+    found = bench.results(before)
+    causes = {
+        "unreachable": "host-unreachable", "missing": "evidence-missing", "unreadable": "evidence-missing",
+        "unanswered": "no-outcome", "not anew": "not-read-anew",
+    }  # fmt: skip
+    assert (found["gpu02"].status, found["gpu02"].cause) == (Status.OTHER, causes[how])
+    assert "gpu02" in found["gpu02"].summary and found["gpu01"].status is Status.PASSED
+
+
+def test_a_reading_that_another_run_judged_later_still_counts(bench: Bench) -> None:
+    other = replace(bench.results()["gpu02"], cycle_id="20261121T101600Z-aaaa-cycle-001")
+    assert bench.results((other,))["gpu02"].status is Status.PASSED
+
+
+def test_a_site_that_nobody_can_ask_has_no_result_and_one_that_asks_nothing_no_pass(bench: Bench) -> None:
+    bench.asked = ["driver-uniform"]
+    assert {result.cause for result in bench.results().values()} == {"nothing-asked"}
+    bench.site = replace(bench.site, capabilities=())
+    assert bench.results() == {}
