@@ -68,6 +68,18 @@ def test_every_listener_is_on_loopback(tmp_path: Path, repository: Path) -> None
     assert options["serverAddress"].startswith("127.0.0.1:")
 
 
+def test_the_audit_log_is_written_where_somebody_asks_for_it(tmp_path: Path, repository: Path) -> None:
+    stages, log = repository / "roles/rehearsal/files/kwok/stages.yaml.tpl", tmp_path / "audit.log"
+    programs = {name: Path("/bin/true") for name in PROGRAMS}
+    for asked in (None, log):
+        plan = plan_control_plane(tmp_path / "c", programs, (), stages, audit=asked)
+        (server,) = (process for process in plan.processes if process.name == "kube-apiserver")
+        assert (f"--audit-log-path={log}" in server.argv) is (asked is not None)
+    rules = json.loads((tmp_path / "c" / "audit.yaml").read_text())["rules"]
+    # Whoever is not named by a rule before it is recorded.
+    assert rules[-1] == {"level": "Metadata"} and not any("gpufleet-admin" in rule.get("users", ()) for rule in rules)
+
+
 def test_one_scheduler_answers_to_every_scheduler_name(planned: Path) -> None:
     names = [profile["schedulerName"] for profile in json.loads((planned / "scheduler.yaml").read_text())["profiles"]]
     assert names == ["default-scheduler", "volcano", "kai-scheduler"]
