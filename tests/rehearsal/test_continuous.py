@@ -33,7 +33,9 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku impo
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import load_catalogue
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.choose import choose_faults
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import healthy_cluster
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.host_record import host_directory
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.prepare import prepare_hosts
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import build_model, healthy_cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import (
     Change,
     Fault,
@@ -46,6 +48,11 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service_mod
 
 BUSY, SLOW, HANGS = "gpu02", "gpu03", "gpu04"
 NAMES = ("gpu01", BUSY, SLOW, HANGS)
+# What of a simulated host says that its GPUs, links or kernel are not well, and whether it answers.
+SHOWN = (
+    "host.json", "out/nvidia-smi.xml.gz", "out/nvlink.txt", "out/journal-iso.txt", "out/journal.txt", "out/dmesg.txt",
+    "out/dmesg-iso.txt",
+)  # fmt: skip
 TEST = "nccl_loop"
 # One cycle in a process of its own, as the worker of Ansible is one.
 PROGRAM = """
@@ -162,6 +169,26 @@ class Bench:
             await_model(model)
 
     @contextmanager
+    def shown_by_hosts(self) -> Iterator[None]:
+        """Let the hosts show the faults of the model meanwhile: they print what was written when they were made."""
+        root, made = self.site.rehearsal, self.site.directory / f"shown-{next(self.serial)}"
+        model = build_model(read_spec(root / "model.yaml"), load_hardware([ROOT / "recipes" / "hardware"]))
+        prepare_hosts(model, made, ROOT / "recipes" / "rehearsal")
+        before: dict[Path, bytes] = {}
+        for name in NAMES:
+            for file in SHOWN:
+                path = host_directory(root, name) / file
+                before[path] = path.read_bytes()
+                # Equal files of hosts are one on the disk.
+                path.unlink()
+                path.write_bytes((host_directory(made, name) / file).read_bytes())
+        try:
+            yield
+        finally:
+            for path, content in before.items():
+                path.write_bytes(content)
+
+    @contextmanager
     def user_pod(self, node: str) -> Iterator[None]:
         """Let a user's pod have all GPUs of a node meanwhile; it and its node have to stay as they are."""
         body = {**USER, "spec": {**USER["spec"], "nodeSelector": {"kubernetes.io/hostname": node}}}  # type: ignore[dict-item]
@@ -237,21 +264,51 @@ def test_idle_nodes_are_tested_and_a_node_with_a_users_pod_is_not_touched(bench:
     bench.nothing_left("first")
 
 
+def test_faults_of_a_busy_node_are_found_while_its_pod_works_and_an_unread_node_is_not_covered(bench: Bench) -> None:
+    there = (
+        f"ecc-uncorrectable@{BUSY}/gpu1,row-remap-pending@{BUSY}/gpu2,xid-48@{BUSY}/gpu4,nvlink-inactive@{BUSY}/gpu6"
+    )
+    with (
+        bench.fault(f"{there},node-unreachable@{HANGS}"),
+        bench.shown_by_hosts(),
+        bench.user_pod(BUSY),
+        bench.audited() as (kubeconfig, seen),
+    ):
+        done = bench.continuous("busy", kubeconfig=kubeconfig)
+    assert disturbances(seen) == []
+    found = {node: (result.status.value, result.cause) for node, result in bench.passive("busy").items()}
+    assert found.pop(BUSY)[0] == "failed" and found.pop(HANGS) == ("other", "host-unreachable"), done.output[-3000:]
+    assert found == {"gpu01": ("passed", ""), SLOW: ("passed", "")} and done.rc != 0
+
+
+def test_a_disturbance_would_be_seen_in_the_audit_log(bench: Bench) -> None:
+    with (
+        bench.user_pod(BUSY),
+        bench.audited() as (kubeconfig, seen),
+        Cluster(Connection(kubeconfig=kubeconfig)) as ours,
+    ):
+        ours.patch(PODS, "training", {"metadata": {"annotations": {"seen": "1"}}}, "default")
+        ours.create(PODS, USER | {"metadata": {"name": "more", "namespace": "default"}}, "default")
+        ours.delete(PODS, "more", "default")
+        ours.patch(NODES, "gpu01", {"metadata": {"annotations": {"seen": "1"}}})
+    told = [text.partition(":")[0] for text in disturbances(seen)]
+    pod = "pods/default/more"
+    assert told == ["patch pods/default/training", f"create {pod}", f"delete {pod}", "patch nodes/gpu01"]
+    assert not any("nodes" in text for text in disturbances(seen, nodes=True))
+
+
 @pytest.mark.parametrize(
     ("verb", "about", "found", "by_policy"),
     [
         ("delete", {"resource": "pods", "namespace": "default", "name": "training"}, True, True),
-        ("create", {"resource": "pods", "namespace": "default", "name": "training", "subresource": "eviction"}, True, True),
-        ("deletecollection", {"resource": "pods", "namespace": "default"}, True, True),
+        ("create", {"resource": "pods", "namespace": "default", "name": "x", "subresource": "eviction"}, True, True),
         ("delete", {"resource": "namespaces", "name": "default"}, True, True),
         ("patch", {"resource": "nodes", "name": "gpu01"}, True, False),
-        ("patch", {"resource": "nodes", "name": "gpu01", "subresource": "status"}, True, True),
-        ("delete", {"resource": "nodes", "name": "gpu01"}, True, True),
         ("create", {"resource": "pods", "namespace": "gpufleet-cycle-1f2e3d", "name": "job"}, False, False),
         ("delete", {"resource": "namespaces", "name": "gpufleet-cycle-1f2e3d"}, False, False),
     ],
 )  # fmt: skip
-def test_a_disturbance_would_be_seen_in_the_audit_log(
+def test_what_counts_as_a_disturbance(
     tmp_path: Path, verb: str, about: dict[str, str], found: bool, by_policy: bool
 ) -> None:
     event = {"user": {"username": IDENTITY}, "verb": verb, "requestURI": "/api/v1", "objectRef": about}
