@@ -9,6 +9,7 @@ is named.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -130,8 +131,8 @@ def _cohort(group: Group, members: list[Series], limits: ClassLimits) -> Cohort:
     if alone:
         nobody = PeerVerdict(evaluated=False, arithmetic=alone)
         return Cohort(group=group, nodes=len(nodes), verdict=nobody, evaluated=False)
-    verdict = compare(_without_outliers(values), limits.peers)
-    low = tuple(sorted({name.split("\n")[0] for name in verdict.suspects}))
+    verdict = compare(_without_outliers(values), limits.peers, hosts=lambda member: (_node_of(member),))
+    low = tuple(sorted({_node_of(name) for name in verdict.suspects}))
     below, by = _named_below(members, verdict, limits)
     made = Cohort(
         group=group, nodes=len(nodes), verdict=verdict, evaluated=verdict.evaluated, low=low, named_below=below,
@@ -139,20 +140,29 @@ def _cohort(group: Group, members: list[Series], limits: ClassLimits) -> Cohort:
     )  # fmt: skip
     if verdict.median <= 0:
         return _blamed(made, "the median of all is 0")
+    if verdict.undecided:
+        return _blamed(made, verdict.undecided)
     if len(low) > allowed(len(nodes), limits.peers):
         return _blamed(made, f"{len(low)} of {len(nodes)} nodes are under the line, more than {limits.peers.share:.0%}")
     return made
 
 
-def _without_outliers(values: Mapping[str, float]) -> dict[str, float]:
-    """Return the values, the fastest twentieth (of eight and more at least one) taken as no faster than the next.
+def _node_of(member: str) -> str:
+    return member.split("\n")[0]
 
-    The comparison believes that nothing is faster than good; one sample far above all others would make all of them
-    slow.
+
+def _without_outliers(values: Mapping[str, float]) -> dict[str, float]:
+    """Return the values, the fastest twentieth (of eight and more at least one) taken as no faster than the next; of
+    eight nodes and more at least as many as one node has.
+
+    The comparison believes that nothing is faster than good; one sample far above all others, or one node, would make
+    all of them slow.
     """
     if len(values) < _TRIMMED_FROM:
         return dict(values)
-    most = sorted(values.values(), reverse=True)[max(1, len(values) // 20)]
+    parts = Counter(map(_node_of, values))
+    of_one = max(parts.values()) if len(parts) >= _TRIMMED_FROM else 1
+    most = sorted(values.values(), reverse=True)[max(of_one, len(values) // 20)]
     return {name: min(value, most) for name, value in values.items()}
 
 

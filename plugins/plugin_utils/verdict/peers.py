@@ -5,15 +5,22 @@
 
 Defects slow things down, they do not speed them up. So members are compared with the faster of two modes, however many
 are in the slower one: of a cohort in which every second host is slow, the median and the spread of all say nothing.
+
+One host is no mode. Where it alone is faster than two and more others, either it was measured too fast or all others
+are slow, and figures alone do not tell which: two hosts that are wrong alike are far less likely than one, and one
+value has no spread. Then what the others must reach decides, and where nobody says what that is, nobody is named.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from statistics import median
+
+# So many hosts besides a faster one make that one the odd one; of two hosts the slower one is suspect.
+_LEAST_OTHERS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +43,8 @@ class PeerVerdict:
     `median` and `spread` are those of the faster mode, `limit` is the line under which a member is suspect. `evaluated`
     is False where there was nobody to compare with. `enough` is False for so small a cohort that a slow member is found
     and its agreement proves nothing. `cohort_to_blame` says that most are suspect, or all so slow, that the comparison
-    cannot tell which of them are at fault.
+    cannot tell which of them are at fault. `alone` is the one host that is faster than all others: if they reach what
+    they must, they were compared without it, and else nobody can be named and `cohort_to_blame` is set.
     """
 
     evaluated: bool
@@ -46,7 +54,18 @@ class PeerVerdict:
     limit: float = 0.0
     suspects: tuple[str, ...] = ()
     cohort_to_blame: bool = False
+    alone: str = ""
     arithmetic: str = ""
+
+    @property
+    def undecided(self) -> str:
+        """Why nobody can be named, in words; empty where one host alone is not the reason."""
+        if not (self.alone and self.cohort_to_blame):
+            return ""
+        return (
+            f"{self.alone} alone is faster than all others: whether it was measured too fast or they are slow cannot "
+            "be told by comparing"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +82,16 @@ class _Mode:
         return self.middle * (1 - self.tolerance)
 
 
+def itself(name: str) -> Collection[str]:
+    """Return the hosts of a member that is a host."""
+    return (name,)
+
+
 def compare(
-    values: Mapping[str, float], limits: PeerLimits | None = None, least_median: float | None = None
+    values: Mapping[str, float],
+    limits: PeerLimits | None = None,
+    least_median: float | None = None,
+    hosts: Callable[[str], Collection[str]] = itself,
 ) -> PeerVerdict:
     """Return who is slower than the faster mode of the cohort allows.
 
@@ -72,12 +99,31 @@ def compare(
         values: one figure of each member; more is better.
         limits: the rule.
         least_median: what the median of the faster mode must reach, from a ceiling; below it the cohort is to blame.
+        hosts: which hosts a member is a figure of: GPUs of one host are not equals that were measured independently.
     """
-    limits = limits or PeerLimits()
+    rule = limits or PeerLimits()
+    found = _compare(values, rule, least_median, hosts)
+    hidden = _without_first(values, rule, least_median, hosts) if found.evaluated and not found.suspects else None
+    return hidden or found
+
+
+def _compare(
+    values: Mapping[str, float],
+    limits: PeerLimits,
+    least_median: float | None,
+    hosts: Callable[[str], Collection[str]],
+) -> PeerVerdict:
     count = len(values)
     if count < 2:
         return PeerVerdict(evaluated=False, arithmetic=f"{count} members, 2 are needed to compare")
     mode = _faster_mode(sorted(values.values(), reverse=True), limits)
+    alone = _alone(values, mode, hosts)
+    if alone and least_median is not None:
+        others = {name: value for name, value in values.items() if alone not in hosts(name)}
+        found = _compare(others, limits, least_median, hosts)
+        if found.median >= least_median:
+            text = f"{found.arithmetic}; without {alone}, which alone is faster ({mode.middle:.4g})"
+            return replace(found, alone=alone, arithmetic=text)
     suspects = tuple(name for name, value in values.items() if value < mode.line)
     slow_cohort = mode.middle <= 0 or (least_median is not None and mode.middle < least_median)
     return PeerVerdict(
@@ -87,13 +133,43 @@ def compare(
         spread=mode.spread,
         limit=mode.line,
         suspects=suspects,
-        cohort_to_blame=slow_cohort or len(suspects) > allowed(count, limits),
+        cohort_to_blame=slow_cohort or bool(alone) or len(suspects) > allowed(count, limits),
+        alone=alone,
         arithmetic=(
             f"median {mode.middle:.4g} of the faster {mode.members} of {count} x (1 - max({limits.tolerance:g} x "
             f"sqrt(1 + 2 / {mode.members}), {limits.spreads:g} x {mode.spread:.3g} / {mode.middle:.4g})) = "
             f"{mode.line:.4g}"
         ),
     )
+
+
+def _without_first(
+    values: Mapping[str, float],
+    limits: PeerLimits,
+    least_median: float | None,
+    hosts: Callable[[str], Collection[str]],
+) -> PeerVerdict | None:
+    """Return who is slow without the fastest host, where that one is as far off and its distance hid them."""
+    first = max(values, key=lambda name: values[name])
+    if len(hosts(first)) > 1:
+        return None
+    odd = min(hosts(first))
+    others = {name: value for name, value in values.items() if odd not in hosts(name)}
+    if len(others) < limits.least:
+        return None
+    found = _compare(others, limits, least_median, hosts)
+    far = values[first] > 2 * found.median - found.limit
+    if not found.suspects or found.cohort_to_blame or not far:
+        return None
+    return replace(found, alone=odd, arithmetic=f"{found.arithmetic}; without {odd}, which alone is faster")
+
+
+def _alone(values: Mapping[str, float], mode: _Mode, hosts: Callable[[str], Collection[str]]) -> str:
+    """Return the one host of which all members of the faster mode are, empty if there are more or nobody is slower."""
+    order = sorted(values, key=lambda name: -values[name])
+    fast = {host for name in order[: mode.members] for host in hosts(name)}
+    others = {host for name in order[mode.members :] for host in hosts(name)} - fast
+    return min(fast) if len(fast) == 1 and len(others) >= _LEAST_OTHERS else ""
 
 
 def _faster_mode(values: Sequence[float], limits: PeerLimits) -> _Mode:

@@ -15,6 +15,7 @@ from ..spec import CheckSpec, JudgeContext
 from .preconditions import nodes
 
 CAUSE = "slow-group"
+_PLACES = ("rack", "leaf")
 _HINTS = {
     "rack": "look at what the rack shares: power shelf, cooling, its leaf switches and their uplinks",
     "leaf": "look at these leaf switches: `ibqueryerrors`, `iblinkinfo`, their uplinks, firmware and configuration",
@@ -22,9 +23,17 @@ _HINTS = {
 _SOFTWARE = "bring {kind} of these hosts to what the faster ones have, then run the gate again"
 
 
-def explained(context: JudgeContext, slow: Collection[str], compared: Iterable[str]) -> Shared | None:
-    """Return what the slow hosts share and the others that were compared do not; None where nothing explains them."""
-    found = shared_by(slow, {name: context.shared.get(name, {}) for name in compared})
+def explained(
+    context: JudgeContext, slow: Collection[str], compared: Iterable[str], *, alone: bool = False
+) -> Shared | None:
+    """Return what the slow hosts share and the others that were compared do not; None where nothing explains them.
+
+    Where one host `alone` is faster than all others, its place does not: hosts of one rack and one of another are
+    always told apart by their rack. What runs on it may.
+    """
+    left_out = _PLACES if alone else ()
+    facts = {name: context.shared.get(name, {}) for name in compared}
+    found = shared_by(slow, {name: {k: v for k, v in of.items() if k not in left_out} for name, of in facts.items()})
     return found[0] if found else None
 
 

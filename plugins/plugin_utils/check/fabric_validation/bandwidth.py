@@ -270,7 +270,9 @@ def _peers(
     least = min(references, default=None)
     settings = plan.settings.judge
     floor = settings.marginal * least if least is not None else None
-    return compare({"+".join(g): run.value * scales[g] for g, run in firsts.items()}, settings.peers, floor)
+    values = {"+".join(g): run.value * scales[g] for g, run in firsts.items()}
+    # A pair is of two hosts: whether a fast one is the odd one is told by pairing its hosts anew.
+    return compare(values, settings.peers, floor, lambda name: name.split("+"))
 
 
 def _reference_of_run(plan: Plan, hardware: Mapping[str, Sku], run: Run) -> Reference | None:

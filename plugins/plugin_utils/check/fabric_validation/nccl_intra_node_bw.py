@@ -38,7 +38,10 @@ def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
     covered: set[str] = set()
     for cohort in cohorts_of(results, context.hardware).values():
         slow = [s for s in cohort.alone.members if s.verdict in ("bad", "marginal")]
-        shared = explained(context, [s.hosts[0] for s in slow], [s.hosts[0] for s in cohort.alone.members])
+        # Where a ceiling says that they are slow, they are, whoever is faster.
+        alone = bool(cohort.alone.peers.undecided) and all(s.rated is None for s in slow)
+        compared = [s.hosts[0] for s in cohort.alone.members]
+        shared = explained(context, [s.hosts[0] for s in slow], compared, alone=alone)
         if shared is not None:
             outcomes.append(_slow_group(context, cohort, shared))
             covered |= set(shared.slow)
@@ -95,6 +98,8 @@ def _judge_shared(context: JudgeContext, cohort: SkuCohort, slow: list[Bandwidth
     middle = sorted(slow, key=lambda s: s.value)[len(slow) // 2]
     names = tuple(name for s in slow for name in s.hosts)
     text = f"{len(names)} hosts are slow alike, so what they share is to blame: {rate_text(middle)}"
+    if cohort.alone.peers.undecided and middle.rated is None:
+        text = f"{len(names)} hosts: {rate_text(middle)}; {cohort.alone.peers.undecided}"
     details = {**figures(middle, cohort.limits), "more_subjects": nodes(names)}
     make = answer.failed if any(s.verdict == "bad" for s in slow) else answer.marginal
     return make("cohort-slow", text, _COHORT_HINT, **details)

@@ -53,7 +53,8 @@ def _together(context: JudgeContext, figures: Figures) -> list[Shared]:
         slow = [name for name in compared if figures.missed(name) == ("peers",)]
         # What is only a little slower waits for a person, host by host.
         far = any(figures.far_below(name, leg) for name in slow for leg in figures.slow_legs(name))
-        shared = explained(context, slow, compared) if far else None
+        alone = any(figures.peers(name, leg).undecided for name in slow for leg in figures.slow_legs(name))
+        shared = explained(context, slow, compared, alone=alone) if far else None
         found += [shared] if shared is not None else []
     return found
 
@@ -128,6 +129,7 @@ def _below_peers(
             return answer.blocked(by=f"inference-{word}", because=f"{text}, as its latency already shows")
     if peers.cohort_to_blame:
         hint = "too many hosts differ to blame one: compare how they are set up"
+        text = f"{text}; {peers.undecided}" if peers.undecided else text
         return answer.marginal("cohort-uneven", text, hint, **details)
     hint = "look at GPU clocks, power and temperature of this host; run gates nodes and fabric_validation for it"
     if not figures.far_below(host.name, leg):

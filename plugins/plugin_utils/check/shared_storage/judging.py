@@ -41,6 +41,7 @@ _HINT = (
     "look at this host's mount (options, server address, retransmissions: nfsstat -rc, mount), its adapter and route"
 )
 _ALL = "every host is slow alike, so no host is to blame: look at the storage itself, its servers and its network"
+_ALONE = "measure again; if it stays, see whether that host alone reads from a cache, or state what is expected"
 _UNEVEN = "too many hosts differ to blame one: compare their mounts, and what else uses the volume now"
 
 
@@ -69,7 +70,8 @@ def _together(
     blamed = figures.blamed(metric, cohort)
     proven = bool(blamed) or all(len(figures.runs[host]) >= figures.plan.settings.repeats for host in slow)
     far = any(figures.far(metric, host, name) for host in slow for name in figures.missed(metric, host))
-    shared = explained(context, slow, hosts) if proven and far else None
+    undecided = next((why for name in blamed if (why := figures.peers(metric, cohort, name).undecided)), "")
+    shared = explained(context, slow, hosts, alone=bool(undecided)) if proven and far else None
     if shared is not None:
         first = shared.slow[0]
         text = f"{first}: {_told(figures, metric, first, figures.missed(metric, first)[0])}"
@@ -91,6 +93,9 @@ def _together(
         return answer.failed(rule.all_slow, text, _ALL, **details), tuple(hosts)
     count = len(figures.peers(metric, cohort, pattern).suspects)
     text = f"{pattern}: {count} of {len(hosts)} hosts are far below the faster ones, the slowest is {first}"
+    if undecided:
+        text, hint = f"{text}; {undecided}", f"{_ALONE}, by pattern: gpufleet_settings.{KEY}.{rule.setting}"
+        return answer.marginal(rule.uneven, text, hint, **details), tuple(hosts)
     return answer.marginal(rule.uneven, text, _UNEVEN, **details), tuple(hosts)
 
 

@@ -45,7 +45,7 @@ def find_slow(rates: Mapping[str, float], settings: JudgeSettings) -> Slow:
     hosts: dict[str, list[str]] = {}
     for gpu in rates:
         hosts.setdefault(gpu.partition("/")[0], []).append(gpu)
-    peers = compare(rates, settings.peers)
+    peers = compare(rates, settings.peers, hosts=lambda gpu: (gpu.partition("/")[0],))
     suspects = set(peers.suspects)
     nodes = tuple(host for host, gpus in hosts.items() if len(gpus) > 1 and suspects.issuperset(gpus))
     gpus = tuple(gpu for gpu in rates if gpu in suspects and gpu.partition("/")[0] not in nodes)

@@ -39,7 +39,9 @@ def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
         found = cohort.slow_data
         slow = found.slow or found.uneven
         bad = [host for host in slow if found.cost[host] > cohort.results.plan.settings.judge.peer_bad]
-        shared = explained(context, bad, found.cost) if cohort.confirmed and bad else None
+        # One host is no bound: of three and more, all but one are slow.
+        alone = len(slow) > 1 and len(slow) == len(found.cost) - 1
+        shared = explained(context, bad, found.cost, alone=alone) if cohort.confirmed and bad else None
         covered = shared.slow if shared else ()
         if shared is not None:
             cost = 100 * median(found.cost[host] for host in shared.slow)

@@ -59,7 +59,8 @@ def _together(context: JudgeContext, cohort: SkuCohort) -> tuple[list[Outcome], 
     if hosts and all(gpu in cohort.held_down for gpu in cohort.rates if gpu.partition("/")[0] in hosts):
         # Heat or power explains them already.
         return [], frozenset()
-    shared = explained(context, hosts, dict.fromkeys(gpu.partition("/")[0] for gpu in cohort.rates))
+    compared = dict.fromkeys(gpu.partition("/")[0] for gpu in cohort.rates)
+    shared = explained(context, hosts, compared, alone=bool(cohort.slow.peers.undecided))
     if shared is None:
         return [], frozenset()
     rates = [rate for gpu, rate in cohort.rates.items() if gpu.partition("/")[0] in shared.slow]
@@ -128,6 +129,7 @@ def _uneven(context: JudgeContext, cohort: SkuCohort) -> Outcome:
     answer = Answer.about_cluster(SPEC, context)
     names, slow = tuple(host.name for host in cohort.hosts), cohort.slow.uneven
     text = f"{len(slow)} of {len(cohort.rates)} ranks are slower, too many to blame them: {', '.join(slow[:6])}"
+    text += f"; {cohort.slow.peers.undecided}" if cohort.slow.peers.undecided else ""
     details: dict[str, Any] = {
         "more_subjects": (*nodes(names), *gpus(slow[:64])), "expected": _expected(cohort), "evidence": evidence(cohort),
     }  # fmt: skip

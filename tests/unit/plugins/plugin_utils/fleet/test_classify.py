@@ -167,6 +167,21 @@ def test_a_cohort_that_is_slow_together_is_to_blame() -> None:
     assert {entry.word for entry in judged(fleet(*two)).classes if entry.node in NODES[:2]} == {"bad"}
 
 
+@pytest.mark.parametrize("count", [4, 7, 8, 10])
+def test_one_fast_node_makes_no_other_bad(count: int) -> None:
+    nodes = NODES[:count]
+
+    def parts(number: float) -> tuple[Figure, ...]:
+        return tuple(gemm(number, f"GPU-{gpu}")[0] for gpu in range(8))
+
+    results = [result(node, 1 - n / 10, figures=parts(750 if node == BAD else 600)) for node in nodes for n in range(4)]
+    found = judged(results, nodes)
+    # Of eight and more the others agree with each other; of fewer nobody can tell, and a person looks.
+    assert (others(found), word(found)) == (({"healthy"}, "healthy") if count >= 8 else ({"suspect"}, "unknown"))
+    assert bool(found.cohorts) == (count < 8)
+    assert all("gpu03 alone is faster" in text for text in found.cohorts)
+
+
 def test_hard_failures_of_many_at_once_are_of_their_cohort() -> None:
     many = [result(node, 0.5, Status.FAILED, cause="wrong-results", summary="#wrong 1") for node in NODES[:4]]
     found = judged(fleet(*many))

@@ -172,6 +172,58 @@ def test_the_unit_does_not_matter(values: dict[str, float], factor: float) -> No
     assert on_the_edge or scaled.suspects == edge.suspects
 
 
+@st.composite
+def healthy(draw: st.DrawFn, least: int) -> dict[str, float]:
+    """Hosts that differ by a percent."""
+    values = draw(st.lists(st.floats(0.995, 1.005), min_size=least, max_size=30))
+    return {f"gpu{n:02d}": 400 * value for n, value in enumerate(values)}
+
+
+@given(healthy(2), st.floats(1.2, 20.0))
+def test_one_fast_host_makes_no_other_slow(values: dict[str, float], factor: float) -> None:
+    fast = {**values, "fast": 400 * factor}
+    reached = compare(fast, least_median=390.0)
+    assert (reached.alone, reached.suspects, reached.cohort_to_blame) == ("fast", (), False)
+    assert reached.median < 403 and "without fast" in reached.arithmetic and not reached.undecided
+    # Nobody says what they must reach: then nobody is named, and nobody is called good.
+    for verdict in (compare(fast), compare(fast, least_median=390.0 * factor)):
+        assert (verdict.alone, verdict.cohort_to_blame) == ("fast", True)
+        assert set(verdict.suspects) == set(values) and "fast alone is faster" in verdict.undecided
+
+
+@given(healthy(4), st.floats(1.2, 20.0), st.floats(0.4, 0.85), st.data())
+def test_beside_one_fast_host_the_slow_ones_are_named(
+    values: dict[str, float], factor: float, part: float, data: st.DataObject
+) -> None:
+    slow = set(list(values)[: data.draw(st.integers(1, len(values) // 2))])
+    seen = {name: value * (part if name in slow else 1.0) for name, value in values.items()}
+    verdict = compare({**seen, "fast": 400 * factor}, least_median=390.0)
+    assert (set(verdict.suspects), verdict.cohort_to_blame) == (slow, False)
+
+
+@given(healthy(4), st.floats(0.4, 0.85))
+def test_two_hosts_and_more_are_a_mode(values: dict[str, float], part: float) -> None:
+    fast = set(list(values)[:2])
+    seen = {name: value * (1.0 if name in fast else part) for name, value in values.items()}
+    for verdict in (compare(seen), compare(seen, least_median=390.0 * part)):
+        assert (verdict.alone, set(verdict.suspects)) == ("", set(values) - fast)
+    half = {name: value * (part if n % 2 else 1.0) for n, (name, value) in enumerate(values.items())}
+    found = compare(half)
+    slow = {name for n, name in enumerate(values) if n % 2}
+    assert (found.alone, set(found.suspects), found.cohort_to_blame) == ("", slow, False)
+
+
+def test_all_that_is_fast_in_one_host_is_one_host() -> None:
+    rates = {f"gpu{host}/gpu{gpu}": 1.3 if host == 2 else 1.0 for host in range(4) for gpu in range(8)}
+    by_host = compare(rates, hosts=lambda name: (name.partition("/")[0],))
+    assert (by_host.alone, by_host.cohort_to_blame, compare(rates).alone) == ("gpu2", True, "")
+    two = {name: 1.3 if name.startswith("gpu1") else rate for name, rate in rates.items()}
+    assert compare(two, hosts=lambda name: (name.partition("/")[0],)).alone == ""
+    # A pair is of two hosts.
+    pairs = {"a+b": 400.0, "c+d": 300.0, "e+f": 300.0}
+    assert compare(pairs, hosts=lambda name: name.split("+")).alone == ""
+
+
 def test_confirmation() -> None:
     assert confirmed([True, True, False])
     assert confirmed([True, False, True])

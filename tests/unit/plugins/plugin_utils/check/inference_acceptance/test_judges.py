@@ -196,6 +196,18 @@ def test_slow_hosts_of_one_rack_blame_the_rack() -> None:
     assert [subject.name for subject in outcome.subjects[1:]] == ["gpu01", "gpu02", "gpu03"]
 
 
+@pytest.mark.parametrize(
+    ("kind", "cause", "status"), [("rack", "cohort-uneven", "other"), ("driver", "slow-group", "failed")]
+)
+def test_the_place_of_one_fast_host_does_not_make_the_others_slow(kind: str, cause: str, status: str) -> None:
+    found = results(fleet(5), exports={"gpu05": {"throughput": 8 * 12_000.0}})
+    shared = {host.name: {kind: "b" if host.name == "gpu05" else "a"} for host in found.plan.hosts}
+    bad_ones = [o for o in judged(found, shared) if o.status is not Status.PASSED]
+    assert {(o.cause, o.status.value) for o in bad_ones} == {(cause, status)}
+    if kind == "rack":
+        assert "gpu05 alone is faster" in bad_ones[0].summary
+
+
 def test_latencies() -> None:
     found = results(_plan(), exports={"gpu02": {"ttft": 1700.0}})
     assert bad(judged(found)) == {("inference-ttft", "ttft-high", "failed", "gpu02")}

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Any
 
 import pytest
@@ -81,6 +82,21 @@ def test_half_of_the_hosts_slow_is_told_once_and_names_what_they_share() -> None
     racks = {f"gpu{n:02d}": {"rack": "rack-a1" if n <= 4 else "rack-a2"} for n in range(1, 9)}
     together = StorageFleet(faults=faults, shared=racks).findings()
     assert together == [(THROUGHPUT, "slow-group", "failed", "rack-a1")]
+
+
+@pytest.mark.parametrize("stated", [{}, {"floor_mib_s": {}, "p99_ms": {}}])
+def test_one_host_that_reads_far_faster_makes_no_other_slow(stated: dict[str, Any]) -> None:
+    def cached(host: str, _attempt: int, log: str) -> str:
+        faster = partial(re.sub, r'("bw_bytes" ?: ?)(\d+)', lambda found: f"{found[1]}{9 * int(found[2])}")
+        return faster(log) if host == "gpu08" else log
+
+    racks = {f"gpu{n:02d}": {"rack": "rack-a2" if n == 8 else "rack-a1"} for n in range(1, 9)}
+    found = StorageFleet(edit=cached, shared=racks, stated=stated).findings()
+    # Without a floor nobody can tell; with one the others reach it.
+    assert {entry[1:3] for entry in found if entry[0] == THROUGHPUT} == (
+        {("slow-mount-uneven", "other")} if stated else set()
+    )
+    assert not [entry for entry in found if entry[2] == "failed"]
 
 
 @pytest.mark.parametrize(("fault", "check"), [("storage-mount-slow", THROUGHPUT), ("storage-answers-late", LATENCY)])
