@@ -18,7 +18,7 @@ from .before_after import BeforeAfter, ChangeLimits, Effect, before_after
 from .figures import DRIVER, FigureRule, figure_rules
 
 # Conditions that a roll changes, and what follows from them; with others it was another measurement.
-SOFTWARE = frozenset({DRIVER, "nccl", "algorithm", "torch", "server", "fio"})
+SOFTWARE = frozenset({DRIVER, "nccl", "algorithm", "torch", "cublas", "server", "fio"})
 _SHOWN = 5
 _WORDS = {
     Effect.LOSS: "a regression of the software and no fault of a host",
