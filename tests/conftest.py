@@ -81,18 +81,21 @@ def _asked_for(config: pytest.Config) -> bool:
 def _not_drawn(items: list[pytest.Item], mark: str) -> set[str]:
     """Return the cases beyond the number that the mark of their test states; the seed draws which.
 
-    Tests whose marks say `of` the same are drawn from together.
+    Tests whose marks say `of` the same are drawn from together; files whose marks say `whole` are drawn as files.
     """
-    cases: dict[str, list[str]] = {}
+    cases: dict[str, dict[str, list[str]]] = {}
     numbers: dict[str, int] = {}
     for item in items:
         if marker := item.get_closest_marker(mark):
+            file, _sep, _test = item.nodeid.partition("::")
             name = marker.kwargs.get("of") or item.nodeid.partition("[")[0]
-            cases.setdefault(name, []).append(item.nodeid)
+            case = file if marker.kwargs.get("whole") else item.nodeid
+            cases.setdefault(name, {}).setdefault(case, []).append(item.nodeid)
             numbers[name] = marker.args[0]
     left_out: set[str] = set()
     for name, known in cases.items():
-        left_out.update(drawing(name).sample(known, max(0, len(known) - numbers[name])))
+        for case in drawing(name).sample(list(known), max(0, len(known) - numbers[name])):
+            left_out.update(known[case])
     return left_out
 
 

@@ -28,6 +28,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.model im
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.baselines import open_baselines
 
+pytestmark = pytest.mark.drawn(1, of="playbooks in service", whole=True)
+
 ROOT = Path(__file__).resolve().parents[2]
 SEEN = CollectorResult(state=Collected.WHOLE)
 HOST = Host(kernel="6.8.0", driver="580.95.05", sysctl={"/proc/sys/vm/swappiness": "10"}, read_by="ssh")

@@ -14,6 +14,7 @@ import threading
 import time
 from pathlib import Path
 
+import pytest
 from fault_proxy import FAULTS, FaultProxy, tls_upstream
 from real_toolchain import build_toolchain
 from rehearsal_harness import left_behind, rehearse
@@ -27,6 +28,7 @@ SEED = int(os.environ.get("GPUFLEET_FAULT_SEED", "1"))
 _AWAY_S = 30.0
 
 
+@pytest.mark.drawn(1, of="outages of the API server")
 def test_a_spoiled_and_absent_api_server_changes_no_verdict_and_leaves_nothing(tmp_path: Path) -> None:
     build_toolchain()
     proxy = FaultProxy(tls_upstream(tmp_path / "rehearsal"), seed=SEED)

@@ -12,6 +12,8 @@ import pytest
 import yaml
 from rehearsal_harness import Rehearsed, left_behind, rehearse
 
+pytestmark = pytest.mark.drawn(1, of="playbooks in service", whole=True)
+
 GATE = "fabric_validation"
 GATES = ["nodes", "gpu_stack", GATE]
 NODES = 3

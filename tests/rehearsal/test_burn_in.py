@@ -15,6 +15,8 @@ from live_site import LiveSite, live_site
 from rehearsal_harness import left_behind, rehearse
 from waiting import eventually
 
+pytestmark = pytest.mark.drawn(1, of="playbooks in service", whole=True)
+
 SLOW = "gpu02"
 SECONDS = 20.0
 

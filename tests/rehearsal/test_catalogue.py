@@ -31,7 +31,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.kueue im
     why_held,
 )
 
-DRAWN = 12
+DRAWN = 8
 
 
 @pytest.fixture(scope="module")

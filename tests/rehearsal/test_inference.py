@@ -159,7 +159,7 @@ def test_healthy(bench: Bench) -> None:
     assert {name for name in names if name.endswith(".json")} == wanted
 
 
-@pytest.mark.drawn(5)
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("fault", OURS)
 def test_faults(bench: Bench, fault: str) -> None:
     node = f"gpu{drawing(fault).randint(1, COUNT):02d}"

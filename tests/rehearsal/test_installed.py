@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from rehearsal_harness import ROOT, left_behind
 
+pytestmark = pytest.mark.drawn(1, of="runs from elsewhere", whole=True)
+
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:

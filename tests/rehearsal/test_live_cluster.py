@@ -205,6 +205,7 @@ def test_of_two_runs_at_once_the_second_waits_or_is_refused_and_neither_disturbs
     bench.nothing_left((first, second), where)
 
 
+@pytest.mark.drawn(1, of="outages of the API server")
 @pytest.mark.parametrize("gate", GATE_IDS if ALL else [drawing("live-restart").choice(GATE_IDS[3:])])
 def test_a_restart_of_the_api_server_costs_a_gate_its_outage_and_the_way_back_of_controllers(
     bench: Bench, gate: str

@@ -150,6 +150,7 @@ def test_a_waiver_opens_the_gate_and_a_quarantined_node_leaves_its_scope(tmp_pat
     assert "spare part" in run.output and "spare part" in report and "fell off the bus" in report
 
 
+@pytest.mark.drawn(1, of="other drivers and kinds of hosts")
 def test_drivers_of_the_operator_are_proven_in_gate_4(tmp_path: Path) -> None:
     run = rehearse(
         tmp_path,

@@ -76,6 +76,7 @@ def test_another_driver_and_another_kernel_are_named_with_their_node_and_proven_
     assert {(f.check, f.subjects) for f in run.findings() if f.status == "failed"} == {("driver-uniform", ("gpu03",))}
 
 
+@pytest.mark.drawn(1, of="other drivers and kinds of hosts")
 def test_a_driver_roll_over_the_whole_fleet_is_proven_on_the_way_from_gate_6_and_the_run_passes(work: Path) -> None:
     # The run before left gate nodes not passed, so this start is refused until it is let.
     asked = {"rehearsal_nodes": NODES, "from_gate": "fabric_validation", "rehearsal_faults": ROLLED}

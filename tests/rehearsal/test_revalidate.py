@@ -28,6 +28,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.p
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import read_spec, write_spec
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.own_cordon import HELD_TAINT, MARK
 
+pytestmark = pytest.mark.drawn(1, of="rolls over nodes", whole=True)
+
 BAD, BLOCKED = "gpu03", "gpu05"
 NAMES = tuple(f"gpu{n:02}" for n in range(1, 6))
 # What the new driver does to the host is in the model that the test has written.

@@ -97,6 +97,7 @@ def test_a_tenant_of_a_cloud_has_no_room_and_no_subnet_manager(
     assert ROOM in (run.run_dir / "report.html").read_text()
 
 
+@pytest.mark.drawn(1, of="other drivers and kinds of hosts")
 def test_hosts_of_two_kinds_are_pools_of_one_recipe(tmp_path: Path) -> None:
     hosts = {"gpu01": {"gpufleet_sku": "dgx-h100"}, "gpu02": {"gpufleet_sku": "dgx-a100"}}
     local = {"ansible_connection": "local", "ansible_python_interpreter": "{{ ansible_playbook_python }}"}

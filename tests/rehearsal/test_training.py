@@ -170,7 +170,7 @@ def test_faults_of_the_cluster(bench: Bench, fault: str) -> None:
 
 
 # tests/unit/plugins/plugin_utils/rehearsal/workloads/test_training_judged.py judges each of these without a cluster.
-@pytest.mark.drawn(5)
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("fault", [name for name in OURS if CATALOGUE[name].expect.cause not in OF_THE_CLUSTER])
 def test_faults(bench: Bench, fault: str) -> None:
     _assert_found(bench, fault)

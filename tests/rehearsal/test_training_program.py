@@ -136,6 +136,7 @@ def test_a_load_goes_on_until_its_time_is_over_and_all_ranks_end_at_the_same_ste
     assert fleet.findings(results) == []
 
 
+@pytest.mark.drawn(2, of="faults of a rank")
 def test_wrong_arithmetic_of_one_rank_is_found_although_all_learn_the_same(torch: Path, tmp_path: Path) -> None:
     done = train(torch, tmp_path / "log", "1:digest")
     fleet, results = done.judged()
@@ -160,6 +161,7 @@ def test_a_name_that_nobody_resolves_is_waited_for_and_told(torch: Path, tmp_pat
     assert "waiting for train-1-1-0.ranks.invalid" in text
 
 
+@pytest.mark.drawn(2, of="faults of a rank")
 def test_a_slow_rank_is_found_although_all_steps_take_the_same_time(torch: Path, tmp_path: Path) -> None:
     done = train(torch, tmp_path / "log", "1:20")
     # Two ranks of one machine are alike enough for less tolerance than many are.
@@ -171,6 +173,7 @@ def test_a_slow_rank_is_found_although_all_steps_take_the_same_time(torch: Path,
     assert steps[0] == pytest.approx(steps[1], rel=0.1)
 
 
+@pytest.mark.drawn(2, of="faults of a rank")
 def test_a_loss_that_is_no_number_is_followed_to_its_rank(torch: Path, tmp_path: Path) -> None:
     done = train(torch, tmp_path / "log", "1:nan")
     assert done.exit_code == 0
@@ -182,6 +185,7 @@ def test_a_loss_that_is_no_number_is_followed_to_its_rank(torch: Path, tmp_path:
     assert [str(step.loss) for step in ranks_of(done.log)[0].steps[20:22]][1] == "nan"
 
 
+@pytest.mark.drawn(2, of="faults of a rank")
 def test_a_rank_that_is_killed(torch: Path, tmp_path: Path) -> None:
     log = tmp_path / "log"
     with begin(torch, log, "", "--steps=100000") as process:

@@ -22,6 +22,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.journal imp
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.history import open_store
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.own_cordon import HELD_TAINT, MARK
 
+pytestmark = pytest.mark.drawn(1, of="rolls over nodes", whole=True)
+
 BAD, SITE_NAME = "gpu03", "rehearsal"
 # What an earlier run of role converge left on gpu04: settings that are declared no more.
 LEDGER = {"schema_version": 1, "files": ["/etc/sysctl.d/99-zz-gpufleet.conf"]}

@@ -37,6 +37,7 @@ from .pending import suspended, told_refusal
 
 Json = dict[str, Any]
 _LOG_S = 20.0
+_LOG_PAUSE_S = 1.0
 _WORKERS = 8
 # What is read of the log of one pod: so much, and so much more for every rank whose output it may hold. With NCCL's
 # lines (NCCL_DEBUG=INFO) a rank of a healthy run writes some tens of kB.
@@ -119,7 +120,7 @@ class RunningJob:
         duration_s = self.age_s
         pods = tuple(map_bounded(self._pod_result, list(self.pods), _WORKERS))
         self.result = JobResult(
-            name=self.spec.name, state=ending.state, reason=ending.reason, pods=pods, started=self.started,
+            name=self.spec.name, state=ending.state, reason=ending.reason or _unread(pods), pods=pods, started=self.started,
             duration_s=duration_s, nodes=self.spec.nodes,
         )  # fmt: skip
         self._cleared = Deadline.after(_CLEAR_S + _CLEAR_ONE_S * len(self.pods))
@@ -165,9 +166,29 @@ class RunningJob:
         )  # fmt: skip
 
     def _log(self, pod: Json) -> tuple[str, str]:
+        """Return the log of a pod, and why it could not be read.
+
+        When an API server has just come back, kubelets may not know their pods again yet: nothing is no answer then.
+        """
+        while True:
+            log, problem = self._log_now(pod)
+            if log.strip() or not self.cluster.transport.outage.settling:
+                return log, problem
+            time.sleep(_LOG_PAUSE_S)
+
+    def _log_now(self, pod: Json) -> tuple[str, str]:
         path = PODS.path(pod["metadata"]["name"], self.namespace.name, "log")
         try:
             most_bytes = _LOG_BYTES + _LOG_BYTES_OF_RANK * self.spec.ranks
             return self.cluster.transport.text("GET", path, timeout_s=_LOG_S, patient=False, most_bytes=most_bytes), ""
         except BringupError as error:
             return "", error.reason
+
+
+def _unread(pods: Sequence[PodResult]) -> str:
+    """Say whose logs could not be read, and why the first could not."""
+    lost = [pod for pod in pods if pod.problem and pod.node]
+    if not lost:
+        return ""
+    more = f", nor those of {len(lost) - 1} other pods" if len(lost) > 1 else ""
+    return f"the log of pod {lost[0].name} on {lost[0].node} could not be read ({lost[0].problem.rstrip('.')}){more}"

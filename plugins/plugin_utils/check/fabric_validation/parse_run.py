@@ -72,7 +72,7 @@ def _problem(
     if left_out:
         return Problem("output-incomplete", left_out)
     if test is None:
-        return Problem("output-incomplete", f"its output cannot be read: {unreadable}"[:400])
+        return Problem("output-incomplete", f"its output cannot be read: {record.reason or unreadable}"[:400])
     return _incomplete(record, test, settings)
 
 
