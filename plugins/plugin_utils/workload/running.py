@@ -119,8 +119,9 @@ class RunningJob:
         """Take its logs, write its result and start its removal."""
         duration_s = self.age_s
         pods = tuple(map_bounded(self._pod_result, list(self.pods), _WORKERS))
+        reason = ending.reason or _unread(pods)
         self.result = JobResult(
-            name=self.spec.name, state=ending.state, reason=ending.reason or _unread(pods), pods=pods, started=self.started,
+            name=self.spec.name, state=ending.state, reason=reason, pods=pods, started=self.started,
             duration_s=duration_s, nodes=self.spec.nodes,
         )  # fmt: skip
         self._cleared = Deadline.after(_CLEAR_S + _CLEAR_ONE_S * len(self.pods))
