@@ -15,7 +15,6 @@ import pytest
 from sites import make_site
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.declare import Declaration, DeclaredCheck
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext, ObserveContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evidence import (
     HostEvidence,
     unreached,
@@ -30,7 +29,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model imp
     node_subject,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run import passive
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service_model import NodeResult
 
@@ -70,10 +68,10 @@ class Bench:
             site=self.site,
             record=SimpleNamespace(run_id=RUN_ID, started="2026-11-21T10:15:00Z"),
             declaration=lambda gate: Declaration(gate=gate, checks=checks),
-            judge_context=lambda _gate, _today: cast("JudgeContext", None),
+            judge_context=lambda _gate, _today: cast(Any, None),
         )
         found = passive.passive_results(
-            cast("Run", run), cast("ObserveContext", None), f"{RUN_ID}-cycle-002",
+            cast(Any, run), cast(Any, None), f"{RUN_ID}-cycle-002",
             {(result.node, result.test): result for result in before}, NodeLogs(self.path / "logs"), NOW,
         )  # fmt: skip
         return {result.node: result for result in found}

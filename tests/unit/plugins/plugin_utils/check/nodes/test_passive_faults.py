@@ -17,7 +17,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evidence import write_evidence
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.node_logs import NodeLogs
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.passive import passive_results
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 
 DAY = date(2026, 11, 21)
 # What playbook continuous asks for.
@@ -37,7 +36,7 @@ def passive(fleet: Any) -> dict[str, tuple[str, str]]:
         judge_context=lambda gate, _today: JudgeContext(gate=gate, **context),
     )
     looks = ObserveContext(run_dir=fleet.run_dir, **context)
-    found = passive_results(cast("Run", run), looks, "c1", {}, NodeLogs(fleet.run_dir / "logs"), 1795000000.0)
+    found = passive_results(cast(Any, run), looks, "c1", {}, NodeLogs(fleet.run_dir / "logs"), 1795000000.0)
     return {result.node: (result.status.value, result.cause) for result in found}
 
 
