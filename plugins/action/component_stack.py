@@ -94,13 +94,14 @@ class ActionModule(ModuleAction):
                 require_same_cluster(source.path, cluster)
             if options["state"] == "absent":
                 return self._remove(run, components, helm, cluster, options)
-            found = with_drift(helm, cluster, components, installed(helm, cluster, components))
+            preview = self.check_mode or options["state"] == "planned"
+            found = installed(helm, cluster, components, looks_only=preview)
+            found = with_drift(helm, cluster, components, found, looks_only=preview)
             plan = _plan(components, with_existing(cluster, components, found), options, back=back)
             limits = Limits(
                 ready_s=options["ready_timeout_s"], pull_grace_s=options["pull_grace_s"], parallel=options["parallel"]
             )
             installer = Installer(helm, cluster, options["chart_mirror"] or "", limits, self.emit)
-            preview = self.check_mode or options["state"] == "planned"
             checked = installer.preview(plan, components) if preview else {}
             result: dict[str, Any] = {
                 "changed": plan.changes and (self.check_mode or options["state"] != "planned"),

@@ -25,8 +25,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rbac import (
 )
 
 ROLES = yaml.safe_load((ROOT / "docs" / "rbac" / "roles.yaml").read_text(encoding="utf-8"))["items"]
-# What docs/rbac.md names for phase readiness.
-NAME = "gpufleet-snapshot-observe"
+# What docs/rbac.md names for phase readiness, and for deployment.
+NAME, OF_STACK = "gpufleet-snapshot-observe", "gpufleet-gpu-stack-test"
 WHO = Subject(kind="ServiceAccount", name="validator", namespace="gpufleet-system")
 
 
@@ -42,9 +42,13 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveSite]:
 def kubeconfig(site: LiveSite) -> Path:
     """The kubeconfig of a service account that has the shipped roles."""
     roles = [role for role in ROLES if role["metadata"]["name"] == NAME]
+    _give(site, roles)
+    return _account(site)
+
+
+def _give(site: LiveSite, roles: list[dict[str, Any]]) -> None:
     with Cluster(Connection(kubeconfig=str(site.kubeconfig))) as admin:
         put_objects(admin, [*subject_objects(WHO), *roles, *bindings(roles, WHO)], dry_run=False)
-    return _account(site)
 
 
 def _account(site: LiveSite) -> Path:
@@ -59,16 +63,16 @@ def _account(site: LiveSite) -> Path:
     return path
 
 
-def validate(site: LiveSite, kubeconfig: Path, **more: Any) -> Rehearsed:
+def validate(site: LiveSite, kubeconfig: Path, *phases: str, **more: Any) -> Rehearsed:
     inventory = site.directory / "inventory.yml"
     return rehearse(
-        site.directory, playbook="validate.yml", inventory=inventory, phases=["readiness"],
+        site.directory, playbook="validate.yml", inventory=inventory, phases=[*phases],
         kubeconfig=str(kubeconfig), **more,
     )  # fmt: skip
 
 
 def test_readiness_works_with_exactly_the_shipped_rights(site: LiveSite, kubeconfig: Path) -> None:
-    done = validate(site, kubeconfig)
+    done = validate(site, kubeconfig, "readiness")
     record = json.loads((done.run_dir / "run.json").read_text(encoding="utf-8"))
     found = {verdict["gate"]: verdict["status"] for verdict in record["phases"]}
     assert done.rc == 0 and found == {"readiness": "passed"}, done.output[-4000:]
@@ -83,9 +87,21 @@ def test_a_right_that_is_missing_is_named_with_the_command_that_gives_it(site: L
     with Cluster(Connection(kubeconfig=str(site.kubeconfig))) as admin:
         put_objects(admin, [smaller], dry_run=False)
         try:
-            done = validate(site, kubeconfig)
+            done = validate(site, kubeconfig, "readiness")
         finally:
             put_objects(admin, [role], dry_run=False)
     assert done.rc != 0 and "this user may not list resourceslices.resource.k8s.io." in done.output, done.output[-3000:]
     assert f"kubectl create clusterrolebinding {NAME} --clusterrole {NAME}" in done.output
+    assert site.tests() == []
+
+
+def test_deployment_works_with_the_shipped_rights_and_says_what_they_do_not_show(
+    site: LiveSite, kubeconfig: Path
+) -> None:
+    _give(site, [role for role in ROLES if role["metadata"]["name"] == OF_STACK])
+    done = validate(site, kubeconfig, "deployment")
+    record = json.loads((done.run_dir / "run.json").read_text(encoding="utf-8"))
+    found = {verdict["gate"]: verdict["status"] for verdict in record["phases"]}
+    assert done.rc == 0 and found == {"readiness": "passed", "deployment": "passed"}, done.output[-4000:]
+    assert "whether it was changed by hand is not known" in done.output, done.output[-4000:]
     assert site.tests() == []

@@ -15,6 +15,7 @@ from typing import Any
 
 from ..clients.kube.permission import Permission, stream_permissions
 from ..component_stack.facts import stack_facts
+from ..component_stack.manifest import manifests_of
 from ..hardware.sku import Sku
 from ..site.model import DriverOwner, Site
 from ..workload.kueue import PERMISSIONS as QUEUED
@@ -47,7 +48,8 @@ class Choices:
     launched, whether GPUs are given out by claims, how Prometheus is reached, settings of the servers, whether NVLink
     reaches hosts of a rack, whether the driver's tools are in pods, whether jobs go through a queue of Kueue, the
     components of recipes/gpu_stack.yaml that answer for more than their workloads, whether metrics of GPUs scale pods,
-    whether somebody adds nodes, and whether gangs are admitted by quota alone."""
+    whether somebody adds nodes, whether gangs are admitted by quota alone, and the kinds of objects in the manifests of
+    its recipe, of those in recipes/gpu_stack.yaml."""
 
     gangs: tuple[str, ...]
     kinds: tuple[JobKind, ...]
@@ -61,6 +63,7 @@ class Choices:
     autoscaled: bool = False
     adds_nodes: bool = False
     by_quota: bool = False
+    manifests: tuple[str, ...] = ()
 
 
 def every_choice() -> Choices:
@@ -73,7 +76,7 @@ def every_choice() -> Choices:
     return Choices(
         gangs=tuple(stack_facts().gangs), kinds=("gang-job", "mpijob"), by_dra=True, ways=tuple(_WAYS), servers=servers,
         rack_wide=True, driver_in_pods=True, queued=True, controllers=tuple(stack_facts().controllers),
-        autoscaled=True, adds_nodes=True, by_quota=True,
+        autoscaled=True, adds_nodes=True, by_quota=True, manifests=tuple(stack_facts().manifests),
     )  # fmt: skip
 
 
@@ -122,7 +125,15 @@ def choices_of(site: Site, recipe: Mapping[str, Any] | None, hardware: Mapping[s
         controllers=tuple(name for name in stack_facts().controllers if name in components),
         autoscaled=stack_facts().autoscaling.component in components,
         adds_nodes="cluster-autoscaling" in site.settings, by_quota=by_quota and len(site.in_scope) > 1,
+        manifests=_kinds_of(recipe or {}),
     )  # fmt: skip
+
+
+def _kinds_of(recipe: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the kinds of objects in a recipe's manifests; what is wrong with one is told where it is planned."""
+    entries = recipe.get("componentRefs") or ()
+    found = {str(manifest.body["kind"]) for entry in entries for manifest in manifests_of(entry, "", [])}
+    return tuple(kind for kind in stack_facts().manifests if kind in found)
 
 
 def gate_permissions(gate: str, level: str, choices: Choices) -> tuple[Permission, ...]:
@@ -173,7 +184,11 @@ def _gpu_stack(choices: Choices) -> tuple[Permission, ...]:
     known = stack_facts().permissions
     tools = stream_permissions("exec") if choices.driver_in_pods else ()
     scaling = stack_facts().node_scaling if choices.adds_nodes else ()
-    return (*BASIC, *known["observe"], *known["test"], *_groups(choices), *_controllers(choices), *scaling, *tools)
+    manifests = (stack_facts().manifests[kind] for kind in choices.manifests)
+    return (
+        *BASIC, *known["observe"], *manifests, *known["test"], *_groups(choices), *_controllers(choices), *scaling,
+        *tools,
+    )  # fmt: skip
 
 
 def _telemetry(choices: Choices) -> tuple[Permission, ...]:

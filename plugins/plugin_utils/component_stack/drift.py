@@ -21,6 +21,7 @@ from typing import Any
 
 from ..clients.helm.helm import Helm
 from ..clients.kube.cluster import FIELD_MANAGER, Cluster
+from ..clients.kube.errors import ForbiddenError
 from ..outcome.errors import NotFoundError
 from ..runtime.pool import map_bounded
 from .apply import applied_again
@@ -32,8 +33,17 @@ Json = dict[str, Any]
 _AT_ONCE = 8
 
 
-def with_drift(helm: Helm, cluster: Cluster, components: Iterable[Component], found: Installed) -> Installed:
+def with_drift(
+    helm: Helm, cluster: Cluster, components: Iterable[Component], found: Installed, *, looks_only: bool = False
+) -> Installed:
     """Return what is installed, with what was changed by hand in our releases. It costs a few requests an object.
+
+    Args:
+        helm: asked for values and manifests of releases.
+        cluster: where they are.
+        components: of the recipe.
+        found: what is installed.
+        looks_only: nothing is changed by what comes of it: a release that may not be read is `unread` and no error.
 
     Raises:
         BringupError: helm or the API server does not answer.
@@ -41,18 +51,27 @@ def with_drift(helm: Helm, cluster: Cluster, components: Iterable[Component], fo
     ours = [
         component
         for component in components
-        if found.is_ours(component.release)
+        if component.release not in found.unread
+        and found.is_ours(component.release)
         and component.release in found.releases
         and found.releases[component.release].status == "deployed"
     ]
 
+    unread = dict(found.unread)
+
     def one(component: Component) -> tuple[str, tuple[str, ...]]:
-        texts = _of_chart(helm, cluster, component) if component.has_chart else []
-        for manifest in component.manifests:
-            texts += [f"{manifest.title} {path}" for path in _of_manifest(cluster, component, manifest)]
+        try:
+            texts = _of_chart(helm, cluster, component) if component.has_chart else []
+            for manifest in component.manifests:
+                texts += [f"{manifest.title} {path}" for path in _of_manifest(cluster, component, manifest)]
+        except ForbiddenError as error:
+            if not looks_only:
+                raise
+            unread[component.release] = error.told
+            return component.release, ()
         return component.release, tuple(texts)
 
-    return replace(found, drift=dict(map_bounded(one, ours, _AT_ONCE)))
+    return replace(found, drift=dict(map_bounded(one, ours, _AT_ONCE)), unread=unread)
 
 
 def _of_chart(helm: Helm, cluster: Cluster, component: Component) -> list[str]:

@@ -122,6 +122,7 @@ class StackFacts:
     controllers: dict[str, ControllerFacts]
     autoscaling: AutoscalingFacts
     node_scaling: tuple[Permission, ...]
+    manifests: dict[str, Permission]
     permissions: dict[str, tuple[Permission, ...]]
     test_pods: PodFacts
 

@@ -18,6 +18,7 @@ from .upgrades import crossing_of
 
 # What stands for the version of a component that has no chart.
 _MANIFESTS = "manifests"
+_LOOK = "look with the rights of role gpufleet-gpu-stack-install"
 # What may be done about an installation that is not ours.
 ADOPT, USE, REFUSE = POLICIES = ("adopt", "use", "refuse")
 
@@ -27,15 +28,16 @@ class Installed:
     """What is installed: helm's releases, and the labels of each release by `namespace/name`.
 
     A component that is only manifests counts as a release, and a release whose manifests are not applied as the recipe
-    says is `incomplete`. `foreign` are objects of manifests that somebody else made; `drift` is what
-    was changed by hand in a release of ours; `existing` are installations of components that somebody else made,
-    `leftovers` definitions of components that nobody runs, both by component.
+    says is `incomplete`. `foreign` are objects of manifests that somebody else made; `drift` is what was changed by
+    hand in a release of ours, `unread` why that is not known of one; `existing` are installations of components that
+    somebody else made, `leftovers` definitions of components that nobody runs, both by component.
     """
 
     releases: Mapping[str, Release] = field(default_factory=dict)
     labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     foreign: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     drift: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    unread: Mapping[str, str] = field(default_factory=dict)
     existing: Mapping[str, Existing] = field(default_factory=dict)
     leftovers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -176,6 +178,9 @@ def _ours(component: Component, installed: Installed, release: Release, take_ove
         return _made(component, Action.UPGRADE, release, "other values")
     if drift := installed.drift.get(component.release):
         return _made(component, Action.UPGRADE, release, f"changed by hand: {first_of(drift, 3)}")
+    if why := installed.unread.get(component.release):
+        reason = f"whether it was changed by hand is not known: {why}"
+        return _made(component, Action.UNCHANGED, release, reason, _LOOK)
     if foreign:
         reason = f"{', '.join(foreign)} was made by somebody else and is left alone"
         return _made(component, Action.UNCHANGED, release, reason, f"to take it over, add {component.name} to adopt")
@@ -196,6 +201,8 @@ def _not_ours(component: Component, installed: Installed, release: Release, poli
 
 
 def _absent(component: Component, installed: Installed, policy: str) -> Step:
+    if why := installed.unread.get(component.release):
+        return _made(component, Action.UNCHANGED, None, f"whether it is there is not known: {why}", _LOOK)
     chart = component.chart.rpartition("/")[2]
     # Two GPU operators on one cluster break both, whatever their releases are called.
     others = installed.releases.values() if component.has_chart else ()

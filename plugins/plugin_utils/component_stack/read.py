@@ -11,6 +11,7 @@ from typing import Any
 
 from ..clients.helm.helm import Helm, Release
 from ..clients.kube.cluster import Cluster
+from ..clients.kube.errors import ForbiddenError
 from ..clients.kube.kinds import DAEMON_SETS, DEPLOYMENTS, JOBS, NAMESPACES, PODS, SECRETS, STATEFUL_SETS
 from ..clients.kube.wait import OK, State, failed, pending
 from ..outcome.errors import NotFoundError
@@ -26,10 +27,18 @@ INCOMPLETE = "incomplete"
 WORKLOAD_KINDS = (DEPLOYMENTS, DAEMON_SETS, STATEFUL_SETS, JOBS)
 
 
-def installed(helm: Helm, cluster: Cluster, components: Iterable[Component] = ()) -> Installed:
+def installed(
+    helm: Helm, cluster: Cluster, components: Iterable[Component] = (), *, looks_only: bool = False
+) -> Installed:
     """Return helm's releases and their labels, and what there is of the components' manifests.
 
     Only the metadata of release Secrets is read, never their content.
+
+    Args:
+        helm: asked for its releases.
+        cluster: where they are.
+        components: those whose manifests are looked at.
+        looks_only: nothing is changed by what comes of it: manifests that may not be read are `unread` and no error.
     """
     releases = dict(helm.releases())
     labels: dict[str, dict[str, str]] = {}
@@ -40,15 +49,22 @@ def installed(helm: Helm, cluster: Cluster, components: Iterable[Component] = ()
         if key in releases and str(releases[key].revision) == str(found.get("version")):
             labels[key] = found
     foreign: dict[str, tuple[str, ...]] = {}
+    unread: dict[str, str] = {}
     for component in components:
         if component.manifests:
-            state = manifest_state(cluster, component)
+            try:
+                state = manifest_state(cluster, component)
+            except ForbiddenError as error:
+                if not looks_only:
+                    raise
+                unread[component.release] = error.told
+                continue
             foreign[component.release] = state.foreign
             if not component.has_chart:
                 _count_as_release(component, state, releases, labels)
             elif component.release in releases and state.pending and releases[component.release].status == "deployed":
                 releases[component.release] = replace(releases[component.release], status=INCOMPLETE)
-    return Installed(releases=releases, labels=labels, foreign=foreign)
+    return Installed(releases=releases, labels=labels, foreign=foreign, unread=unread)
 
 
 def _count_as_release(

@@ -13,7 +13,7 @@ from ..outcome.codec import dumps, to_plain
 from ..outcome.errors import BringupError
 from ..runtime.files import write_atomic
 from .install import Done
-from .model import Plan
+from .model import Action, Plan
 
 INSTALL_RESULT = "component_stack.json"
 
@@ -41,7 +41,10 @@ def preview_lines(plan: Plan, checked: Mapping[str, str]) -> list[str]:
         for step in plan.steps
         if step.action.changes
     ]
-    return [line[:199] for line in lines] or ["no component would change"]
+    alone = [
+        f"{step.component}: {step.reason}" for step in plan.steps if step.action is Action.UNCHANGED and step.reason
+    ]
+    return [line[:199] for line in (*(lines or ["no component would change"]), *alone)]
 
 
 def result_rows(done: Iterable[Done]) -> list[dict[str, Any]]:

@@ -49,6 +49,11 @@ class UnauthorizedError(UnavailableError):
 class ForbiddenError(UnavailableError):
     """The API server knows who we are and says no."""
 
+    @property
+    def told(self) -> str:
+        """What was asked and what was said to it, for a line in which it is the reason of something else."""
+        return f"{self.subject}: {self.reason.rstrip('.')}"
+
 
 class ConflictError(BringupError):
     """The object exists already, changed meanwhile, or its fields belong to another manager."""

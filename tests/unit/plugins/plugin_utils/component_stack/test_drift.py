@@ -34,7 +34,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.m
     Plan,
     Step,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.plan import Installed
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.plan import Installed, make_plan
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.read import installed
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.tell import changed, preview_lines
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
 
@@ -151,6 +152,51 @@ def test_where_the_server_does_not_say_what_kubectl_wrote_counts(
             with_drift(helm, cluster, [component], found)
     else:
         assert with_drift(helm, cluster, [component], found).drift == {"ns/op": fields}
+
+
+def test_who_only_looks_is_told_what_may_not_be_read() -> None:
+    class Closed:
+        """A cluster whose objects this user may not read."""
+
+        def kind(self, _api: str, _kind: str) -> Kind:
+            return CONFIG_MAPS
+
+        def find(self, *_args: str) -> dict[str, Any]:
+            raise ForbiddenError("get configmaps", "forbidden.")
+
+        def list_metadata(self, *_args: object, **_more: object) -> list[dict[str, Any]]:
+            return []
+
+    class NoReleases:
+        """A helm that has installed nothing."""
+
+        def releases(self) -> dict[str, Release]:
+            return {}
+
+    component = Component(
+        name="op", namespace="ns", chart="", version="", source="", has_chart=False,
+        manifests=(Manifest(file="a.yaml", before=False, body=BODY),),
+    )  # fmt: skip
+    ours = {"ns/op": {MANAGED_BY_LABEL: MANAGED_BY, DIGEST_LABEL: component.digest}}
+    found = Installed(releases={"ns/op": Release("op", "ns", 1, "deployed", "", "")}, labels=ours)
+    helm, cluster = cast(Helm, NoReleases()), cast(Cluster, Closed())
+    with pytest.raises(ForbiddenError):
+        with_drift(helm, cluster, [component], found)
+    looked = with_drift(helm, cluster, [component], found, looks_only=True)
+    assert looked.drift == {"ns/op": ()} and looked.unread == {"ns/op": "get configmaps: forbidden"}
+    plan = make_plan([component], looked)
+    assert preview_lines(plan, {}) == [
+        "no component would change",
+        "op: whether it was changed by hand is not known: get configmaps: forbidden",
+    ]
+    with pytest.raises(ForbiddenError):
+        installed(helm, cluster, [component])
+    looked = installed(helm, cluster, [component], looks_only=True)
+    assert with_drift(helm, cluster, [component], looked, looks_only=True).unread == looked.unread
+    assert preview_lines(make_plan([component], looked), {}) == [
+        "no component would change",
+        "op: whether it is there is not known: get configmaps: forbidden",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.perm
     AskedPermission,
     Permission,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.facts import stack_facts
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.contact import denied_rights
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rbac import Subject, bindings, role_objects
@@ -46,6 +47,21 @@ NOT_NEEDED = (
     "list prometheusrules.monitoring.coreos.com",
     "list queues.scheduling.volcano.sh",
 )
+
+
+def test_every_kind_of_object_in_the_manifests_of_recipes_may_be_read() -> None:
+    found = set()
+    for path in (Path(__file__).resolve().parents[5] / "recipes" / "components").glob("*/manifests/*"):
+        for body in yaml.safe_load_all(path.read_text(encoding="utf-8")):
+            found |= {entry["kind"] for entry in (body.get("items") or [body])} if body else set()
+    assert found == set(stack_facts().manifests)
+    text = yaml.safe_dump({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"}})
+    recipe = {"componentRefs": [{"name": "quotas", "manifests": [{"when": "built", "file": "q.yaml", "text": text}]}]}
+    choices = choices_of(make_site(HOSTS), recipe)
+    assert choices.manifests == ("ResourceQuota",)
+    wanted = Permission("get", "resourcequotas")
+    assert wanted in gate_permissions("gpu_stack", "observe", choices)
+    assert wanted not in gate_permissions("gpu_stack", "observe", replace(choices, manifests=()))
 
 
 def allowed_by(rules: list[dict[str, Any]], verb: str, resource: str) -> bool:
