@@ -171,8 +171,8 @@ class Bench:
     @contextmanager
     def shown_by_hosts(self) -> Iterator[None]:
         """Let the hosts show the faults of the model meanwhile: they print what was written when they were made."""
-        number = next(self.serial, 0)  # the default is never used: pylint takes the end of a count for possible
-        root, made = self.site.rehearsal, self.site.directory / f"shown-{number}"
+        # The default is never used: pylint takes the end of a count for possible.
+        root, made = self.site.rehearsal, self.site.directory / f"shown-{next(self.serial, 0)}"
         model = build_model(read_spec(root / "model.yaml"), load_hardware([ROOT / "recipes" / "hardware"]))
         prepare_hosts(model, made, ROOT / "recipes" / "rehearsal")
         before: dict[Path, bytes] = {}
@@ -283,11 +283,7 @@ def test_faults_of_a_busy_node_are_found_while_its_pod_works_and_an_unread_node_
 
 
 def test_a_disturbance_would_be_seen_in_the_audit_log(bench: Bench) -> None:
-    with (
-        bench.user_pod(BUSY),
-        bench.audited() as opened,
-        Cluster(Connection(kubeconfig=opened[0])) as ours,
-    ):
+    with bench.user_pod(BUSY), bench.audited() as opened, Cluster(Connection(kubeconfig=opened[0])) as ours:
         seen = opened[1]
         ours.patch(PODS, "training", {"metadata": {"annotations": {"seen": "1"}}}, "default")
         ours.create(PODS, USER | {"metadata": {"name": "more", "namespace": "default"}}, "default")
