@@ -119,7 +119,7 @@ class RunningJob:
         """Take its logs, write its result and start its removal."""
         duration_s = self.age_s
         pods = tuple(map_bounded(self._pod_result, list(self.pods), _WORKERS))
-        reason = ending.reason or _unread(pods)
+        reason = "; ".join(text for text in (ending.reason, _unread(pods)) if text)
         self.result = JobResult(
             name=self.spec.name, state=ending.state, reason=reason, pods=pods, started=self.started,
             duration_s=duration_s, nodes=self.spec.nodes,

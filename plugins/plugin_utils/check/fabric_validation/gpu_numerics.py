@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -49,9 +50,9 @@ def _alike(results: Results, judged: list[tuple[BenchmarkHost, Outcome]]) -> lis
     """Return what is not known of several hosts for one reason as one outcome: an image that none of them can run."""
     groups: dict[tuple[str, str], list[tuple[BenchmarkHost, Outcome]]] = {}
     for host, outcome in judged:
-        text = outcome.summary
-        for name in (*(run.record.name for run in results.of(host.name)), host.node, host.name):
-            text = text.replace(name, "<host>")
+        # Names of pods begin with that of their job; what follows is drawn.
+        names = [f"{re.escape(run.record.name)}[-a-z0-9]*" for run in results.of(host.name)]
+        text = re.sub("|".join((*names, re.escape(host.node), re.escape(host.name))), "<host>", outcome.summary)
         same = outcome.status is Status.OTHER and not outcome.blocked_by
         groups.setdefault((outcome.cause, text) if same else (host.name, ""), []).append((host, outcome))
     return [_of_group(members) for members in groups.values()]

@@ -72,7 +72,9 @@ def _problem(
     if left_out:
         return Problem("output-incomplete", left_out)
     if test is None:
-        return Problem("output-incomplete", f"its output cannot be read: {record.reason or unreadable}"[:400])
+        # How the run ended says why there is no log at all.
+        more = "" if log.strip() else f" {record.reason}"
+        return Problem("output-incomplete", f"its output cannot be read: {unreadable}{more}"[:400])
     return _incomplete(record, test, settings)
 
 

@@ -20,6 +20,8 @@ POD = {
     "spec": {"nodeName": "gpu01", "containers": []},
     "status": {"phase": "Succeeded"},
 }
+# As `ending_of` says it of a job that is well.
+ENDED = "exit code 0 of one-0 on gpu01"
 
 
 @dataclass
@@ -53,7 +55,7 @@ def ended(monkeypatch: pytest.MonkeyPatch, wire: Wire) -> Any:
     spec = JobSpec(name="one", nodes=("gpu01",), gpus_per_node=8, image="nccl", command=("all_reduce_perf",))
     job = running.RunningJob(spec, cluster, namespace)
     job.pods = [POD]
-    job.end(Ending("succeeded", ""))
+    job.end(Ending("succeeded", ENDED))
     return job.result
 
 
@@ -63,7 +65,7 @@ def test_a_log_that_is_not_there_just_after_an_outage_is_read_again(
 ) -> None:
     wire = Wire([early, early, "rows"], settles=3)
     result = ended(monkeypatch, wire)
-    assert (result.pods[0].log, result.reason, wire.asked) == ("rows", "", 3)
+    assert (result.pods[0].log, result.reason, wire.asked) == ("rows", ENDED, 3)
 
 
 def test_without_an_outage_it_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,5 +76,6 @@ def test_without_an_outage_it_is_read_once(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_a_log_that_stays_away_is_told_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     wire = Wire([None], settles=2)
-    assert ended(monkeypatch, wire).reason == "the log of pod one-0 on gpu01 could not be read (no log is there)"
+    told = f"{ENDED}; the log of pod one-0 on gpu01 could not be read (no log is there)"
+    assert ended(monkeypatch, wire).reason == told
     assert wire.asked == 2

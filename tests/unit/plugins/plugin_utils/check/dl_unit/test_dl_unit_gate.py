@@ -73,6 +73,17 @@ def test_a_fault_is_found_where_it_is_and_nowhere_else(fault: str, nodes: int) -
     assert wanted is None or set(named) == wanted
 
 
+def test_what_no_host_can_run_is_told_once_whatever_its_pods_are_called() -> None:
+    """The job controller ends the names of pods with letters that it draws."""
+    names = [f"gpu0{number}" for number in range(1, 5)]
+    ended = {
+        name: ("failed", f"dl-unit-{number}-1-0-x{number}k2p on {name} ended with exit code 1")
+        for number, name in enumerate(names, 1)
+    }
+    (found,) = UnitFleet(faults=("unit-test-image-without-pytorch",), ended=ended).findings()
+    assert found[:3] == (NUMERICS, "run-failed", "other") and set(found[3]) == set(names)
+
+
 def test_a_slow_gpu_is_tested_three_times_and_its_host_alone() -> None:
     fleet = UnitFleet(faults=("gpu-gemm-slow@gpu03/gpu5",))
     assert fleet.findings() == [(RATE, "slow-gemm", "failed", ("gpu03", "gpu03/gpu5"))]

@@ -61,6 +61,17 @@ def test_results_of_a_host(fleet: MakeFleet, change: Callable[[Wanted, str], str
     assert found.status is (Status.FAILED if cause == "wrong-results" else Status.OTHER)
 
 
+def test_of_a_log_that_is_empty_it_is_said_how_the_run_ended(fleet: MakeFleet) -> None:
+    """Why a log could not be read stands there."""
+    nothing = spoil("gpu04", ("node",), lambda _text: "")
+    (empty,), (rows,) = (
+        [o for o in fleet(8, change=change).outcomes() if o.cause == "output-incomplete"]
+        for change in (nothing, NO_ROWS)
+    )
+    assert "found no table" in empty.summary and "as the test says" in empty.summary
+    assert "as the test says" not in rows.summary
+
+
 @pytest.mark.parametrize(
     ("state", "code", "cause"),
     [
