@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
+from accounts import kubeconfig_of_account
 from rehearsal_harness import Rehearsed, rehearse
 
 HOST = {"gpufleet_sku": "h100", "gpufleet_rack": "r1", "ansible_connection": "local"}
@@ -153,12 +154,6 @@ def _as_nobody(admin: Path, tmp_path: Path) -> Path:
     """Make a kubeconfig for a service account that nobody gave a right."""
     from kubernetes import client, config
 
-    api = config.new_client_from_config(str(admin))
-    core = client.CoreV1Api(api)
+    core = client.CoreV1Api(config.new_client_from_config(str(admin)))
     core.create_namespaced_service_account("default", {"metadata": {"name": "nobody"}})
-    token = core.create_namespaced_service_account_token("nobody", "default", {"spec": {}}).status.token
-    plain = yaml.safe_load(admin.read_text())
-    plain["users"] = [{"name": plain["users"][0]["name"], "user": {"token": token}}]
-    path = tmp_path / "nobody"
-    path.write_text(yaml.safe_dump(plain))
-    return path
+    return kubeconfig_of_account(admin, "nobody", "default", tmp_path / "nobody")

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
+from accounts import kubeconfig_of_account
 from live_site import LiveSite, live_site
 from rehearsal_harness import ROOT, Rehearsed, rehearse
 
@@ -43,24 +44,12 @@ def kubeconfig(site: LiveSite) -> Path:
     """The kubeconfig of a service account that has the shipped roles."""
     roles = [role for role in ROLES if role["metadata"]["name"] == NAME]
     _give(site, roles)
-    return _account(site)
+    return kubeconfig_of_account(site.kubeconfig, WHO.name, WHO.namespace, site.directory / "validator.kubeconfig")
 
 
 def _give(site: LiveSite, roles: list[dict[str, Any]]) -> None:
     with Cluster(Connection(kubeconfig=str(site.kubeconfig))) as admin:
         put_objects(admin, [*subject_objects(WHO), *roles, *bindings(roles, WHO)], dry_run=False)
-
-
-def _account(site: LiveSite) -> Path:
-    from kubernetes import client, config
-
-    core = client.CoreV1Api(config.new_client_from_config(str(site.kubeconfig)))
-    token = core.create_namespaced_service_account_token(WHO.name, WHO.namespace, {"spec": {}}).status.token
-    plain = yaml.safe_load(site.kubeconfig.read_text(encoding="utf-8"))
-    plain["users"] = [{"name": plain["users"][0]["name"], "user": {"token": token}}]
-    path = site.directory / "validator.kubeconfig"
-    path.write_text(yaml.safe_dump(plain), encoding="utf-8")
-    return path
 
 
 def validate(site: LiveSite, kubeconfig: Path, *phases: str, **more: Any) -> Rehearsed:

@@ -13,11 +13,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from accounts import kubeconfig_of_account
+
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import (
-    Connection,
-    load_configuration,
-)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import Connection
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import (
     NAMESPACES,
     SERVICE_ACCOUNTS,
@@ -36,21 +35,13 @@ IDENTITY = f"system:serviceaccount:{_SPACE}:{_NAME}"
 
 def kubeconfig_of_identity(admin: Path, target: Path) -> Path:
     """Write a kubeconfig of a service account that may do everything: only the audit log says what it did."""
-    from kubernetes.client import ApiClient, CoreV1Api
-
     with Cluster(Connection(kubeconfig=str(admin))) as cluster:
         cluster.create(NAMESPACES, {"metadata": {"name": _SPACE}})
         cluster.create(SERVICE_ACCOUNTS, {"metadata": {"name": _NAME}}, _SPACE)
         role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}
         who = {"kind": "ServiceAccount", "name": _NAME, "namespace": _SPACE}
         cluster.create(_BINDINGS, {"metadata": {"name": _NAME}, "roleRef": role, "subjects": [who]})
-    api = CoreV1Api(ApiClient(load_configuration(Connection(kubeconfig=str(admin)))))
-    asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 7200}}
-    token = api.create_namespaced_service_account_token(_NAME, _SPACE, asked).status.token
-    document = json.loads(admin.read_text(encoding="utf-8"))
-    document["users"][0]["user"] = {"token": token}
-    target.write_text(json.dumps(document), encoding="utf-8")
-    return target
+    return kubeconfig_of_account(admin, _NAME, _SPACE, target)
 
 
 def changes(log: Path, since: int = 0) -> list[dict[str, Any]]:

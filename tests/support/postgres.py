@@ -9,7 +9,6 @@ import importlib.util
 import os
 import secrets
 import shutil
-import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -18,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control_plane.ports import free_ports
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.packages import (
     Packages,
     unpack_packages,
@@ -83,7 +83,7 @@ def running_server() -> Iterator[Server]:
     directory = Path(tempfile.mkdtemp(prefix="gpufleet-pg-", dir="/tmp"))
     try:
         programs, environment = _programs(directory)
-        server = Server(_free_port(), directory, programs, environment)
+        server = Server(free_ports(("postgres",))["postgres"], directory, programs, environment)
         _prepare(server)
         server.control("-l", str(directory / "log"), "start")
         try:
@@ -142,9 +142,3 @@ def _run(program: Path, *words: str, environment: Mapping[str, str]) -> None:
     )  # fmt: skip
     if ran.returncode != 0:
         raise RuntimeError(f"{program.name} ended with {ran.returncode}: {ran.stderr}")
-
-
-def _free_port() -> int:
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))
-        return int(held.getsockname()[1])

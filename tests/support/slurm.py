@@ -21,6 +21,7 @@ from pathlib import Path
 from waiting import eventually
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control_plane.ports import free_ports
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.packages import (
     Packages,
     unpack_packages,
@@ -243,7 +244,7 @@ def _plugins(root: Path) -> Path | None:
 
 def _configure(slurm: Slurm) -> None:
     here, host = slurm.directory, socket.gethostname().split(".")[0]
-    port, *ports = _free_ports(1 + len(NODES))
+    port, *ports = free_ports(("slurmctld", *NODES)).values()
     text = _CONFIG.format(
         host=host, port=port, user=getpass.getuser(), here=here, plugins=slurm.plugins,
         ports=",".join(map(str, ports)),
@@ -258,14 +259,6 @@ def _configure(slurm: Slurm) -> None:
         script = slurm.bin / name
         script.write_text("\n".join(["#!/bin/sh", *words, f'exec {slurm.programs[name]} "$@"', ""]))
         script.chmod(0o755)
-
-
-def _free_ports(number: int) -> Sequence[int]:
-    with ExitStack() as stack:
-        held = [stack.enter_context(socket.socket()) for _each in range(number)]
-        for one in held:
-            one.bind(("127.0.0.1", 0))
-        return [int(one.getsockname()[1]) for one in held]
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -76,13 +76,26 @@ def passive_results(
         return ()
     parts = _observe(run, context, kinds)
     outcomes = [outcome for part in parts for outcome in judge_gate(part, _judging(run, part), run.path)]
+    known = _by_node(outcomes)
+    asked = {check.id: frozenset(check.subjects) for part in parts for check in part.checks}
     results = []
     for host in run.site.in_scope:
         reading = _reading(run, host, kinds, before.get((host.name, TEST)), now_s)
-        result = _result(run, host, parts, outcomes, reading, cycle_id)
-        kept = logs.keep(TEST, host.name, result.started_s, _log(result, host, outcomes))
+        about = known.get(host.name, ())
+        mine = {check: (host.name,) for check, names in asked.items() if host.name in names}
+        result = _result(run, host, mine, about, reading, cycle_id)
+        kept = logs.keep(TEST, host.name, result.started_s, _log(result, about))
         results.append(replace(result, log=kept))
     return tuple(results)
+
+
+def _by_node(outcomes: Iterable[Outcome]) -> dict[str, list[Outcome]]:
+    """Return the outcomes about each node."""
+    found: dict[str, list[Outcome]] = {}
+    for outcome in outcomes:
+        for node in dict.fromkeys(subject.node for subject in outcome.subjects):
+            found.setdefault(node, []).append(outcome)
+    return found
 
 
 def _kinds(site: Site) -> tuple[str, ...]:
@@ -136,10 +149,13 @@ def _reading(run: Run, host: Host, kinds: Sequence[str], before: NodeResult | No
 
 
 def _result(
-    run: Run, host: Host, parts: Sequence[Declaration], outcomes: Iterable[Outcome], reading: Reading, cycle_id: str
+    run: Run,
+    host: Host,
+    asked: Mapping[str, tuple[str, ...]],
+    about: Sequence[Outcome],
+    reading: Reading,
+    cycle_id: str,
 ) -> NodeResult:
-    about = [outcome for outcome in outcomes if any(subject.node == host.name for subject in outcome.subjects)]
-    asked = {check.id: (host.name,) for part in parts for check in part.checks if host.name in check.subjects}
     known = NodeResult(
         cycle_id=cycle_id, node=host.name, test=TEST, started_s=reading.at_s, duration_s=0.0, status=Status.OTHER,
         cohort=host.sku,
@@ -170,10 +186,9 @@ def _only_marginal(verdict: GateVerdict, outcomes: Iterable[Outcome]) -> bool:
     return all((entry.check, entry.cause) in marginal for entry in verdict.blocking)
 
 
-def _log(result: NodeResult, host: Host, outcomes: Iterable[Outcome]) -> str:
+def _log(result: NodeResult, about: Iterable[Outcome]) -> str:
     """Return what is kept of a node that did not pass: each finding with what to do about it."""
     if result.status is Status.PASSED:
         return ""
-    about = [outcome for outcome in outcomes if any(subject.node == host.name for subject in outcome.subjects)]
     lines = [f"{entry.status.value} {entry.check}: {entry.cause}: {entry.summary} [{entry.hint}]" for entry in about]
     return "\n".join([result.summary, *lines]) + "\n"

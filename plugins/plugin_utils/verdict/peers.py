@@ -119,7 +119,7 @@ def _compare(
     mode = _faster_mode(sorted(values.values(), reverse=True), limits)
     alone = _alone(values, mode, hosts)
     if alone and least_median is not None:
-        others = {name: value for name, value in values.items() if alone not in hosts(name)}
+        others = _without(values, alone, hosts)
         found = _compare(others, limits, least_median, hosts)
         if found.median >= least_median:
             text = f"{found.arithmetic}; without {alone}, which alone is faster ({mode.middle:.4g})"
@@ -154,7 +154,7 @@ def _without_first(
     if len(hosts(first)) > 1:
         return None
     odd = min(hosts(first))
-    others = {name: value for name, value in values.items() if odd not in hosts(name)}
+    others = _without(values, odd, hosts)
     if len(others) < limits.least:
         return None
     found = _compare(others, limits, least_median, hosts)
@@ -162,6 +162,11 @@ def _without_first(
     if not found.suspects or found.cohort_to_blame or not far:
         return None
     return replace(found, alone=odd, arithmetic=f"{found.arithmetic}; without {odd}, which alone is faster")
+
+
+def _without(values: Mapping[str, float], host: str, hosts: Callable[[str], Collection[str]]) -> dict[str, float]:
+    """Return the members that are no figures of that host."""
+    return {name: value for name, value in values.items() if host not in hosts(name)}
 
 
 def _alone(values: Mapping[str, float], mode: _Mode, hosts: Callable[[str], Collection[str]]) -> str:

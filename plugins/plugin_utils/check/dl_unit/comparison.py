@@ -13,7 +13,7 @@ from functools import cached_property
 from ...probe.dl_unit_model import GpuTest
 from ...verdict.digest_majority import LEAST, Majority, majority
 from .model import Gpu, Kind, Results
-from .reading import GpuProblem, blamed, differing, names_of
+from .reading import GpuProblem, blamed, differing, names_of, unlike_most
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,11 +42,7 @@ class DigestCohort:
     def problem(self, host: str) -> GpuProblem | None:
         """Return what the GPUs of a host computed otherwise than most; not asked where nobody can be named."""
         mine = {slot: self.tests[name, slot] for name, slot in self.found.minority if name == host}
-        most = f"{self.found.agreeing} of {self.found.total} GPUs"
-        told = {
-            slot: f"gave other bits of {names_of(differing(test, self.usual))} than {most}"
-            for slot, test in mine.items()
-        }
+        told = {slot: unlike_most(test, self.usual, self.found) for slot, test in mine.items()}
         alone = blamed(
             "digest-differs", {slot: text for slot, text in told.items() if mine[slot].digest not in self.alike}
         )

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from ...outcome.errors import InputError
 from ...probe.dl_unit import parse
 from ...probe.dl_unit_model import DlUnitLog, GpuTest
 from ...probe.error_lines import last_line
-from ...verdict.digest_majority import LEAST, majority
+from ...verdict.digest_majority import LEAST, Majority, majority
 from ...workload.model import JobResult
 from ..benchmark.problem import Problem, launch_problem
 
@@ -172,10 +173,7 @@ def _unlike(tests: tuple[GpuTest, ...]) -> GpuProblem | None:
             text = f"{found.total} GPUs gave so many digests that at most {found.agreeing} agree"
             return GpuProblem("digests-unlike", text)
         usual = next(tests[slot] for slot, digest in digests.items() if digest == found.usual)
-        most = f"{found.agreeing} of {found.total} GPUs"
-        told = {
-            slot: f"gave other bits of {names_of(differing(tests[slot], usual))} than {most}" for slot in found.minority
-        }
+        told = {slot: unlike_most(tests[slot], usual, found) for slot in found.minority}
         return blamed("digest-differs", told)
     return None
 
@@ -183,6 +181,11 @@ def _unlike(tests: tuple[GpuTest, ...]) -> GpuProblem | None:
 def differing(test: GpuTest, usual: GpuTest) -> tuple[str, ...]:
     """Return the operations of which a GPU gave another digest."""
     return tuple(name for name, digest in test.digests.items() if usual.digests.get(name) != digest)
+
+
+def unlike_most(test: GpuTest, usual: GpuTest, found: Majority[Any, str]) -> str:
+    """Return in words what a GPU computed otherwise than most."""
+    return f"gave other bits of {names_of(differing(test, usual))} than {found.agreeing} of {found.total} GPUs"
 
 
 def names_of(names: Collection[str]) -> str:
