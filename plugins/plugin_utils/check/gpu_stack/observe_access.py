@@ -110,7 +110,7 @@ def _run(
         holder=context.holder,
         cluster_queue=cluster_queue_of(context),
     ) as namespace:
-        refused = _host_path(namespace, settings)
+        refused, reason = _host_path(namespace, settings)
         namespace.create(objects(namespace, tried, settings))
         started = time.monotonic()
         there = _waited(namespace, settings, Progress(context.emit), 2 * len(tried))
@@ -122,6 +122,7 @@ def _run(
     return AccessResult(
         nodes=tuple(seen.get(node.node, node) for node in nodes),
         host_path_refused=refused,
+        host_path_reason=reason,
         settled_s=settled_s,
         leftovers=tuple(namespace.leftovers),
     )
@@ -159,24 +160,34 @@ def objects(namespace: TemporaryNamespace, nodes: list[NodeAccess], settings: Ac
     return made
 
 
-def _host_path(namespace: TemporaryNamespace, settings: AccessSettings) -> str | None:
-    """Return what the API server says to a pod that mounts a device file of its host, without making it."""
+def _host_path(namespace: TemporaryNamespace, settings: AccessSettings) -> tuple[str | None, str]:
+    """Return what the API server says to a pod that mounts a device file of its host, without making it.
+
+    The same pod without the file has to be taken: a quota or a policy that takes no pod at all says nothing of paths.
+
+    Returns:
+        `host_path_refused` and `host_path_reason` of AccessResult.
+    """
     mounted = {"name": "gpu", "hostPath": {"path": "/dev/nvidia0"}}
-    container = {
-        "name": "thief",
-        "image": settings.image or stack_facts().dra.image,
-        "volumeMounts": [{"name": "gpu", "mountPath": "/dev/nvidia0"}],
-    }
-    metadata = {"name": "host-path", "namespace": namespace.name, "labels": namespace.labels}
-    spec = {"containers": [container], "volumes": [mounted]}
-    body = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+    container = {"name": "thief", "image": settings.image or stack_facts().dra.image}
+    taking = {**container, "volumeMounts": [{"name": "gpu", "mountPath": "/dev/nvidia0"}]}
     try:
-        namespace.cluster.create(PODS, body, namespace.name, dry_run=True)
+        _ask_for(namespace, "no-host-path", {"containers": [container]})
+    except BringupError as error:
+        return None, f"a pod without one is not taken either: {error.reason}"
+    try:
+        _ask_for(namespace, "host-path", {"containers": [taking], "volumes": [mounted]})
     except ForbiddenError as error:
-        return error.reason or "refused"
-    except BringupError:
-        return None
-    return ""
+        return error.reason or "refused", ""
+    except BringupError as error:
+        return None, error.reason
+    return "", ""
+
+
+def _ask_for(namespace: TemporaryNamespace, name: str, spec: Json) -> None:
+    metadata = {"name": name, "namespace": namespace.name, "labels": namespace.labels}
+    body = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+    namespace.cluster.create(PODS, body, namespace.name, dry_run=True)
 
 
 def _heard(pods: Iterable[Json]) -> bool:

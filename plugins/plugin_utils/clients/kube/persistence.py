@@ -92,6 +92,7 @@ class Tries:
     outage: Outage
     patient: bool = True  # wait for a server that says that it has no time as for one that says nothing
     answered: int = _TRIES
+    refused: int = _TRIES  # of its own: other faults between refusals must not have the last word
     silent: int = _SILENT_TRIES
     unsure: bool = False
     made: int = 0
@@ -127,6 +128,9 @@ class Tries:
             return repeatable and self.silent > 0
         if not fault.status:
             return repeatable or not fault.sent
+        if fault.status == 403:
+            self.refused -= 1
+            return self.outage.settling and self.refused > 0
         # 429 is the API server's own word, never that of a kubelet or a service behind it.
         if not (fault.status in _AWAY and (self.patient or fault.status == 429)):
             self.answered -= 1
@@ -134,6 +138,4 @@ class Tries:
             return False
         if fault.status == 429 or fault.renewed or fault.conflict:
             return True
-        if fault.status == 403:
-            return self.outage.settling
         return fault.status in _UNDECIDED and (repeatable or fault.asked_s > 0)

@@ -21,6 +21,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube impo
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import Connection
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.errors import (
+    ForbiddenError,
     GoneError,
     UnauthorizedError,
 )
@@ -172,6 +173,14 @@ def test_a_server_that_has_just_come_back_is_not_believed_that_we_may_nothing(ap
     api.objects["/api/v1/nodes/a"] = {"metadata": {"name": "a"}}
     api.faults = [RESET, busy(403), busy(403)]
     assert cluster.get(NODES, "a")
+    api.faults = []
+
+
+def test_faults_between_refusals_do_not_have_the_last_word(api: Api, cluster: Cluster, pauses: list[float]) -> None:
+    """What is refused for good on a server that breaks all the time is refused, and not one of its other faults."""
+    api.faults = [RESET, *[fault for _ in range(9) for fault in (busy(403), busy(500))], busy(403), busy(500)]
+    with pytest.raises(ForbiddenError):
+        cluster.get(NODES, "a")
     api.faults = []
 
 

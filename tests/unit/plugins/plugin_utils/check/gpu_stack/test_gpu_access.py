@@ -25,8 +25,12 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.c
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.observe_access import (
     AccessSettings,
     _asked,
+    _host_path,
     objects,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.errors import ForbiddenError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import Kind
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError, UnavailableError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Rating, Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.capacity import NodeCapacity
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.namespace import TemporaryNamespace
@@ -130,6 +134,42 @@ def test_host_paths_must_be_refused_and_must_be_asked_for() -> None:
     for said, cause in (("", "host-paths-open"), (None, "host-paths-not-asked")):
         (found,) = secure_accelerator_access.judge(replace(seen_on(), host_path_refused=said), context())
         assert found.cause == cause and len(found.subjects) == len(NAMES), "told once for the whole cluster"
+
+
+class Admission(MemoryCluster):
+    """Says to a pod what was given for pods with and without a file of their host."""
+
+    def __init__(self, *, plain: BringupError | None, taking: BringupError | None) -> None:
+        super().__init__()
+        self.plain, self.taking = plain, taking
+
+    def create(self, kind: Kind, body: dict[str, Any], namespace: str = "", *, dry_run: bool = False) -> Any:
+        assert dry_run, "nothing is made"
+        said = self.taking if body["spec"].get("volumes") else self.plain
+        if said is not None:
+            raise said
+        return body
+
+
+POLICY = ForbiddenError("pods", "violates PodSecurity baseline: hostPath volumes")
+QUOTA = ForbiddenError("pods", "exceeded quota: pods=0")
+AWAY = UnavailableError("pods", "HTTP 500: away")
+
+
+@pytest.mark.parametrize(
+    ("plain", "taking", "expected"),
+    [
+        (None, POLICY, (POLICY.reason, "")),
+        (None, None, ("", "")),
+        (None, AWAY, (None, AWAY.reason)),
+        (QUOTA, QUOTA, (None, f"a pod without one is not taken either: {QUOTA.reason}")),
+    ],
+)
+def test_only_the_file_of_the_host_may_be_why_a_pod_is_refused(
+    plain: BringupError | None, taking: BringupError | None, expected: tuple[str | None, str]
+) -> None:
+    cluster = Admission(plain=plain, taking=taking)
+    assert _host_path(TemporaryNamespace(cluster.api, "gpufleet-test-access-1", 60.0, ()), SETTINGS) == expected
 
 
 @pytest.mark.parametrize("check", [gpu_containers, secure_accelerator_access])
