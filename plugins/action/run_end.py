@@ -25,7 +25,7 @@ class ActionModule(ModuleAction):
         run = Run(existing_run_dir(options["run_dir"]))
         end_hold(run)
         problems = not_ended_well(run.record)
-        decided = run.record.gates if run.record.scope else run.record.phases
+        decided = run.record.phases if run.record.validates else run.record.gates
         held = [v.gate for v in decided if v.status is not Status.PENDING and not v.opens_next]
         undecided = undecided_gates(run.record)
         result = {

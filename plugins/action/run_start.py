@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Module run_start: makes the run directory and its report with eight pending gates."""
+"""Module run_start: makes the run directory and its report with eight pending gates, or with pending phases."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.comma
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.simulated import hosts_are_simulated
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.phases import asked_phases
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.baseline import keep_baseline
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.stats import run_stats
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.version import software_versions
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import now_utc
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.run_dir import create_run_dir
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import new_run
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import new_run, with_phases
 
 
 class ActionModule(ModuleAction):
@@ -33,6 +34,7 @@ class ActionModule(ModuleAction):
 
     def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
         """Create the directory; nothing is proven yet, and the report says so from the first second."""
+        phases = asked_phases(options["phases"]) if options["phases"] else ()
         simulated = hosts_are_simulated(options["group"], task_vars)
         run_dir = create_run_dir(
             Path(options["base"]).expanduser().absolute(), int(options["mode"], 8), latest=not self.check_mode
@@ -40,7 +42,7 @@ class ActionModule(ModuleAction):
         record = new_run(run_dir.name, options["site_name"], now_utc(), GATE_IDS, rehearsal=simulated)
         run = Run(run_dir)
         command = command_line(sys.argv, os.environ, Path.cwd())
-        record = replace(record, check_mode=self.check_mode)
+        record = replace(with_phases(record, phases) if phases else record, check_mode=self.check_mode)
         versions = software_versions(core_version)
         run.save_record(replace(record, versions=versions, command=command, history=bool(options["store"])))
         # After the report that says that nothing is passed: a history that cannot be read ends the run here.

@@ -8,12 +8,13 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 name: gates
 type: aggregate
-short_description: Prints the table of the eight gates at the end of a run, or the plan
+short_description: Prints the table of gates or phases at the end of a run, or the plan
 version_added: 0.1.0
 author: gpufleet.bringup contributors (@gpufleet)
 description:
   - Prints, when the playbook ends, the eight gates with status, checks, duration and key figure, what holds a gate
     that is not passed, which gates were not looked at, the verdict, how to start again, and where the report is.
+  - Of a validation it prints the phases that were asked in the place of the gates.
   - With tag C(plan) it prints the plan instead, which M(gpufleet.bringup.plan_info) made.
   - It only prints. The report and the results are written by M(gpufleet.bringup.gate).
 requirements:

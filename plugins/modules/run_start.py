@@ -13,7 +13,7 @@ version_added: 0.1.0
 author: gpufleet.bringup contributors (@gpufleet)
 description:
   - Makes a directory for the run below O(base), points C(latest) there to it, and writes the report with all
-    eight gates pending.
+    eight gates pending, or the phases of a validation.
   - Run this first. Whatever stops the run later, the report never says more than what was observed.
 extends_documentation_fragment:
   - gpufleet.bringup.attributes
@@ -42,6 +42,11 @@ options:
   store:
     description: File of the history in which the gates are recorded. A report then says how to start again at a gate.
     type: path
+  phases:
+    description: Phases of a run that validates; readiness always comes first. Such a run has no gate in its scope.
+    type: list
+    elements: str
+    default: []
   group:
     description:
       - Inventory group of the GPU hosts. Where their connection simulates them, every page and file of the run says so.
@@ -99,7 +104,7 @@ stats:
       returned: always
       sample: false
     gpufleet_gates_by_status:
-      description: The gates by status.
+      description: The gates by status; none of a run that validates.
       type: dict
       returned: always
       sample: {passed: [facility, fabric], pending: [nodes]}

@@ -69,6 +69,15 @@ def test_a_recipe_is_validated_against_a_snapshot_without_inventory_and_cluster(
     assert done.returncode == 0, done.stdout + done.stderr
     assert _phases(tmp_path) == {"readiness": "passed", "conformance": "skipped"}
     assert "readiness: passed" in done.stdout and "no-cluster mode" in done.stdout
+    table = done.stdout.rpartition("\nphase ")[2].splitlines()
+    assert [line.split()[:2] for line in table[2:4]] == [["readiness", "passed"], ["conformance", "skipped"]]
+    assert table[4] == "" and "telemetry" not in done.stdout, "no gate is told"
+
+
+def test_a_phase_that_nobody_knows_is_refused_before_anything_is_started(tmp_path: Path) -> None:
+    done = _play(tmp_path, ">= 1.25", "gpufleet_phases=conformity")
+    assert done.returncode == 2 and "phase 'conformity': is none; there are readiness, deployment" in done.stdout
+    assert not (tmp_path / "runs").exists()
 
 
 def test_a_cluster_that_is_not_ready_fails_the_playbook_even_where_it_only_informs(tmp_path: Path) -> None:

@@ -96,6 +96,11 @@ class Playbook:
         self.process.wait(120)
         return time.monotonic() - began
 
+    def stand_still(self) -> None:
+        """Stop it where it is with its workers; its keeper goes on saying that it lives."""
+        for pid in (self.process.pid, *(pid for pid in self.living() if not _is_keeper(pid))):
+            _send(os.kill, pid, signal.SIGSTOP)
+
     def living(self) -> list[int]:
         """Processes that it started and that live."""
         wanted = f"{_MARK}={self.directory}".encode()
@@ -139,12 +144,13 @@ class LiveSite:
     def controller(
         self, name: str, host: str, gates: tuple[str, ...] = GATE_IDS, playbook: str = "site.yml", **variables: Any
     ) -> Playbook:
-        """Start a playbook on a controller of that host name; `gpufleet_` is put before each variable."""
+        """Start a playbook on a controller of that host name, which chooses its gates itself where none are named;
+        `gpufleet_` is put before each variable."""
         # The number alone: ansible-core makes a socket below TMPDIR, whose path may have 107 characters (unix(7)).
         own = self.directory / "c" / name.partition("-")[0]
         for place in ("tmp", "ansible"):
             (own / place).mkdir(parents=True)
-        stated = {"gates": list(gates), "run_dir": str(own / "runs"), **variables}
+        stated = ({"gates": list(gates)} if gates else {}) | {"run_dir": str(own / "runs"), **variables}
         extra = json.dumps({f"gpufleet_{key}": value for key, value in stated.items()})
         argv = [sys.executable, "-m", "ansible", "playbook", str(ROOT / "playbooks" / playbook)]
         environment = {

@@ -96,7 +96,7 @@ class RoleUser:
     def without(self, right: Permission) -> Iterator[None]:
         """Take one right away while the block runs."""
         with Cluster(Connection(kubeconfig=self.kubeconfig)) as admin:
-            put_objects(admin, [_without(role, right) for role in self.roles], dry_run=False)
+            put_objects(admin, [role_without(role, right) for role in self.roles], dry_run=False)
             try:
                 eventually(lambda: self.denied() == [right.text], what="the smaller roles count")
                 yield
@@ -140,7 +140,8 @@ def assert_refused_by_name(user: RoleUser, right: Permission, outcomes: tuple[Ou
         assert right.text in words or (right.verb in words and right.resource in words), (right.text, words)
 
 
-def _without(role: Json, right: Permission) -> Json:
+def role_without(role: Json, right: Permission) -> Json:
+    """Return a role without one right."""
     if role["metadata"].get("namespace", "") != right.namespace:
         return role
     smaller = deepcopy(role)

@@ -5,6 +5,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from .errors import InputError
+
 READINESS, DEPLOYMENT, CONFORMANCE, PERFORMANCE = "readiness", "deployment", "conformance", "performance"
 BURN_IN = "burn_in"
 PHASES = (READINESS, DEPLOYMENT, CONFORMANCE, PERFORMANCE)
@@ -25,3 +29,15 @@ GATE_PHASE = {
     **dict.fromkeys(PHASE_GATES[PERFORMANCE], PERFORMANCE),
     BURN_IN: BURN_IN,
 }
+
+
+def asked_phases(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the phases of a validation in their order: those that are named, or all; readiness always comes first.
+
+    Raises:
+        InputError: one is none.
+    """
+    unknown = [name for name in names if name not in PHASES]
+    if unknown:
+        raise InputError(f"phase {unknown[0]!r}", f"is none; there are {', '.join(PHASES)}.", "correct gpufleet_phases")
+    return tuple(phase for phase in PHASES if not names or phase in names or phase == READINESS)

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The table of the eight gates for a terminal."""
+"""The table of the eight gates for a terminal, or that of the phases of a validation."""
 
 from __future__ import annotations
 
@@ -15,22 +15,31 @@ from ..verdict.restart import not_looked_at, restart
 from ..verdict.run import RunRecord, run_summary
 
 _HEAD = ("#", "gate", "status", "checks", "duration", "key figure")
+_PHASES_HEAD = ("phase", "status", "checks", "duration", "result")
 
 
 def gates_table(record: RunRecord) -> list[str]:
     """Return the table as lines: number, gate, status, checks, duration, key figure."""
-    rows = [_HEAD, *(_row(gate.number, record.gate(gate.id)) for gate in GATES)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEAD))]
+    return _table(_HEAD, [(str(gate.number), *_row(record.gate(gate.id))) for gate in GATES])
+
+
+def phases_table(record: RunRecord) -> list[str]:
+    """Return the phases that were asked, as lines: phase, status, checks, duration, result."""
+    return _table(_PHASES_HEAD, [(*_row(verdict)[:-1], verdict.message or "-") for verdict in record.phases])
+
+
+def _table(head: tuple[str, ...], body: list[tuple[str, ...]]) -> list[str]:
+    rows = [head, *body]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     return [lines[0], "-" * min(100, max(map(len, lines))), *lines[1:]]
 
 
-def _row(number: int, verdict: GateVerdict) -> tuple[str, ...]:
+def _row(verdict: GateVerdict) -> tuple[str, ...]:
     ran = verdict.status is not Status.PENDING
     key_figure = verdict.key_figure if verdict.opens_next else verdict.message
     duration = elapsed_text(verdict.duration_s) if ran else "-"
     return (
-        str(number),
         verdict.gate,
         verdict.status.value,
         str(verdict.checks) if ran else "-",
@@ -40,19 +49,22 @@ def _row(number: int, verdict: GateVerdict) -> tuple[str, ...]:
 
 
 def closing_lines(record: RunRecord, run_dir: Path) -> list[str]:
-    """Return the whole closing text: the table, what holds each stuck gate, the verdict, the paths, how to go on."""
+    """Return the whole closing text: the table, what holds each stuck gate or phase, the verdict, the paths, how to go
+    on. Of a validation it has the phases that were asked, and no gate."""
     banner = ["REHEARSAL: the hardware is simulated; this can never be an acceptance", ""] if record.rehearsal else []
     if record.check_mode:
         banner = ["CHECK MODE: nothing was changed, no test was run and no gate was decided", "", *banner]
-    stuck = [line for verdict in record.gates for line in _reasons(verdict)]
+    table = phases_table(record) if record.validates else gates_table(record)
+    decided = record.phases if record.validates else record.gates
+    stuck = [line for verdict in decided for line in _reasons(verdict)]
     paths = ["", f"report   {run_dir / 'report.html'}", f"summary  {run_dir / 'report.md'}"]
     if record.check_mode:
-        return [*banner, *gates_table(record), "", f"verdict  {run_summary(record)}", *paths]
+        return [*banner, *table, "", f"verdict  {run_summary(record)}", *paths]
     paths += [f"results  {run_dir / 'ctrf'}/  {run_dir / 'junit'}/", f"metrics  {run_dir / 'metrics.prom'}"]
     told = [f"note     {line}" for line in record.notes] + [f"resumed  {line}" for line in record.resumed]
     return [
         *banner,
-        *gates_table(record),
+        *table,
         "",
         *told,
         *stuck,

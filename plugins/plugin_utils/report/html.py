@@ -57,7 +57,7 @@ def render_page(facts: RunFacts) -> str:
         again=restart(facts.record),
         passed=all_passed(facts.record),
         # A run that only validates decides no gate.
-        shows_gates=bool(facts.record.scope) or not facts.record.phases,
+        shows_gates=not facts.record.validates,
         gates=gate_lines(facts),
         phases=phase_lines(facts),
         gate_titles={gate.id: f"{gate.number}. {gate.title}" for gate in GATES},

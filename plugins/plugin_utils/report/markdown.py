@@ -50,7 +50,7 @@ def render_markdown(facts: RunFacts) -> str:
     word = "passed" if all_passed(record) and not record.problem else "not passed"
     label = ("WHAT IF: " if record.what_if else "") + ("CHECK MODE: " if record.check_mode else "")
     label += "REHEARSAL: " if record.rehearsal else ""
-    lines = [f"## {label}bring-up of {plain(record.site)}: {word}", ""]
+    lines = [f"## {label}{'validation' if record.validates else 'bring-up'} of {plain(record.site)}: {word}", ""]
     if record.check_mode:
         lines += ["**CHECK MODE: nothing was changed, no test was run and no gate was decided.**", ""]
     if record.rehearsal:
@@ -59,7 +59,7 @@ def render_markdown(facts: RunFacts) -> str:
     lines += [
         *_notes(facts),
         *_differences(facts),
-        *(_gates(gate_lines(facts)) if record.scope or not record.phases else _phases(record)),
+        *(_phases(record) if record.validates else _gates(gate_lines(facts))),
         *_resumed(facts),
         *_held(case_groups(facts)),
         *_decided(facts),

@@ -33,8 +33,10 @@ def scope_words(facts: RunFacts) -> Pairs:
     """Return what the run is about, as names and values."""
     record, site = facts.record, facts.site
     words = [("run", record.run_id), ("started", record.started), ("last written", record.updated or record.started)]
+    asked = ", ".join(verdict.gate for verdict in record.phases)
+    about = ("phases", asked) if record.validates else ("gates in scope", ", ".join(record.scope) or "none")
     if site is None:
-        return (*words, ("gates in scope", ", ".join(record.scope) or "none"))
+        return (*words, about)
     skus = Counter(host.sku for host in site.hosts)
     racks = compressed(site.racks, 6)
     words += [
@@ -42,7 +44,7 @@ def scope_words(facts: RunFacts) -> Pairs:
         ("nodes", f"{len(site.in_scope)} in scope of {len(site.hosts)}{_minimum(site.minimum_nodes)}"),
         ("hardware", ", ".join(f"{count} x {sku}" for sku, count in sorted(skus.items())) or "none"),
         ("racks", racks or "not stated"),
-        ("gates in scope", ", ".join(site.gates) or "none"),
+        about if record.validates else ("gates in scope", ", ".join(site.gates) or "none"),
         ("orchestrator", f"{site.orchestrator}, driver owned by the {site.driver_owner.value}"),
     ]
     return tuple(words)

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 from ..outcome.gates import GATE_IDS
 from ..runtime.progress import Emit
 from ..site.model import Site
-from ..verdict.run import RunRecord, new_run, unproven_before, with_site
+from ..verdict.run import RunRecord, new_run, unproven_before, with_phases, with_site
 from .images import image_lines
 from .inventory import Inventory, checked_inventory, hosts_to_read, tool_options
 from .pending import write_pending_suites
@@ -36,7 +36,8 @@ def check_inventory(run: Run, options: Mapping[str, Any], inventory: Inventory, 
     write_pending_suites(run)
     waves = diagnostic_waves(checked, inventory.forks)
     images = image_lines(checked.settings, site.gates)
-    for line in (*site_lines(site, options), *(waves.lines() if waves else ()), *images):
+    phases = [verdict.gate for verdict in run.record.phases]
+    for line in (*site_lines(site, options, phases), *(waves.lines() if waves else ()), *images):
         emit(line)
     return {
         "gates": list(site.gates),
@@ -46,19 +47,19 @@ def check_inventory(run: Run, options: Mapping[str, Any], inventory: Inventory, 
     }
 
 
-def site_lines(site: Site, options: Mapping[str, Any]) -> list[str]:
-    """Return what was found in the inventory, for a person: hosts, scope, and what the run leaves unproven."""
-    lines = [
-        f"inventory: {len(site.hosts)} hosts, {len(site.quarantined)} quarantined; in scope: {', '.join(site.gates)}"
-    ]
+def site_lines(site: Site, options: Mapping[str, Any], phases: Sequence[str] = ()) -> list[str]:
+    """Return what was found in the inventory, for a person: hosts, scope, and what the run leaves unproven; of a
+    validation its phases in the place of gates."""
+    about = f"phases: {', '.join(phases)}" if phases else f"in scope: {', '.join(site.gates)}"
+    lines = [f"inventory: {len(site.hosts)} hosts, {len(site.quarantined)} quarantined; {about}"]
     if options["default_criteria"] and not options["criteria"] and needs_recipe(site):
         chosen = ", ".join(f"{name} {value}" for name, value in site.criteria.items())
         lines.append(f"gpufleet_criteria states nothing; the recipe is that for {chosen}")
     lines.extend(options["notes"])
-    outside = [gate for gate in GATE_IDS if gate not in site.gates]
+    outside = [gate for gate in GATE_IDS if gate not in site.gates and not phases]
     if outside:
         lines.append(f"outside the scope of this run, so never called accepted: {', '.join(outside)}")
-    missing = unproven_before(site.gates)
+    missing = () if phases else unproven_before(site.gates)
     if missing:
         lines.append(
             f"not proven by this run, though its gates depend on it, so a fault there shows later: {', '.join(missing)}"
@@ -80,4 +81,7 @@ def _scoped(run: Run, site: Site) -> RunRecord:
     old = run.record
     fresh = new_run(old.run_id, site.name, old.started, site.gates, rehearsal=site.rehearsal)
     kept = {name: getattr(old, name) for name in ("updated", "versions", "command", "history", "check_mode")}
-    return with_site(replace(fresh, from_gate=site.from_gate, **kept), site)
+    scoped = replace(fresh, from_gate=site.from_gate, **kept)
+    # A validation looks with the observers of gates, and decides none.
+    phases = [verdict.gate for verdict in old.phases]
+    return with_site(with_phases(scoped, phases) if phases else scoped, site)

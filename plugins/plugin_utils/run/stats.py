@@ -13,9 +13,10 @@ from .run import Run
 
 
 def run_stats(run: Run) -> dict[str, Any]:
-    """Return the verdict, the gates by status, the exit code and where the report is."""
+    """Return the verdict, the gates by status (none of a validation), the exit code and where the report is."""
     record = run.record
-    by_status = {status.value: [v.gate for v in record.gates if v.status is status] for status in Status}
+    gates = () if record.validates else record.gates
+    by_status = {status.value: [v.gate for v in gates if v.status is status] for status in Status}
     return {
         "gpufleet_run_id": record.run_id,
         "gpufleet_verdict": run_summary(record),

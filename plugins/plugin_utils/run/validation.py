@@ -32,7 +32,7 @@ from ..constraint.names import unknown_name
 from ..outcome.codec import dumps, load
 from ..outcome.errors import BringupError, InputError
 from ..outcome.model import Outcome, Rating, Status, Subject, SubjectKind
-from ..outcome.phases import PHASES, READINESS
+from ..outcome.phases import READINESS, asked_phases
 from ..recipe.output import RUN_FILE
 from ..recipe.request import catalogue_of
 from ..runtime.clock import now_utc
@@ -42,6 +42,7 @@ from ..runtime.secret_keys import redact_data
 from ..runtime.strict import parse_yaml
 from ..site.model import Site, SiteProfile
 from ..verdict.gate import Blocking, GateVerdict, decide
+from ..verdict.run import with_phases
 from .decision import run_day
 from .run import Run, components_of
 from .site_recipe import with_dra
@@ -94,13 +95,9 @@ def start_validation(run: Run, options: Mapping[str, Any], connection: Connectio
         InputError: an unknown phase, check or constraint, or no recipe.
         BringupError: nobody answers at the place of the recipe.
     """
-    chosen = options["phases"] or list(PHASES)
-    unknown = [name for name in chosen if name not in PHASES]
-    if unknown:
-        raise InputError(f"phase {unknown[0]!r}", f"is none; there are {', '.join(PHASES)}.", "correct gpufleet_phases")
     images, answered_by_ours = site_images(options["recipe_data"])
     asked = Asked(
-        phases=tuple(phase for phase in PHASES if phase in chosen or phase == READINESS),
+        phases=asked_phases(options["phases"]),
         skip_checks=tuple(options["skip_checks"]),
         no_cluster=options["no_cluster"],
         fail_fast=options["fail_fast"],
@@ -126,11 +123,7 @@ def start_validation(run: Run, options: Mapping[str, Any], connection: Connectio
     _require_known(run.recipe, asked, check_dirs)
     write_atomic(run.path / ASKED, dumps(replace(asked, snapshot=redact(asked.snapshot))))
     notes = (*run.record.notes, *_notes(run.recipe), *answered_by_ours)
-    record = replace(run.record, scope=(), site=run.site.name, notes=notes)
-    for phase in asked.phases:
-        record = record.with_phase(
-            GateVerdict(gate=phase, status=Status.PENDING, message=f"phase {phase}: not reached")
-        )
+    record = with_phases(replace(run.record, site=run.site.name, notes=notes), asked.phases)
     run.save_record(replace(record, updated=now_utc()))
     return asked
 

@@ -56,6 +56,11 @@ class RunRecord:
     wave: tuple[str, ...] = ()
     schema_version: int = 1
 
+    @property
+    def validates(self) -> bool:
+        """Whether it is about phases alone, and decides no gate."""
+        return bool(self.phases) and not self.scope
+
     def gate(self, gate_id: str) -> GateVerdict:
         """Return that gate's verdict."""
         return next(verdict for verdict in self.gates if verdict.gate == gate_spec(gate_id).id)
@@ -88,6 +93,13 @@ def new_run(run_id: str, site: str, started: str, scope: tuple[str, ...], *, reh
     return RunRecord(
         run_id=run_id, site=site, started=started, scope=scope, gates=gates, rehearsal=rehearsal, updated=started
     )
+
+
+def with_phases(record: RunRecord, phases: Iterable[str]) -> RunRecord:
+    """Return the record of a run that validates: these phases are pending, and no gate is in its scope."""
+    pending = tuple(GateVerdict(gate=p, status=Status.PENDING, message=f"phase {p}: not reached") for p in phases)
+    outside = new_run(record.run_id, record.site, record.started, (), rehearsal=record.rehearsal)
+    return replace(record, scope=(), gates=outside.gates, phases=pending)
 
 
 def with_site(record: RunRecord, site: Site) -> RunRecord:
@@ -136,7 +148,7 @@ def depends_on(record: RunRecord, gate_id: str) -> str:
 
 def all_passed(record: RunRecord) -> bool:
     """Tell whether every gate in scope opened, or every phase of a validation passed; an empty scope proves nothing."""
-    if not record.scope and record.phases:
+    if record.validates:
         return not record.check_mode and all(verdict.status is Status.PASSED for verdict in record.phases)
     decided = bool(record.scope) and not record.check_mode
     return decided and all(record.gate(gate).opens_next for gate in record.scope)
@@ -145,7 +157,7 @@ def all_passed(record: RunRecord) -> bool:
 def nothing_holds(record: RunRecord) -> bool:
     """Tell whether a run may end with exit code 0: it is passed, or a validation in which checks were left out by name
     and nothing else is open."""
-    if record.scope or not record.phases:
+    if not record.validates:
         return all_passed(record)
     return not record.check_mode and all(verdict.opens_next for verdict in record.phases)
 
@@ -199,7 +211,7 @@ def run_summary(record: RunRecord) -> str:
     if record.check_mode:
         head = "CHECK MODE: nothing was changed, no test was run and no gate was decided"
         return f"{head} (in scope: {', '.join(record.scope) or 'none'})"
-    if not record.scope and record.phases:
+    if record.validates:
         return _validated(record)
     stuck = [gate for gate in record.scope if not record.gate(gate).opens_next]
     if stuck:
