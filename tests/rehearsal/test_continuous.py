@@ -23,6 +23,7 @@ import yaml
 from audit_log import IDENTITY, changes, disturbances, kubeconfig_of_identity
 from live_site import LiveSite, live_site
 from rehearsal_harness import ROOT, Rehearsed, left_behind, rehearse
+from seeds import drawing
 from waiting import await_model, eventually
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
@@ -90,6 +91,8 @@ class Bench:
     cluster: Cluster
     serial: Iterator[int]
     identity: Path
+    # Whose the driver is: the tools of busy nodes are asked on the hosts, or in the operator's pods.
+    owner: str
     run_dir: Path | None = None
 
     def history(self, name: str) -> ServiceStore:
@@ -119,7 +122,7 @@ class Bench:
         directory = self.site.directory
         stated = {
             "store": str(directory / f"{store}.sqlite"), "continuous_log_dir": str(directory / "logs"),
-            "continuous_tests": [TEST], **variables,
+            "continuous_tests": [TEST], "driver_owner": self.owner, **variables,
         }  # fmt: skip
         return rehearse(directory, playbook="continuous.yml", inventory=directory / "inventory.yml", **stated)
 
@@ -231,10 +234,12 @@ class Bench:
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     work = tmp_path_factory.mktemp("continuous")
     with live_site(work, 4, (f"adapter-slow@{SLOW}/mlx5_5",), audit=True) as site:
-        stack = site.run("gpu_stack")
+        owner = drawing("whose driver a cycle asks").choice(("host", "operator"))
+        stack = site.run("gpu_stack", driver_owner=owner)
         assert stack.rc == 0, stack.output[-3000:]
         with Cluster(Connection(kubeconfig=str(site.kubeconfig))) as cluster:
-            yield Bench(site, cluster, count(1), kubeconfig_of_identity(site.kubeconfig, work / "identity.kubeconfig"))
+            identity = kubeconfig_of_identity(site.kubeconfig, work / "identity.kubeconfig")
+            yield Bench(site, cluster, count(1), identity, owner)
     assert not left_behind(work)
 
 
@@ -280,6 +285,11 @@ def test_faults_of_a_busy_node_are_found_while_its_pod_works_and_an_unread_node_
     found = {node: (result.status.value, result.cause) for node, result in bench.passive("busy").items()}
     assert found.pop(BUSY)[0] == "failed" and found.pop(HANGS) == ("other", "host-unreachable"), done.output[-3000:]
     assert found == {"gpu01": ("passed", ""), SLOW: ("passed", "")} and done.rc != 0
+    entered = {event["objectRef"]["namespace"] for event in seen if event["objectRef"].get("subresource") == "exec"}
+    assert entered == ({"gpu-operator"} if bench.owner == "operator" else set())
+    logs = NodeLogs(bench.site.directory / "logs")
+    told = logs.read(bench.passive("busy")[BUSY].log)
+    assert all(cause in told for cause in ("ecc", "remap", "xid", "nvlink")), told
 
 
 def test_a_disturbance_would_be_seen_in_the_audit_log(bench: Bench) -> None:
@@ -303,6 +313,8 @@ def test_a_disturbance_would_be_seen_in_the_audit_log(bench: Bench) -> None:
         ("delete", {"resource": "namespaces", "name": "default"}, True, True),
         ("patch", {"resource": "nodes", "name": "gpu01"}, True, False),
         ("create", {"resource": "pods", "namespace": "gpufleet-cycle-1f2e3d", "name": "job"}, False, False),
+        ("get", {"resource": "pods", "namespace": "default", "name": "x", "subresource": "exec"}, True, True),
+        ("get", {"resource": "pods", "namespace": "gpu-operator", "name": "x", "subresource": "exec"}, False, False),
         ("delete", {"resource": "namespaces", "name": "gpufleet-cycle-1f2e3d"}, False, False),
     ],
 )  # fmt: skip
@@ -310,7 +322,8 @@ def test_what_counts_as_a_disturbance(
     tmp_path: Path, verb: str, about: dict[str, str], found: bool, by_policy: bool
 ) -> None:
     event = {"user": {"username": IDENTITY}, "verb": verb, "requestURI": "/api/v1", "objectRef": about}
-    looks, dry = event | {"verb": "list"}, event | {"requestURI": "/api/v1?dryRun=All"}
+    looks = event | {"verb": "list", "objectRef": about | {"subresource": ""}}
+    dry = event | {"requestURI": "/api/v1?dryRun=All"}
     others = event | {"user": {"username": "gpufleet-admin"}}
     (tmp_path / "audit.log").write_text("".join(f"{json.dumps(line)}\n" for line in (looks, dry, others, event)))
     seen = changes(tmp_path / "audit.log")

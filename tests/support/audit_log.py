@@ -24,6 +24,9 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kind
 )
 
 _LOOKS = ("get", "list", "watch")
+# These go into a pod, whatever the verb (a WebSocket is a GET); the driver's own pods are asked so.
+_ENTERS = ("exec", "attach", "portforward")
+_OPERATORS = "gpu-operator"
 # Namespaces and objects without a namespace that are ours begin with it: of a test, of the Lease, of a priority class.
 _OURS = "gpufleet-"
 # Questions that leave no object.
@@ -48,8 +51,12 @@ def changes(log: Path, since: int = 0) -> list[dict[str, Any]]:
     """Return the requests of the identity that may have changed something, from that line of the log on."""
     lines = log.read_text(encoding="utf-8").splitlines()[since:]
     events = [event for event in map(json.loads, lines) if event["user"]["username"] == IDENTITY]
-    asked = [event for event in events if event["verb"] not in _LOOKS and "dryRun=" not in event["requestURI"]]
+    asked = [event for event in events if _may_change(event) and "dryRun=" not in event["requestURI"]]
     return [event for event in asked if event.get("objectRef", {}).get("resource") not in _QUESTIONS]
+
+
+def _may_change(event: dict[str, Any]) -> bool:
+    return event["verb"] not in _LOOKS or event.get("objectRef", {}).get("subresource") in _ENTERS
 
 
 def disturbances(events: Iterable[dict[str, Any]], *, nodes: bool = False) -> list[str]:
@@ -59,6 +66,7 @@ def disturbances(events: Iterable[dict[str, Any]], *, nodes: bool = False) -> li
         about = event.get("objectRef") or {}
         place, name, resource = (about.get(key, "") for key in ("namespace", "name", "resource"))
         ours = place.startswith(_OURS) if place else name.startswith(_OURS)
+        ours = ours or (place == _OPERATORS and about.get("subresource") == "exec")
         marks = resource == "nodes" and event["verb"] == "patch" and not about.get("subresource")
         if not (ours or (nodes and marks)):
             what = "/".join(part for part in (resource, about.get("subresource", ""), place, name) if part)

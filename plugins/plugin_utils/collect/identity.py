@@ -9,10 +9,15 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from ..hardware.sku import Sku
 from ..outcome.errors import InputError
+from ..probe.nvidia_smi_model import SmiLog
+from ..probe.text import guid_text
 from ..runtime.host_tools import load_host_tools
+from ..site.adapters import nccl_port, port_names
 from ..site.model import DriverOwner, Host, Site
 from .host_evidence import DRIVERS, HOSTS, HostEvidence, evidence_file, read_evidence
+from .host_facts import read_tools
 from .tool_reading import ProbeFailure, read_tool
 
 # What only the driver's own tools report; where the operator owns the driver they run in gate gpu_stack alone.
@@ -24,6 +29,32 @@ def host_facts_of(run_dir: Path, site: Site) -> dict[str, dict[str, str]]:
     kinds = (HOSTS, DRIVERS) if site.driver_owner is DriverOwner.OPERATOR else (HOSTS,)
     found = {host.name: _facts(run_dir, host, kinds) for host in site.in_scope}
     return {name: facts for name, facts in found.items() if facts}
+
+
+def parts_of(run_dir: Path, site: Site, host: Host, sku: Sku | None) -> dict[str, str]:
+    """Return by slot which parts a host has, as its tools showed them; empty text for an identity that was not seen.
+
+    `gpu0` has the UUID of the first GPU by PCI address, which is the driver's order, `serial of gpu0` its serial
+    number, `mlx5_0:1` the GUID of that port. A list that lacks a GPU gives none: those behind the gap would be in the
+    slots of others, and look swapped.
+
+    Args:
+        run_dir: the run.
+        site: how its hosts are read.
+        host: the host.
+        sku: its hardware facts; None where the SKU is not known, and then its GPUs are not named.
+    """
+    smi, hcas = read_tools(
+        host.name, run_dir, site.driver_owner, [load_host_tools().of_fact(f) for f in ("smi", "hcas")]
+    )
+    found: dict[str, str] = {}
+    if isinstance(smi, SmiLog) and sku is not None and smi.count_agrees and len(smi.gpus) == sku.gpus:
+        for slot, gpu in enumerate(sorted(smi.gpus, key=lambda gpu: gpu.bus_id)):
+            found |= {f"gpu{slot}": "" if gpu.trouble else gpu.uuid, f"serial of gpu{slot}": gpu.serial or ""}
+    if not isinstance(hcas, ProbeFailure):
+        ports = port_names(hcas).items()
+        found |= {nccl_port(name): guid_text(port.guid) if port.guid else "" for name, port in ports}
+    return found
 
 
 def _facts(run_dir: Path, host: Host, kinds: Iterable[str]) -> dict[str, str]:

@@ -5,7 +5,7 @@
 
 Hard facts decide at once. A node that is slower than its equals is a suspect until repeats confirm it. One that got
 slower than it was is drifting. What was not seen is unknown, never healthy: never tested, too old, given back, not
-understood, compared with nobody.
+understood, compared with nobody, seen with a part that is in the node no more.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .class_rules import ClassLimits, FigureRules, Word
 from .cohorts import Cohort, Group, blame_lines, blamed_hard, cohorts, drifts, low_words, with_drift
 from .digests import Digests, digests
 from .series import Record, Series, records
-from .standing import DAY_S
+from .standing import DAY_S, other_part, parts_now
 
 _ORDER = tuple(Word)
 _MOST_REASONS = 12
@@ -65,6 +65,7 @@ class Context:
     drifts: Mapping[Series, Drift]
     digests: Mapping[tuple[str, str], Digests]
     figures: Mapping[tuple[str, str], Mapping[str, float]]
+    parts: Mapping[str, Mapping[str, str]]
 
 
 def classify(
@@ -90,7 +91,7 @@ def classify(
         racks: of the nodes that have one.
     """
     limits, known = limits or ClassLimits(), set(nodes)
-    wanted = (entry for entry in results if entry.node in known and entry.test in tests)
+    wanted = [entry for entry in results if entry.node in known and entry.test in tests]
     found = records(wanted, now_s, rules)
     seen = drifts(found.values(), limits)
     compared = with_drift(cohorts(found, limits), seen, limits)
@@ -98,7 +99,7 @@ def classify(
     computed = digests(found, limits.peers)
     context = Context(
         now_s=now_s, rules=rules, limits=limits, cohorts=compared, hard=hard, drifts=seen, digests=computed,
-        figures=_usual_figures(found),
+        figures=_usual_figures(found), parts=parts_now(wanted, now_s),
     )  # fmt: skip
     said = {(node, test): findings_of(found.get((node, test)), test, context) for node in nodes for test in tests}
     said, crowds = _without_crowds(said, found, limits)
@@ -156,6 +157,10 @@ def findings_of(record: Record | None, test: str, context: Context) -> list[Find
         return [Finding(Word.UNKNOWN, f"{test}: no result within {days:g} days")]
     found = [*_failures(record, context), *_digests(record, context)]
     found += [*_figures(record, context), *_unknowns(record, context)]
+    swapped = other_part(record.known[-1].parts, context.parts.get(record.node, {})) if record.known else ""
+    if swapped:
+        before = f"; before that {found[0].text}" if found else ""
+        return [Finding(Word.UNKNOWN, f"{test}: {swapped} since its last result{before}")]
     if found:
         return found
     newest = record.known[-1]

@@ -17,6 +17,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..check.kit.counting import count
+from ..clients.kube.controller import controller_of
 from ..clients.kube.dra import GROUP
 from ..clients.kube.node_object import Cleaner, read_node
 from ..clients.kube.permission import Permission
@@ -149,6 +150,5 @@ def _ours(pod: Json) -> bool:
 
 def _of_the_node(pod: Json) -> bool:
     """Whether it belongs to every such node, and is no reason to leave this one alone."""
-    owners = pod["metadata"].get("ownerReferences") or []
-    kinds = {owner.get("kind") for owner in owners if owner.get("controller")}
-    return _MIRROR in (pod["metadata"].get("annotations") or {}) or bool(kinds & {"DaemonSet", "Node"})
+    mirrored = _MIRROR in (pod["metadata"].get("annotations") or {})
+    return mirrored or controller_of(pod).get("kind") in ("DaemonSet", "Node")

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..clients.kube.cluster import Cluster
+from ..clients.kube.controller import controller_of
 from ..clients.kube.eviction import evict
 from ..clients.kube.kinds import PODS
 from ..clients.kube.permission import Permission
@@ -153,7 +154,7 @@ def stays(pod: Json, first: Collection[str]) -> bool:
 def _sorted_out(pods: Sequence[Json], limits: DrainLimits) -> _Look:
     left, kept = list[Json](), list[str]()
     for pod in sorted(pods, key=_title):
-        metadata, owner = pod["metadata"], _controller(pod)
+        metadata, owner = pod["metadata"], controller_of(pod)
         finished = (pod.get("status") or {}).get("phase") in _FINISHED
         if finished or _MIRROR in (metadata.get("annotations") or {}) or owner.get("kind") == "DaemonSet":
             continue
@@ -168,17 +169,12 @@ def _sorted_out(pods: Sequence[Json], limits: DrainLimits) -> _Look:
     return _Look(tuple(left), tuple(kept))
 
 
-def _controller(pod: Json) -> Json:
-    owners = pod["metadata"].get("ownerReferences") or []
-    return next((owner for owner in owners if owner.get("controller")), {})
-
-
 def _title(pod: Json) -> str:
     return f"{pod['metadata'].get('namespace', '')}/{pod['metadata']['name']}"
 
 
 def _owner_text(pod: Json) -> str:
-    owner = _controller(pod)
+    owner = controller_of(pod)
     return f" ({owner.get('kind')} {owner.get('name')})" if owner else ""
 
 

@@ -5,6 +5,7 @@
 
 The hosts were read right before the cycle, with commands that load nothing; where the GPU operator brings the driver,
 its tools are asked in the operator's pods. One result for each node: what was not read, or not read anew, is `other`.
+It names the parts that were seen, so that one that was swapped begins a new history on a node that is never idle, too.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from ..check.nodes.observe_hosts import OBSERVER as ON_HOSTS
 from ..check.observation import observe
 from ..check.spec import DRIVER_GATE, JudgeContext, ObserveContext
 from ..collect.host_evidence import DRIVERS, HOSTS, evidence_file, read_evidence
+from ..collect.identity import parts_of
 from ..fleet.node_logs import NodeLogs
 from ..outcome.errors import InputError
 from ..outcome.model import Outcome, Rating, Status
@@ -81,11 +83,12 @@ def passive_results(
     results = []
     for host in run.site.in_scope:
         reading = _reading(run, host, kinds, before.get((host.name, TEST)), now_s)
+        parts = {} if reading.unread else parts_of(run.path, run.site, host, context.hardware.get(host.sku))
         about = known.get(host.name, ())
         mine = {check: (host.name,) for check, names in asked.items() if host.name in names}
         result = _result(run, host, mine, about, reading, cycle_id)
         kept = logs.keep(TEST, host.name, result.started_s, _log(result, about))
-        results.append(replace(result, log=kept))
+        results.append(replace(result, parts=parts, log=kept))
     return tuple(results)
 
 

@@ -9,15 +9,16 @@ that need it are judged here, from evidence in the same files.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from ...clients.kube.cluster import Cluster
 from ...clients.kube.connection import connection_from
+from ...clients.kube.controller import controller_of
 from ...clients.kube.exec import run_in_pod
-from ...clients.kube.kinds import PODS
+from ...clients.kube.kinds import DAEMON_SETS, PODS
 from ...collect.host_evidence import (
     DRIVERS,
     ToolRun,
@@ -38,8 +39,15 @@ from .kube_objects import DRIVER_APP
 
 Json = dict[str, Any]
 DCGM_APP = "nvidia-dcgm"
-# What driver pods have on OpenShift, where the version of the nodes' system ends their label `app` (kube_objects.py).
-_OPENSHIFT_DRIVERS = "openshift.driver-toolkit=true"
+# Driver pods of ClusterPolicy, of resources NVIDIADriver, and on OpenShift, where the version of the nodes' system ends
+# their label `app` (NVIDIA/gpu-operator, controllers/upgrade_controller.go).
+_LABELS = {
+    DRIVER_APP: (f"app={DRIVER_APP}", "app.kubernetes.io/component=nvidia-driver", "openshift.driver-toolkit=true"),
+    DCGM_APP: (f"app={DCGM_APP}",),
+}
+# Anybody may give a pod such a label: one of the operator belongs to a DaemonSet whose owner is one of these
+# (controllers/object_controls.go and internal/state/state_skel.go: SetControllerReference).
+_OPERATORS_KINDS = ("ClusterPolicy", "NVIDIADriver")
 # The container that has the driver's tools; others of the pod (peermem, gdrcopy) do not.
 _CONTAINERS = ("nvidia-driver-ctr", "nvidia-dcgm-ctr")
 
@@ -66,7 +74,8 @@ def _observe(context: ObserveContext, level: int) -> from_evidence.SavedHosts:
     site = context.site
     settings = context.settings_of(DCGM_DIAG, DcgmDiagSettings)
     with Cluster(connection_from(context.connections)) as cluster:
-        pods = {app: _running_by_node(cluster, app) for app in (DRIVER_APP, DCGM_APP)}
+        sets = _sets_of_operator(cluster)
+        pods = {app: _running_by_node(cluster, app, sets) for app in _LABELS}
         found = sum(host.node_name in pods[DRIVER_APP] for host in site.in_scope)
         users = {} if settings.disturb or level < LOADING_LEVEL else gpu_users(cluster)
         at_once = settings.at_once_in_pods(len(site.in_scope))
@@ -76,13 +85,22 @@ def _observe(context: ObserveContext, level: int) -> from_evidence.SavedHosts:
     return from_evidence.observe(context)
 
 
-def _running_by_node(cluster: Cluster, app: str) -> dict[str, Json]:
-    """Return the running pod of an operand on each node, wherever the operator is installed."""
-    pods = cluster.list_objects(PODS, labels=f"app={app}")
-    if not pods and app == DRIVER_APP:
-        pods = cluster.list_objects(PODS, labels=_OPENSHIFT_DRIVERS)
-    running = [pod for pod in pods if (pod.get("status") or {}).get("phase") == "Running"]
-    return {pod["spec"]["nodeName"]: pod for pod in running if not pod["metadata"].get("deletionTimestamp")}
+def _sets_of_operator(cluster: Cluster) -> frozenset[str]:
+    """Return the UIDs of the DaemonSets that the operator made, wherever it is installed."""
+    return frozenset(
+        item["metadata"]["uid"]
+        for item in cluster.list_objects(DAEMON_SETS)
+        if (owner := controller_of(item)).get("kind") in _OPERATORS_KINDS
+        and owner.get("apiVersion", "").startswith("nvidia.com/")
+    )
+
+
+def _running_by_node(cluster: Cluster, app: str, sets: Collection[str]) -> dict[str, Json]:
+    """Return the running pod of an operand on each node, of these DaemonSets alone: nothing is run in a user's pod."""
+    pods = (pod for label in _LABELS[app] for pod in cluster.list_objects(PODS, labels=label))
+    running = (pod for pod in pods if (pod.get("status") or {}).get("phase") == "Running")
+    lasting = (pod for pod in running if not pod["metadata"].get("deletionTimestamp"))
+    return {pod["spec"]["nodeName"]: pod for pod in lasting if controller_of(pod).get("uid") in sets}
 
 
 def _collect(
@@ -95,7 +113,7 @@ def _collect(
 ) -> None:
     driver = pods[DRIVER_APP].get(host.node_name)
     if driver is None:
-        reason = f"no running pod of {DRIVER_APP} on node {host.node_name}"
+        reason = f"no running pod of the operator's {DRIVER_APP} on node {host.node_name}"
         write_evidence(context.run_dir, unreached(host.name, reason), DRIVERS)
         return
     # The diagnosis needs DCGM; where the operator runs none of its own, the driver's pod may have it.

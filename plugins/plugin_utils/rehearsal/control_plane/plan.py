@@ -135,10 +135,13 @@ def _apiserver(layout: _Layout, audit: Path | None) -> ProcessSpec:
 def _audited(directory: Path, log: Path) -> tuple[str, ...]:
     """Return the flags for a log of every request that may change something, of everybody but the cluster's own parts
     (kubernetes.io/docs/tasks/debug/debug-cluster/audit)."""
+    # Who goes into a pod by a WebSocket gets it.
+    enters = [{"group": "", "resources": ["pods/exec", "pods/attach", "pods/portforward"]}]
     rules = [
-        {"level": "None", "verbs": ["get", "list", "watch"]},
         {"level": "None", "userGroups": ["system:nodes", "system:serviceaccounts:kube-system"]},
         {"level": "None", "users": sorted(user for user, _group in CLIENTS.values() if user != CLIENTS["admin"][0])},
+        {"level": "Metadata", "resources": enters},
+        {"level": "None", "verbs": ["get", "list", "watch"]},
         {"level": "Metadata"},
     ]
     policy = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"], "rules": rules}

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -73,6 +74,25 @@ def test_a_healthy_fleet_is_healthy() -> None:
 def test_a_hard_fact_is_bad_at_once(cause: str) -> None:
     found = judged(fleet(result(BAD, status=Status.FAILED, rating=Rating.BAD, cause=cause, summary="7 wrong")))
     assert word(found) == "bad" and cause in why(found) and others(found) == {"healthy"}
+
+
+@pytest.mark.parametrize("status", [Status.PASSED, Status.FAILED])
+def test_a_result_of_a_part_that_was_swapped_since_says_nothing_of_the_node(status: Status) -> None:
+    """A node that is never idle is not tested again: the reading of every cycle shows that its GPU is another one."""
+    old = result(BAD, 1.0, status, cause="digest-changes" if status is Status.FAILED else "", summary="gpu1 flips")
+    read = [node_result("c5", node, "read", parts={"gpu0": "GPU-a", "gpu1": "GPU-b"}, figures=(), digests={},
+            started_s=NOW - 60) for node in NODES]  # fmt: skip
+
+    def both(results: list[NodeResult]) -> Classified:
+        return classify("c9", NODES, ("dl", "read"), results, NOW, figure_rules())
+
+    assert word(both(fleet(old, *read))) == ("bad" if status is Status.FAILED else "healthy")
+    read[NODES.index(BAD)] = replace(read[NODES.index(BAD)], parts={"gpu0": "GPU-a", "gpu1": "GPU-z"})
+    found = both(fleet(old, *read))
+    assert word(found) == "unknown" and "gpu1 is GPU-z in place of GPU-b since" in why(found)
+    assert ("digest-changes" in why(found)) is (status is Status.FAILED) and others(found) == {"healthy"}
+    again = result(BAD, 0.0, parts={"gpu0": "GPU-a", "gpu1": "GPU-z"})
+    assert word(both(fleet(again, *read))) == "healthy"
 
 
 def test_a_soft_failure_is_a_suspect_and_bad_only_by_repeats() -> None:

@@ -16,6 +16,7 @@ from sites import make_site
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.declare import Declaration, DeclaredCheck
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evidence import (
+    DRIVERS,
     HostEvidence,
     unreached,
     write_evidence,
@@ -29,7 +30,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model imp
     node_subject,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run import passive
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import DriverOwner, Host, Site
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service_model import NodeResult
 
 NAMES, RUN_ID, NOW = ("gpu01", "gpu02"), "20261121T101500Z-3fa2", 1795000000.0
@@ -50,6 +51,7 @@ class Bench:
             self.read(name)
         monkeypatch.setattr(passive, "observe", lambda *_arguments: None)
         monkeypatch.setattr(passive, "judge_gate", self._judge)
+        monkeypatch.setattr(passive, "parts_of", lambda _path, _site, host, _sku: {"gpu0": f"GPU-{host.name}"})
 
     def read(self, name: str, started: str = "2026-11-21T10:20:00.000Z") -> None:
         write_evidence(self.path, HostEvidence(host=name, reached=True, started=started))
@@ -71,7 +73,7 @@ class Bench:
             judge_context=lambda _gate, _today: cast(Any, None),
         )
         found = passive.passive_results(
-            cast(Any, run), cast(Any, None), f"{RUN_ID}-cycle-002",
+            cast(Any, run), cast(Any, SimpleNamespace(hardware={})), f"{RUN_ID}-cycle-002",
             {(result.node, result.test): result for result in before}, NodeLogs(self.path / "logs"), NOW,
         )  # fmt: skip
         return {result.node: result for result in found}
@@ -95,6 +97,40 @@ def test_a_node_that_was_read_and_is_well_passes_at_the_time_of_its_reading(benc
     assert {node: result.status for node, result in found.items()} == dict.fromkeys(NAMES, Status.PASSED)
     assert found["gpu01"].started_s == 1795256400.0 and found["gpu01"].summary == "1 passive check passed"
     assert found["gpu01"].cohort == "h100" and not found["gpu01"].log
+
+
+def test_every_reading_names_the_parts_that_were_seen_and_what_was_not_read_names_none(bench: Bench) -> None:
+    bench.said["gpu02"] = outcome("gpu02", Status.FAILED, cause="ecc-uncorrectable", hint="reset it")
+    assert {node: dict(result.parts) for node, result in bench.results().items()} == {
+        "gpu01": {"gpu0": "GPU-gpu01"}, "gpu02": {"gpu0": "GPU-gpu02"}
+    }  # fmt: skip
+    write_evidence(bench.path, unreached("gpu02", "no route to host"))
+    assert bench.results()["gpu02"].parts == {}
+
+
+def test_a_driver_in_pods_is_asked_anew_and_what_its_pods_do_not_say_is_other(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ask(_observer: Any, gate: str, _context: Any) -> None:
+        if gate == "gpu_stack":
+            write_evidence(
+                bench.path, HostEvidence(host="gpu01", reached=True, started="2026-11-21T10:21:00Z"), DRIVERS
+            )
+
+    bench.site = replace(bench.site, driver_owner=DriverOwner.OPERATOR, capabilities=("host_access", "kubernetes"))
+    # Of an earlier cycle: it must not stand for this one.
+    write_evidence(bench.path, HostEvidence(host="gpu02", reached=True, started="2026-11-21T09:00:00Z"), DRIVERS)
+    monkeypatch.setattr(passive, "observe", ask)
+    found = bench.results()
+    assert found["gpu01"].status is Status.PASSED
+    assert (found["gpu02"].status, found["gpu02"].cause) == (Status.OTHER, "evidence-missing")
+    write_evidence(bench.path, unreached("gpu01", "no route to host"))
+    assert bench.results()["gpu01"].cause == "host-unreachable"
+    # A site that reaches its nodes by the cluster alone.
+    bench.site = replace(bench.site, capabilities=("kubernetes",))
+    assert {node: result.status for node, result in bench.results().items()} == {
+        "gpu01": Status.PASSED, "gpu02": Status.OTHER
+    }  # fmt: skip
 
 
 def test_a_fault_fails_its_node_alone_and_its_log_says_what_to_do(bench: Bench) -> None:

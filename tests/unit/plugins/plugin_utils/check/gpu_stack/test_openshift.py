@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack import observe_hosts_in_pods
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.cluster_state import (
     ClusterState,
     ComponentState,
@@ -86,22 +85,3 @@ def test_what_follows_from_an_operator_that_olm_did_not_install_waits_for_it(vie
 def test_a_daemonset_of_somebody_else_with_such_a_name_is_no_operand(view: ClusterState) -> None:
     other = workload("mine", "", "DaemonSet", 4, app="nvidia-driver-daemonset-mine")
     assert operand_states((other,), stack_facts().operands) == ()
-
-
-class _Pods:
-    """An API server that has driver pods with one label."""
-
-    def __init__(self, label: str) -> None:
-        self.label = label
-
-    def list_objects(self, _kind: Any, labels: str) -> list[dict[str, Any]]:
-        pod = {"metadata": {"name": "driver-x"}, "spec": {"nodeName": "gpu01"}, "status": {"phase": "Running"}}
-        return [pod] if labels == self.label else []
-
-
-@pytest.mark.parametrize("label", ["app=nvidia-driver-daemonset", "openshift.driver-toolkit=true"])
-def test_driver_pods_are_found_by_either_label(label: str) -> None:
-    find: Any = observe_hosts_in_pods._running_by_node
-    assert list(find(_Pods(label), "nvidia-driver-daemonset")) == ["gpu01"]
-    assert list(find(_Pods("app=other"), "nvidia-driver-daemonset")) == []
-    assert bool(find(_Pods(label), "nvidia-dcgm")) is False
