@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 import yaml
-from audit_log import IDENTITY, changes, disturbances, kubeconfig_of_identity
+from audit_log import changes, disturbances, kubeconfig_of_identity
 from live_site import LiveSite, live_site
 from rehearsal_harness import ROOT, Rehearsed, left_behind, rehearse
 from seeds import drawing
@@ -303,32 +303,6 @@ def test_a_disturbance_would_be_seen_in_the_audit_log(bench: Bench) -> None:
     pod = "pods/default/more"
     assert told == ["patch pods/default/training", f"create {pod}", f"delete {pod}", "patch nodes/gpu01"]
     assert not any("nodes" in text for text in disturbances(seen, nodes=True))
-
-
-@pytest.mark.parametrize(
-    ("verb", "about", "found", "by_policy"),
-    [
-        ("delete", {"resource": "pods", "namespace": "default", "name": "training"}, True, True),
-        ("create", {"resource": "pods", "namespace": "default", "name": "x", "subresource": "eviction"}, True, True),
-        ("delete", {"resource": "namespaces", "name": "default"}, True, True),
-        ("patch", {"resource": "nodes", "name": "gpu01"}, True, False),
-        ("create", {"resource": "pods", "namespace": "gpufleet-cycle-1f2e3d", "name": "job"}, False, False),
-        ("get", {"resource": "pods", "namespace": "default", "name": "x", "subresource": "exec"}, True, True),
-        ("get", {"resource": "pods", "namespace": "gpu-operator", "name": "x", "subresource": "exec"}, False, False),
-        ("delete", {"resource": "namespaces", "name": "gpufleet-cycle-1f2e3d"}, False, False),
-    ],
-)  # fmt: skip
-def test_what_counts_as_a_disturbance(
-    tmp_path: Path, verb: str, about: dict[str, str], found: bool, by_policy: bool
-) -> None:
-    event = {"user": {"username": IDENTITY}, "verb": verb, "requestURI": "/api/v1", "objectRef": about}
-    looks = event | {"verb": "list", "objectRef": about | {"subresource": ""}}
-    dry = event | {"requestURI": "/api/v1?dryRun=All"}
-    others = event | {"user": {"username": "gpufleet-admin"}}
-    (tmp_path / "audit.log").write_text("".join(f"{json.dumps(line)}\n" for line in (looks, dry, others, event)))
-    seen = changes(tmp_path / "audit.log")
-    assert seen == [event]
-    assert (bool(disturbances(seen)), bool(disturbances(seen, nodes=True))) == (found, by_policy)
 
 
 def test_a_users_pod_takes_the_place_of_a_test_at_once(bench: Bench) -> None:

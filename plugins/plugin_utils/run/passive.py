@@ -83,12 +83,12 @@ def passive_results(
     results = []
     for host in run.site.in_scope:
         reading = _reading(run, host, kinds, before.get((host.name, TEST)), now_s)
-        parts = {} if reading.unread else parts_of(run.path, run.site, host, context.hardware.get(host.sku))
+        seen = {} if reading.unread else parts_of(run.path, run.site, host, context.hardware.get(host.sku))
         about = known.get(host.name, ())
         mine = {check: (host.name,) for check, names in asked.items() if host.name in names}
         result = _result(run, host, mine, about, reading, cycle_id)
         kept = logs.keep(TEST, host.name, result.started_s, _log(result, about))
-        results.append(replace(result, parts=parts, log=kept))
+        results.append(replace(result, parts=seen, log=kept))
     return tuple(results)
 
 
