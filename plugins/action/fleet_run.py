@@ -33,7 +33,7 @@ class ActionModule(ModuleAction):
         del task_vars
         run = Run(existing_run_dir(options["run_dir"]))
         if self.check_mode:
-            found = fleet_plan(run, {**options, "scontrol": "scontrol"}, self.emit)
+            found = fleet_plan(run, options, self.emit)
             for line in found.lines():
                 self.emit(line[:199])
             return {**_NOTHING, "changed": bool(found.plan.batch), "plan": found.lines()}

@@ -5,21 +5,30 @@
 from __future__ import annotations
 
 import getpass
+import os
+import socket
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from dl_unit_lines import lines_of, text_of
 from service_rows import SITE, cycle, node_result
+from simulated_training import hardware
 from sites import make_site
 from slurm import NODES, NoSlurmError, Slurm, running_slurm
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet import slurm_jobs
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.node_logs import NodeLogs
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.node_use import NodeUse, Use
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.slurm_drain import SlurmLimits, SlurmNodes
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import AbortedError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe import slurm_nodes
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.remediation.policy import Policy
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.after_cycle import CycleEnd, Service, after_cycle
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.cycle import run_cycle
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.fleet_plan import fleet_plan
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.site_nodes import uses_in_slurm
@@ -53,7 +62,7 @@ def slurm(server: Slurm) -> Iterator[Slurm]:
 
 
 def uses(slurm: Slurm) -> dict[str, NodeUse]:
-    return uses_in_slurm(slurm.scontrol, make_site(HOSTS, orchestrator="slurm"))
+    return uses_in_slurm(slurm.scontrol, make_site(HOSTS, orchestrator="slurm"), hardware())
 
 
 def why(slurm: Slurm) -> dict[str, str]:
@@ -244,3 +253,109 @@ def test_the_breaker_holds_while_too_many_are_bad(slurm: Slurm, tmp_path: Path) 
     assert slurm.states() == dict.fromkeys(NODES, "IDLE") | {BAD: "IDLE+DRAIN"}
     hands = SlurmNodes("continuous-validation", {node: node for node in NODES}, SlurmLimits(scontrol=slurm.scontrol))
     assert hands.ours(NODES) == {BAD}
+
+
+class Cycles:
+    """Cycles over the four nodes; what stands for the test's program does on each node what `does` says of it."""
+
+    def __init__(self, slurm: Slurm, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.slurm, self.path, self.number = slurm, path, 0
+        self.does = dict.fromkeys(NODES, "cat fine")
+        self.store = open_service(path / "history.sqlite")
+        bad = [
+            {**line, "wrong": 3} if line.get("op") == "exact-bf16" and line["slot"] == 5 else line
+            for line in lines_of(8)
+        ]
+        (path / "fine").write_text(text_of(lines_of(8)))
+        (path / "wrong").write_text(text_of(bad))
+        (path / "bin").mkdir()
+        (path / "bin/python3").write_text(f'#!/bin/sh\nlog=$PWD/job.log\ncd {path} && . "./$SLURMD_NODENAME"\n')
+        (path / "bin/python3").chmod(0o755)
+        monkeypatch.setenv("PATH", f"{path / 'bin'}:{slurm.bin}:{os.environ['PATH']}")
+
+    def run(self, *, policy: dict[str, Any] | None = None, **settings: Any) -> dict[str, tuple[str, str]]:
+        """Run a cycle, and return status and cause of its results by node."""
+        for node, text in self.does.items():
+            (self.path / node).write_text(f"{text}\n")
+        self.number += 1
+        run = Run(self.path / f"r{self.number}")
+        run.path.mkdir()
+        stated = {
+            "slurm_dir": str(self.path / "shared"),
+            "slurm_containers": "none",
+            "per_rack": 0,
+            "tries": 1,
+            **settings,
+        }
+        run.save_site(make_site(HOSTS, gates=("nodes",), orchestrator="slurm", settings={"continuous": stated}))
+        run.save_hardware(hardware())
+        run.save_record(new_run(run.path.name, "lab", "2026-11-23T08:00:00Z", ("nodes",), rehearsal=False))
+        options = {
+            "store": str(self.path / "history.sqlite"), "log_dir": str(self.path / "logs"), "tests": [], "number": 1,
+            "passive": False, "policy": policy or {}, "scontrol": self.slurm.scontrol,
+        }  # fmt: skip
+        self.done = run_cycle(run, options, print)
+        assert not self.store.leases("lab", rehearsal=False) and not list((self.path / "shared").iterdir())
+        return {node: (found.status.value, found.cause) for (node, _test), found in self.done.log.results.items()}
+
+
+@pytest.fixture
+def cycles(slurm: Slurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cycles:
+    return Cycles(slurm, tmp_path, monkeypatch)
+
+
+def test_a_cycle_tests_free_nodes_and_gives_them_back_to_users(slurm: Slurm, cycles: Cycles) -> None:
+    users = sleeping_job(slurm, "-w", "gpu03", "-n1")
+    slurm.wait_state(gpu03="MIXED")
+    cycles.does |= {
+        "gpu02": "cat wrong; exit 1",
+        "gpu04": "sbatch -w gpu04 --exclusive -o /dev/null --wrap='sleep 300'; sleep 60",
+    }
+    policy = {"acts": ["slurm_drain"], "scontrol": slurm.scontrol, "breaker_percent": 50}
+    assert cycles.run(policy=policy) == {
+        "gpu01": ("passed", ""), "gpu02": ("failed", "arithmetic-wrong"), "gpu04": ("pending", "launch-preempted"),
+    }  # fmt: skip
+    kept = {result.node: result for result in cycles.store.results("lab", rehearsal=False, since_s=0.0)}
+    assert "gpu5 got 3 rows" in kept["gpu02"].summary and "waits for gpu04" in kept["gpu04"].summary
+    assert NodeLogs(cycles.path / "logs").read(kept["gpu01"].log) == text_of(lines_of(8))
+    assert cycles.done.actions == ("gpu02: was taken out of service",)
+    slurm.wait_state(gpu02="IDLE+DRAIN", gpu03="MIXED", gpu04="ALLOCATED")
+    assert users in slurm.run("squeue", "-h", "-o", "%A").split()
+
+
+def test_only_a_job_that_came_to_its_end_says_something(cycles: Cycles, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slurm_jobs, "_LOG_S", 4.0)
+    cycles.does = {
+        "gpu01": "scontrol update nodename=gpu01 state=down reason=pulled; sleep 60",
+        "gpu02": "cat fine; scancel $SLURM_JOB_ID; sleep 60",
+        "gpu03": 'cat fine; rm "$log"',
+        "gpu04": "cat fine; kill -9 $PPID",
+    }
+    assert cycles.run() == {
+        "gpu01": ("other", "launch-lost-node"), "gpu02": ("pending", "launch-preempted"),
+        "gpu03": ("other", "launch-unknown"), "gpu04": ("other", "launch-unknown"),
+    }  # fmt: skip
+
+
+def test_jobs_of_our_dead_cycles_are_cancelled_and_no_others(slurm: Slurm, cycles: Cycles) -> None:
+    here = socket.gethostname()
+    jobs = {}
+    for node, name, controller in (("gpu01", "r0", here), ("gpu02", "r7", here), ("gpu03", "r8", "elsewhere")):
+        dead = replace(cycle(f"{name}-cycle-001"), site="lab", controller=controller, ended="")
+        cycles.store.begin_cycle(dead)
+        jobs[node] = sleeping_job(slurm, "-w", node, "--exclusive", f"--comment=gpufleet.bringup:{dead.cycle_id}")
+    for name in ("r0", "r8"):
+        # The run of r7 lies elsewhere: whether it is dead is not known.
+        (cycles.path / name).mkdir()
+    slurm.wait_state(gpu01="ALLOCATED", gpu02="ALLOCATED", gpu03="ALLOCATED")
+    assert cycles.run() == {"gpu01": ("passed", ""), "gpu04": ("passed", "")}
+    assert set(slurm.run("squeue", "-h", "-o", "%A").split()) == {jobs["gpu02"], jobs["gpu03"]}
+
+
+def test_a_cycle_that_is_asked_to_end_leaves_no_job(slurm: Slurm, cycles: Cycles) -> None:
+    cycles.does["gpu04"] = f"kill {os.getpid()}; sleep 60"
+    with pytest.raises(AbortedError):
+        cycles.run()
+    found = {result.node: result.status.value for result in cycles.store.results("lab", rehearsal=False, since_s=0.0)}
+    assert found["gpu04"] == "pending" and not cycles.store.leases("lab", rehearsal=False)
+    assert not slurm.run("squeue", "-h").strip() and not list((cycles.path / "shared").iterdir())

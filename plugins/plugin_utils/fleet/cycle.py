@@ -17,16 +17,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 from ..check.node_tests.reading import log_of, read_job, without_secrets
-from ..clients.kube.cluster import Cluster
 from ..outcome.errors import BringupError
 from ..outcome.model import Status
 from ..runtime.clock import Deadline
 from ..runtime.progress import Progress
 from ..store.service_model import NodeResult
-from ..workload.launch import run_jobs
 from ..workload.model import JobResult, JobSpec
-from ..workload.namespace import MARGIN_S, TemporaryNamespace
-from .cycle_model import Begun, CycleLog, CycleWork, Stock
+from ..workload.namespace import MARGIN_S
+from .cycle_model import Begun, CycleLog, CycleWork, RunJobs, Stock
 from .demands import demands_of
 from .queue import plan_batch
 from .queue_model import BatchPlan, Position
@@ -71,12 +69,11 @@ class FleetCycle:
         self.log.plan = plan_batch(nodes, demands, known, leases, work.limits, now_s, again=again)
         return self.log.plan
 
-    def run(self, cluster: Cluster, namespace: TemporaryNamespace, deadline: Deadline) -> None:
+    def run(self, run_jobs: RunJobs, deadline: Deadline) -> None:
         """Run batches until nothing is left to do.
 
         Args:
-            cluster: where.
-            namespace: of the cycle's jobs.
+            run_jobs: runs the jobs of a batch.
             deadline: its end; what runs then is pending.
 
         Raises:
@@ -92,16 +89,13 @@ class FleetCycle:
                 return
             with self._leases(batch, stock) as begun:
                 if begun:
-                    self._run_batch(cluster, namespace, deadline, begun)
+                    self._run_batch(run_jobs, deadline, begun)
 
-    def _run_batch(
-        self, cluster: Cluster, namespace: TemporaryNamespace, deadline: Deadline, begun: Sequence[Begun]
-    ) -> None:
+    def _run_batch(self, run_jobs: RunJobs, deadline: Deadline, begun: Sequence[Begun]) -> None:
         self.log.batches += 1
         names = ", ".join(f"{entry.host.name} ({entry.test.id})" for entry in begun)
         self.work.emit(f"batch {self.log.batches}: {names}"[:199])
-        specs = [entry.spec for entry in begun]
-        run_jobs(cluster, namespace, specs, len(specs), Progress(self.work.emit), deadline, on_result=self._take)
+        run_jobs([entry.spec for entry in begun], Progress(self.work.emit), deadline, self._take)
 
     @contextmanager
     def _leases(self, batch: Sequence[Position], stock: Stock) -> Iterator[list[Begun]]:

@@ -6,18 +6,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..check.benchmark.plan import BenchmarkHost
 from ..check.node_tests.settings import ContinuousSettings
 from ..check.node_tests.spec import NodeTest
-from ..runtime.progress import Emit, silent
+from ..runtime.clock import Deadline
+from ..runtime.progress import Emit, Progress, silent
 from ..store.service import ServiceStore
 from ..store.service_model import Cycle, Lease, NodeResult
-from ..workload.model import JobSpec
+from ..workload.model import JobResult, JobSpec
 from .node_logs import NodeLogs
 from .queue_model import BatchLimits, BatchPlan, QueueNode
+
+# Runs jobs, each alone on its node, and tells each result as it comes; what is not done at the deadline is `aborted`.
+RunJobs = Callable[[Sequence[JobSpec], Progress, Deadline, Callable[[JobResult], None]], object]
 
 
 @dataclass(frozen=True, slots=True)

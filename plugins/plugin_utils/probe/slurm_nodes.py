@@ -44,6 +44,9 @@ _SET_BY = re.compile(r" \[([^\s\[\]@]{1,64})@([0-9T:-]{10,32}|Unknown)\]")
 _VERSION = re.compile(r"\sVersion=(\S{1,64})")
 _GRES = re.compile(r"(?:^|\s)Gres=(\S{1,2000})")
 _NOTHING = ("", "(null)", "none", "N/A")
+# A comma within parentheses belongs to the sockets of one resource: `gpu:8(S:0,2)`.
+_BETWEEN = re.compile(r",(?![^()]*\))")
+_RESOURCE = re.compile(r"([^\s:(),]{1,128}(?::[^\s:(),]{1,128}){0,3})(?:\([^()]{1,400}\))?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +84,42 @@ class SlurmNode:
     def state(self) -> str:
         """As `scontrol` prints it: `IDLE+DRAIN`."""
         return "+".join((self.base, *sorted(self.flags)))
+
+    @property
+    def gpus(self) -> int | None:
+        """How many GPUs Slurm gives out here, None where its configuration names none.
+
+        Raises:
+            InputError: its generic resources are in no form that we know.
+        """
+        return gpus_in(self.gres)
+
+
+def gpus_in(gres: str) -> int | None:
+    """Return the number of GPUs in a list of generic resources; None where there is none.
+
+    It is what slurm.conf says, with the sockets behind once the node has registered: `gpu:8`, `gpu:h100:8(S:0-1)`,
+    `gpu:a100:4(S:0),gpu:a30:2(S:1)`, `gpu:h100:no_consume:8`, `gpu` for one (slurm.conf.5, gres.conf.5).
+
+    Raises:
+        InputError: a resource is in no form that we know.
+    """
+    counts = []
+    for entry in _BETWEEN.split(gres) if gres else ():
+        match = _RESOURCE.fullmatch(entry)
+        if match is None:
+            raise unreadable(TOOL, f"Gres={gres}", "resources as in `gpu:h100:8(S:0-1)`")
+        name, *words = match.group(1).split(":")
+        if name != "gpu":
+            continue
+        last = words[-1] if words else "1"
+        if last.isdecimal():
+            counts.append(int(last))
+        elif len(words) == 1 and not last[0].isdecimal():
+            counts.append(1)
+        else:
+            raise unreadable(TOOL, f"Gres={gres}", "a number of GPUs as in `gpu:h100:8(S:0-1)`")
+    return sum(counts) if counts else None
 
 
 def parse(text: str) -> tuple[SlurmNode, ...]:

@@ -6,10 +6,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from ..check.spec import ObserveContext
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.connection import connection_from
 from ..fleet.cycle import FleetCycle
-from ..fleet.cycle_model import CycleLog, CycleWork, Stock
+from ..fleet.cycle_model import CycleLog, CycleWork, RunJobs, Stock
 from ..fleet.free_nodes import OURS
 from ..fleet.node_logs import NodeLogs
 from ..fleet.node_use import NodeUse, Use
@@ -31,23 +30,27 @@ from ..remediation.policy import policy_of
 from ..runtime.clock import Deadline, now_utc
 from ..runtime.files import make_dirs
 from ..runtime.interrupt import interruptible
-from ..runtime.progress import Emit
+from ..runtime.progress import Emit, Progress
 from ..store.place import place_of
 from ..store.service import ServiceStore, open_service
 from ..store.service_model import Cycle
 from ..workload.keeping import working
+from ..workload.launch import run_jobs
+from ..workload.model import JobResult, JobSpec
+from ..workload.namespace import TemporaryNamespace
 from .after_cycle import Service, after_cycle, classified
+from .cycle_place import CyclePlace, forget_dead
 from .cycle_suite import CycleDone, save_cycle
 from .decision import run_day
-from .holding import Hold, claim_of_run, end_hold, take_hold
+from .holding import claim_of_run, end_hold, take_hold
 from .node_test_place import node_test_namespace
 from .passive import TEST as PASSIVE
 from .passive import passive_results
 from .run import Run
 from .site_nodes import limits_of, queue_nodes, uses_in_kubernetes
+from .slurm_place import slurm_place
 
 _NAME = "cycle"
-_DEAD_DAYS = 90
 
 
 def run_cycle(run: Run, options: Mapping[str, Any], emit: Emit) -> CycleDone:
@@ -58,28 +61,36 @@ def run_cycle(run: Run, options: Mapping[str, Any], emit: Emit) -> CycleDone:
         AbortedError: SIGTERM or SIGINT asked for the end; what ran is recorded as pending, and nothing is left behind.
         BringupError: the site, the history or the cluster does not answer.
     """
-    _require_kubernetes(run)
+    slurm = run.site.orchestrator == "slurm"
+    if not slurm:
+        _require_kubernetes(run)
     store, cycle = _store(options), _begun(run, options)
     with ExitStack() as stack:
         stack.enter_context(interruptible(f"cycle {cycle.cycle_id}"))
         stack.callback(end_hold, run)
         stack.enter_context(working(run.path))
-        hold = take_hold(run, options, emit)
-        _forget_dead(store, cycle, hold, emit)
-        cluster = stack.enter_context(Cluster(connection_from(options)))
-        context = test_context(run, options, emit, hold.holder)
-        tests = chosen_tests(run, options, emit, hold.holder, cluster)
+        place = (
+            _slurm(run, options, store, cycle, emit) if slurm else _kubernetes(run, options, store, cycle, emit, stack)
+        )
+        context, tests = place.context, place.tests
         store.begin_cycle(cycle)
-        service = _service(run, options, tests, context.settings_of(CONTINUOUS, ContinuousSettings))
+        settings = context.settings_of(CONTINUOUS, ContinuousSettings)
+        service = _service(run, options, tests, settings)
         again = classified(store, cycle, service, time.time()).repeats
-        work = _work(run, options, emit, store, cycle, tests, cluster)
-        going = FleetCycle(replace(work, again=frozenset(again)))
+        work = CycleWork(
+            cycle=cycle, store=store, tests={test.id: test for test in tests}, settings=settings,
+            limits=limits_of(settings), stock=place.stock, logs=NodeLogs(log_dir_of(options)), again=frozenset(again),
+            emit=emit,
+        )  # fmt: skip
+        going = FleetCycle(work)
         with _recorded(store, cycle, going.log):
             _look_at_all(run, options, context, going)
-            _run_in_namespace(going, cluster, context, tests)
+            if going.plan().batch:
+                with place.jobs(going.log.notes) as run_jobs:
+                    going.run(run_jobs, Deadline.after(settings.cycle_s))
         done = save_cycle(run, cycle, going.log, _number(options), emit)
         # What was found is written: what follows may fail on its own.
-        after = after_cycle(store, cycle, service, now_s=time.time(), cluster=cluster, emit=emit)
+        after = after_cycle(store, cycle, service, now_s=time.time(), cluster=place.cluster, emit=emit)
     return replace(done, actions=after.actions, report=str(after.files.get("html", "")))
 
 
@@ -96,14 +107,36 @@ def _look_at_all(run: Run, options: Mapping[str, Any], context: ObserveContext, 
         going.add(result)
 
 
-def _run_in_namespace(
-    going: FleetCycle, cluster: Cluster, context: ObserveContext, tests: tuple[NodeTest, ...]
-) -> None:
-    if not going.plan().batch:
-        return
-    with node_test_namespace(cluster, context, tests, name=_NAME, asked_by=CONTINUOUS, tolerated=OURS) as namespace:
-        going.run(cluster, namespace, Deadline.after(going.work.settings.cycle_s))
-    going.log.notes += namespace.leftovers
+def _kubernetes(
+    run: Run, options: Mapping[str, Any], store: ServiceStore, cycle: Cycle, emit: Emit, stack: ExitStack
+) -> CyclePlace:
+    """Hold the cluster, and return it as the place of the tests."""
+    hold = take_hold(run, options, emit)
+    if not hold.remains:
+        forget_dead(store, cycle, emit)
+    cluster = stack.enter_context(Cluster(connection_from(options)))
+    context = test_context(run, options, emit, hold.holder)
+    tests = chosen_tests(run, options, emit, hold.holder, cluster)
+
+    @contextmanager
+    def jobs(notes: list[str]) -> Iterator[RunJobs]:
+        place = node_test_namespace(cluster, context, tests, name=_NAME, asked_by=CONTINUOUS, tolerated=OURS)
+        with place as namespace:
+            yield partial(_run_in, cluster, namespace)
+        notes += namespace.leftovers
+
+    return CyclePlace(context, tests, partial(_stock, cluster, test_context(run, options, emit, "")), jobs, cluster)
+
+
+def _run_in(
+    cluster: Cluster, namespace: TemporaryNamespace, specs: Sequence[JobSpec], progress: Progress, deadline: Deadline,
+    on_result: Callable[[JobResult], None],
+) -> None:  # fmt: skip
+    run_jobs(cluster, namespace, specs, len(specs), progress, deadline, on_result=on_result)
+
+
+def _slurm(run: Run, options: Mapping[str, Any], store: ServiceStore, cycle: Cycle, emit: Emit) -> CyclePlace:
+    return slurm_place(run, options, store, cycle, partial(test_context, run, options, emit), emit)
 
 
 @contextmanager
@@ -117,23 +150,6 @@ def _recorded(store: ServiceStore, cycle: Cycle, log: CycleLog) -> Iterator[None
     store.end_cycle(cycle.cycle_id, now_utc(), "; ".join(log.notes))
 
 
-def _forget_dead(store: ServiceStore, cycle: Cycle, hold: Hold, emit: Emit) -> None:
-    """End what cycles of dead controllers left in the history.
-
-    Whoever holds the cluster is the only one that tests there, and what dead runs left was removed: so nothing runs any
-    more under the leases of others. Where something could not be removed they stay until they run out.
-    """
-    since = (datetime.now(UTC) - timedelta(days=_DEAD_DAYS)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    if hold.remains:
-        return
-    for lease in store.leases(cycle.site, rehearsal=cycle.rehearsal):
-        if lease.cycle_id != cycle.cycle_id and store.release(lease):
-            emit(f"lease of {lease.test} on {lease.node} taken over from dead cycle {lease.cycle_id}"[:199])
-    for other in store.cycles(cycle.site, rehearsal=cycle.rehearsal, since=since):
-        if not other.ended and other.cycle_id != cycle.cycle_id:
-            store.end_cycle(other.cycle_id, now_utc(), "its controller died")
-
-
 def _store(options: Mapping[str, Any]) -> ServiceStore:
     if not options["store"]:
         hint = "state a file that outlives the run: gpufleet_store"
@@ -143,8 +159,8 @@ def _store(options: Mapping[str, Any]) -> ServiceStore:
 
 def _require_kubernetes(run: Run) -> None:
     if "kubernetes" not in run.site.capabilities:
-        text = "has no Kubernetes, and tests of idle nodes run as pods."
-        raise InputError(f"site {run.site.name}", text, "fleet_plan_info says which nodes of Slurm are free")
+        text = "has no Kubernetes, and its nodes get their work from nobody else."
+        raise InputError(f"site {run.site.name}", text, "gpufleet_orchestrator: slurm, where Slurm gives them work")
 
 
 def _number(options: Mapping[str, Any]) -> int:
@@ -177,24 +193,6 @@ def chosen_tests(
     for test in chosen:
         test.look(cluster)
     return chosen
-
-
-def _work(
-    run: Run, options: Mapping[str, Any], emit: Emit, store: ServiceStore, cycle: Cycle, tests: tuple[NodeTest, ...],
-    cluster: Cluster,
-) -> CycleWork:  # fmt: skip
-    context = test_context(run, options, emit, "")
-    settings = context.settings_of(CONTINUOUS, ContinuousSettings)
-    return CycleWork(
-        cycle=cycle,
-        store=store,
-        tests={test.id: test for test in tests},
-        settings=settings,
-        limits=limits_of(settings),
-        stock=partial(_stock, cluster, context),
-        logs=NodeLogs(log_dir_of(options)),
-        emit=emit,
-    )
 
 
 def log_dir_of(options: Mapping[str, Any]) -> Path:

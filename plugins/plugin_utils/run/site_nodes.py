@@ -18,7 +18,9 @@ from ..fleet.node_use import NodeUse, Use
 from ..fleet.queue_model import BatchLimits, QueueNode
 from ..fleet.slurm_drain import ask_scontrol
 from ..fleet.window import window_of
-from ..probe.slurm_nodes import parse
+from ..hardware.sku import Sku
+from ..outcome.errors import InputError
+from ..probe.slurm_nodes import SlurmNode, parse
 from ..site.cabling import stated_cabling
 from ..site.model import Host, Site
 from ..workload.capacity import read_gpu_objects
@@ -42,16 +44,40 @@ def uses_in_kubernetes(cluster: Cluster, context: ObserveContext) -> dict[str, N
     return {host.name: replace(found[_node(host)], name=host.name) for host in context.site.in_scope}
 
 
-def uses_in_slurm(scontrol: str, site: Site) -> dict[str, NodeUse]:
+def uses_in_slurm(scontrol: str, site: Site, hardware: Mapping[str, Sku]) -> dict[str, NodeUse]:
     """Return by the name of the host what Slurm says of its node now.
+
+    A node of which Slurm gives out another number of GPUs than its SKU has is closed: a test of all of them could not
+    be told from one of some.
+
+    Args:
+        scontrol: the command.
+        site: whose hosts.
+        hardware: the SKUs.
 
     Raises:
         InputError: what scontrol prints is no list of nodes.
         BringupError: there is no scontrol on this controller, or it does not answer.
     """
     # Text, because flag BLOCKED is in no JSON (probe/slurm_nodes.py).
-    found = free_in_slurm({_node(host) for host in site.in_scope}, parse(ask_scontrol(scontrol, "show", "nodes")))
-    return {host.name: replace(found[_node(host)], name=host.name) for host in site.in_scope}
+    nodes = parse(ask_scontrol(scontrol, "show", "nodes"))
+    found, known = free_in_slurm({_node(host) for host in site.in_scope}, nodes), {node.name: node for node in nodes}
+    uses = {}
+    for host in site.in_scope:
+        use, sku = found[_node(host)], hardware.get(host.sku)
+        problem = _gpus_problem(known[_node(host)], sku) if use.use in (Use.FREE, Use.OURS) and sku else ""
+        uses[host.name] = NodeUse(name=host.name, use=Use.CLOSED if problem else use.use, why=problem or use.why)
+    return uses
+
+
+def _gpus_problem(node: SlurmNode, sku: Sku) -> str:
+    try:
+        gpus = node.gpus
+    except InputError as error:
+        return error.reason
+    if gpus in (None, sku.gpus):
+        return ""
+    return f"Slurm gives out {gpus} GPUs there ({node.gres}), and {sku.name} has {sku.gpus}"
 
 
 def _node(host: Host) -> str:

@@ -28,6 +28,7 @@ JobState = Literal[
     "slow-start",
     "timeout",
     "aborted",
+    "unknown",
 ]
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,255}")
 # The job controller makes 20 objects a second (kube-controller-manager --kube-api-qps), the scheduler binds 50 (its
@@ -183,7 +184,8 @@ class JobResult:
         state: `succeeded`, or what it failed of: the command (`failed`), the scheduler (`unschedulable`), an image that
             cannot be had (`image`), quota or admission (`refused`), a queue (`held`), a node that went away
             (`lost-node`), a user's pod that took the place (`preempted`), containers that did not start in time
-            (`slow-start`), its time limit (`timeout`), the end of the whole run (`aborted`).
+            (`slow-start`), its time limit (`timeout`), the end of the whole run (`aborted`); `unknown` where its end or
+            its log is not known (Slurm).
         reason: one sentence, with the message of the scheduler, the API server or the kubelet.
         pods: its pods, the launcher first; empty when none was made.
         started: when it was created, RFC 3339.

@@ -34,6 +34,10 @@ _LAUNCH: dict[str, tuple[str, str]] = {
     ),
     "lost-node": ("a node went away", "look at the node, then run gate nodes again"),
     "preempted": ("a user's pod took the place", "run the gate again when the host is free"),
+    "unknown": (
+        "how it ended is not known",
+        "`scontrol show job`; its log has to lie where controller and nodes see it by one path (continuous.slurm_dir)",
+    ),
     "aborted": ("the time limit of the whole gate was reached", "raise total_s, or look at what took so long"),
 }
 _TRANSIENT = ("launch-unschedulable", "launch-preempted")

@@ -33,6 +33,7 @@ class DlUnit(NodeTest):
 
     id = ID
     title = "Arithmetic of every GPU"
+    over_slurm = True
     settings_type = DlUnitSettings
     _by_dra = False
 

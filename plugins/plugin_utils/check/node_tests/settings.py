@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from ..kit.settings import setting
 
@@ -68,6 +69,22 @@ class ContinuousSettings:
         "How old the newest passive result of a node may be before the node counts as not known.",
         unit="days", above=0, use="run",
     )  # fmt: skip
+    slurm_dir: str = setting(
+        "With Slurm: directory that this controller and all nodes see by the same path, for the programs and logs of "
+        "tests. The user of cycles writes there.",
+        use="run",
+    )
+    slurm_containers: Literal["pyxis", "none"] = setting(
+        "With Slurm: whether Pyxis starts the image of a test, or its command runs on the node itself, where what is "
+        "in the image has to be then.",
+        use="run",
+    )
+    slurm_partition: str = setting("With Slurm: partition of the tests. Empty: the default one.", use="run")
+    slurm_account: str = setting("With Slurm: account of the tests. Empty: the default one.", use="run")
+    slurm_qos: str = setting("With Slurm: QOS of the tests. Empty: the default one.", use="run")
+    slurm_nice: int = setting(
+        "With Slurm: by how much the priority of tests is lowered.", minimum=0, maximum=2147483645, use="run"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,6 +28,8 @@ class NodeTest(ABC):
 
     id: ClassVar[str]
     title: ClassVar[str]
+    # Whether its job needs nothing that only Kubernetes gives (claims, networks of pods, volumes).
+    over_slurm: ClassVar[bool] = False
     settings_type: ClassVar[type[NodeTestSettings]] = NodeTestSettings
 
     def __init__(self, context: ObserveContext) -> None:

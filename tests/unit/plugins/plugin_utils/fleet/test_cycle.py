@@ -22,7 +22,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.node_tests.
     NodeTestSettings,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.node_tests.spec import NodeTest
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet import cycle as module
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.cycle import FleetCycle
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.cycle_model import CycleWork, Stock
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.node_logs import NodeLogs
@@ -91,9 +90,8 @@ class Rig:
         return Stock(nodes, {name: BenchmarkHost(name=name, node=name, sku="s") for name in names})
 
     def run_jobs(
-        self, cluster: Any, namespace: Any, specs: Sequence[JobSpec], parallel: int, progress: Any, deadline: Deadline,
-        on_result: Callable[[JobResult], None],
-    ) -> None:  # fmt: skip
+        self, specs: Sequence[JobSpec], progress: Any, deadline: Deadline, on_result: Callable[[JobResult], None]
+    ) -> None:
         self.batches.append(len(specs))
         for spec in specs:
             self.ran.append((spec.nodes[0], spec.command[0]))
@@ -109,7 +107,7 @@ class Rig:
         chosen = tests or (Probe(),)
         going = FleetCycle(replace(self.work, tests={t.id: t for t in chosen}, stock=self.stock, **more))
         try:
-            going.run(None, None, Deadline.after(limit_s))  # type: ignore[arg-type]
+            going.run(self.run_jobs, Deadline.after(limit_s))
         finally:
             assert [lease for lease in self.leases() if lease.cycle_id == CYCLE.cycle_id] == []
         kept = self.store.results("here", rehearsal=False, since_s=0.0)
@@ -117,16 +115,14 @@ class Rig:
 
 
 @pytest.fixture
-def rig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Rig:
+def rig(tmp_path: Path) -> Rig:
     store = open_service(tmp_path / "history.sqlite")
     store.begin_cycle(CYCLE)
     work = CycleWork(
         cycle=CYCLE, store=store, tests={}, settings=checked_settings(ContinuousSettings, "continuous", {}),
         limits=BatchLimits(size=2), stock=lambda: Stock((), {}), logs=NodeLogs(tmp_path / "logs"), now=lambda: NOW,
     )  # fmt: skip
-    found = Rig(store, work)
-    monkeypatch.setattr(module, "run_jobs", found.run_jobs)
-    return found
+    return Rig(store, work)
 
 
 def test_every_free_node_is_tested_once_in_batches_and_its_log_is_kept(rig: Rig) -> None:

@@ -137,3 +137,35 @@ def test_a_cut_or_spoiled_answer_gives_nodes_or_an_error(at: int, junk: str) -> 
             assert slurm_nodes.parse(text)
         with contextlib.suppress(InputError):
             assert slurm_nodes.parse_json(text)
+
+
+@pytest.mark.parametrize(
+    ("gres", "gpus"),
+    [
+        ("gpu:8", 8),
+        ("gpu:h100:8(S:0-1)", 8),
+        ("gpu:nvidia_h100_80gb_hbm3:1(S:0)", 1),
+        ("gpu:a100:4(S:0),gpu:a30:2(S:1)", 6),
+        ("gpu:v100:8(S:0,2),nic:4", 8),
+        ("gpu:nvidia_geforce_rtx_5090:4(S:0-3),VramPerGpu:no_consume:32G", 4),
+        ("gpu:h100:8(S:0-1),shard:h100:64(S:0-1)", 8),
+        ("gpu:h100:no_consume:8", 8),
+        ("craynetwork:4,gpu:b200:8", 8),
+        ("gpu", 1),
+        ("gpu:h100", 1),
+        ("gpu:0", 0),
+        ("nic:4", None),
+        ("(null)", None),
+    ],
+)
+def test_the_gpus_of_a_node_are_counted_as_releases_22_to_25_tell_them(gres: str, gpus: int | None) -> None:
+    (node,) = slurm_nodes.parse(IDLE.replace("Gres=gpu:8", f"Gres={gres}"))
+    assert node.gpus == gpus
+    (told,) = slurm_nodes.parse_json(json.dumps({"nodes": [{"name": "gpu01", "state": ["IDLE"], "gres": gres}]}))
+    assert told.gpus == gpus
+
+
+@pytest.mark.parametrize("gres", ["gpu:8K", "gpu:h100:many", "gpu:8(S:0-1", "gpu::8", "gpu:8,,nic:1", "gpu:a:b:c:8"])
+def test_gpus_in_another_form_are_no_number(gres: str) -> None:
+    with pytest.raises(InputError, match="Gres="):
+        slurm_nodes.gpus_in(gres)

@@ -105,7 +105,7 @@ def scontrol(tmp_path: Path, text: str, rc: int = 0) -> str:
 
 def test_slurm_is_asked_by_text(tmp_path: Path) -> None:
     said = "NodeName=node-1 Gres=gpu:8\n   State=IDLE\nNodeName=node-2 Gres=gpu:8\n   State=IDLE+BLOCKED"
-    uses = uses_in_slurm(scontrol(tmp_path, said), context_of(tmp_path).site)
+    uses = uses_in_slurm(scontrol(tmp_path, said), context_of(tmp_path).site, {})
     assert {name: use.why for name, use in uses.items()} == {
         "gpu01": "", "gpu02": "is IDLE+BLOCKED", "gpu03": "it is not in Slurm",
     }  # fmt: skip
@@ -114,7 +114,7 @@ def test_slurm_is_asked_by_text(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("text", "rc"), [("", 0), ("slurm_load_node error", 1), ("sinfo: nothing", 0)])
 def test_what_slurm_does_not_say_is_an_error_and_no_free_node(tmp_path: Path, text: str, rc: int) -> None:
     with pytest.raises(BringupError):
-        uses_in_slurm(scontrol(tmp_path, text, rc), context_of(tmp_path).site)
+        uses_in_slurm(scontrol(tmp_path, text, rc), context_of(tmp_path).site, {})
 
 
 def test_the_limits_of_a_batch_are_those_that_the_site_states(tmp_path: Path) -> None:

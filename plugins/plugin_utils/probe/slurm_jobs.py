@@ -1,0 +1,121 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Parsers of `scontrol show job <id>` and of a list of `squeue`: how one job stands, and which jobs there are.
+
+The text of scontrol has a key at the begin of each of its lines, the same from Slurm 17.11 to 25.11 (SchedMD/slurm,
+src/api/job_info.c: slurm_sprint_job_info). Names and comments are free text of users, who may put line breaks into
+them: a key that is there twice says nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from .text import plain, unreadable
+
+TOOL, QUEUE_TOOL = "scontrol show job", "squeue"
+# Number, user, state, reason, partitions, nodes that it asks for, nodes that it is planned for; free text comes last.
+QUEUE_FORMAT = "%A|%U|%T|%r|%P|%n|%Y|%k"
+_FIELDS = QUEUE_FORMAT.count("|") + 1
+_JOB = re.compile(r"JobId=(\d{1,12})(?: [^\n]*)? JobName=([^\n]*)")
+_LINES = {
+    "user": re.compile(r"^\s+UserId=\S{0,255}\((\d{1,12})\) GroupId=", re.MULTILINE),
+    "state": re.compile(r"^\s+JobState=([A-Z_]{2,64}) Reason=", re.MULTILINE),
+    "reason": re.compile(
+        r"^\s+JobState=[A-Z_]{2,64} Reason=([^\n]{0,400}?)(?: FailedNode=\S*)? Dependency=", re.MULTILINE
+    ),
+    "exit": re.compile(r"^\s+Requeue=\S+ [^\n]*ExitCode=(\d{1,5}:\d{1,5})(?=\s|$)", re.MULTILINE),
+    "partition": re.compile(r"^\s+Partition=(\S{1,2000}) AllocNode:Sid=", re.MULTILINE),
+    "nodes": re.compile(r"^\s+NodeList=(\S{0,2000})[ \t]*$", re.MULTILINE),
+}
+_COMMENT = re.compile(r"^\s+Comment=([^\n]*)$", re.MULTILINE)
+_NOTHING = ("", "(null)", "None", "N/A")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlurmJob:
+    """One job: `exit_code` and `signal` are what its script ended with, `nodes` where it is or was, empty: nowhere."""
+
+    job_id: str
+    user: int
+    state: str
+    reason: str = ""
+    exit_code: int = 0
+    signal: int = 0
+    partition: str = ""
+    nodes: str = ""
+    comment: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueuedJob:
+    """A job as squeue lists it; `asked` and `planned` are lists of nodes as Slurm writes them, empty for none."""
+
+    job_id: str
+    user: int
+    state: str
+    reason: str = ""
+    partitions: frozenset[str] = frozenset()
+    asked: str = ""
+    planned: str = ""
+    comment: str = ""
+
+
+def parse(text: str, job_id: str) -> SlurmJob:
+    """Return the job of `scontrol show job <id>`.
+
+    Raises:
+        InputError: it is not this job, several are told, or a line is missing or there twice.
+    """
+    clean = plain(text).strip("\n")
+    head = _JOB.match(clean)
+    if head is None or head.group(1) != job_id or "\nJobId=" in clean:
+        raise unreadable(TOOL, clean[:80] or "nothing", f"`JobId={job_id}` and its lines, once")
+    found: dict[str, str] = {}
+    for key, pattern in _LINES.items():
+        values = pattern.findall(clean)
+        if len(values) != 1:
+            raise unreadable(TOOL, f"{len(values)} lines that say the {key} of job {job_id}", "one")
+        found[key] = values[0]
+    comments = _COMMENT.findall(clean)
+    if len(comments) > 1:
+        raise unreadable(TOOL, f"{len(comments)} comments of job {job_id}", "one at most")
+    exit_code, number = found["exit"].split(":")
+    return SlurmJob(
+        job_id=job_id, user=int(found["user"]), state=found["state"], reason=_said(found["reason"]),
+        exit_code=int(exit_code), signal=int(number), partition=found["partition"], nodes=_said(found["nodes"]),
+        comment=_said(comments[0] if comments else ""),
+    )  # fmt: skip
+
+
+def parse_queue(text: str) -> tuple[QueuedJob, ...]:
+    """Return the jobs of `squeue -h -o QUEUE_FORMAT`; none where it printed nothing.
+
+    What a user wrote into a comment behind a line break is left out.
+
+    Raises:
+        InputError: its first line is none of that format.
+    """
+    lines = [line for line in plain(text).split("\n") if line.strip()]
+    found = [_queued(line) for line in lines]
+    if found and found[0] is None:
+        raise unreadable(QUEUE_TOOL, lines[0][:80], f"a line as `squeue -h -o '{QUEUE_FORMAT}'` prints it")
+    return tuple(job for job in found if job is not None)
+
+
+def _queued(line: str) -> QueuedJob | None:
+    words = line.split("|", _FIELDS - 1)
+    if len(words) != _FIELDS or not (words[0].isdecimal() and words[1].isdecimal() and words[2]):
+        return None
+    job_id, user, state, reason, partitions, asked, planned, comment = map(_said, words)
+    return QueuedJob(
+        job_id=job_id, user=int(user), state=state, reason=reason, partitions=frozenset(partitions.split(",")),
+        asked=asked, planned=planned, comment=comment,
+    )  # fmt: skip
+
+
+def _said(text: str) -> str:
+    word = text.strip()
+    return "" if word in _NOTHING else word
