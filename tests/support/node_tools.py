@@ -21,6 +21,11 @@ def network_texts(hcas: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
             f"===== {name} =====\nNIC statistics:\n     rx_discards_phy: 7\n     tx_discards_phy: 0\n"
             for name in hcas or ("none",)
         ],
+        "pkeys": [
+            f"/sys/class/infiniband/{name}/ports/1/pkeys/{index}:{key}\n"
+            for name, values in (hcas or {"none": {}}).items()
+            for index, key in enumerate(values.get("pkeys", "0xffff 0x8001").split())
+        ],
         "mlnx_qos": [_qos(name, values) for name, values in (roce or {"none": {}}).items()],
     }
     return {tool: "".join(lines) for tool, lines in texts.items()} | {

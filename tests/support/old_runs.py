@@ -16,6 +16,10 @@ NOT_RECORDED = {
     "pcie-acs": "lspci-bridges-not-collected",
     "bios-uniform": "dmidecode-not-collected",
     "kernel-settings-uniform": "sysctl-not-collected",
+    "partition-keys": "pkeys-not-collected",
+    "unit-limits": "systemctl-show-not-collected",
+    "cpu-governor": "cpu-governors-not-collected",
+    "cgroup-uniform": "cgroup-hierarchy-not-collected",
     "dcgm-health": "dcgmi-health-not-collected",
     # It did not ask mlxlink.
     "link-quality": "mlxlink-not-collected",

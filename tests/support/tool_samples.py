@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe import (
+    cpu_governors,
     dcgmi_health,
     dmidecode,
     ethtool_stats,
@@ -16,6 +17,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe import (
     ibv_devinfo,
     mlnx_qos,
     mlxlink,
+    pkeys,
     rdma_link,
     show_gids,
 )
@@ -63,6 +65,11 @@ MORE_SAMPLES: dict[str, Sample] = {
         "hca_id:\tmlx5_0\n\ttransport:\t\t\tInfiniBand (0)\n\t\tport:\t1\n\t\t\tstate:\t\t\tPORT_ACTIVE (4)\n"
         "\t\t\tmax_mtu:\t\t4096 (5)\n\t\t\tactive_mtu:\t\t1024 (3)\n\t\t\tlink_layer:\t\tEthernet\n",
     ),
+    "pkeys": (
+        pkeys.parse,
+        "/sys/class/infiniband/mlx5_0/ports/1/pkeys/0:0xffff\n/sys/class/infiniband/mlx5_0/ports/1/pkeys/1:0x0001\n",
+    ),
+    "cpu_governors": (cpu_governors.parse, "    190 performance\n      2 powersave\n"),
     "mlnx_qos": (
         mlnx_qos.parse,
         "DCBX mode: OS controlled\nPriority trust state: dscp\ndscp2prio mapping:\n\tprio:3 dscp:26,24,\n"
@@ -119,6 +126,8 @@ MORE_STATED: dict[str, Stated] = {
         lambda ports: [(p.device, p.port, p.state, p.mtu, p.max_mtu, p.link_layer) for p in ports],
         [("mlx5_0", 1, "PORT_ACTIVE", 1024, 4096, "Ethernet")],
     ),
+    "pkeys": (lambda ports: [(p.port, p.keys) for p in ports], [("mlx5_0:1", (1, 0xFFFF))]),
+    "cpu_governors": (lambda found: found, {"performance": 190, "powersave": 2}),
     "mlnx_qos": (
         lambda ports: [(p.trust, p.pfc, p.dscp, [(c.number, c.priorities) for c in p.classes]) for p in ports],
         [("dscp", (3,), {26: 3, 24: 3}, [(3, (3,))])],

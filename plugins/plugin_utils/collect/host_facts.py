@@ -112,6 +112,10 @@ class HostFacts:
         return self.read("kernel_release", str)
 
     @property
+    def cgroup(self) -> str | ProbeFailure:
+        return self.read("cgroup", str)
+
+    @property
     def os(self) -> os_release.OsRelease | ProbeFailure:
         return self.read("os", os_release.OsRelease)
 

@@ -3,7 +3,8 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Parser of the counters of network adapters in /sys/class/infiniband, as `grep -H` prints one line for each file.
 
-What they count: the Linux kernel's Documentation/ABI/stable/sysfs-class-infiniband.
+What they count: the Linux kernel's Documentation/ABI/stable/sysfs-class-infiniband; those of a driver's own are in
+hw_counters.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from .text import plain, unreadable
 
 TOOL = "grep of /sys/class/infiniband/*/ports/*/counters"
-_LINE = re.compile(r"/sys/class/infiniband/([\w.-]{1,40})/ports/(\d{1,3})/counters/(\w{1,60}):(.{0,40})")
+_LINE = re.compile(r"/sys/class/infiniband/([\w.-]{1,40})/ports/(\d{1,3})/(?:hw_)?counters/(\w{1,60}):(.{0,40})")
 
 
 @dataclass(frozen=True, slots=True)

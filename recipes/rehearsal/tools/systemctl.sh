@@ -4,6 +4,7 @@
 # A simulated systemctl. What a task starts or stops is kept in /run of the host, as long as the host exists.
 kept=/run/gpu-node/services
 known=${0%/*}/../out/services.txt
+limits=${0%/*}/../out/limits.txt
 
 state_of() {
     unit=${1%.service}
@@ -56,6 +57,7 @@ case "$verb" in
             [ -n "$state" ] || load=not-found
             printf '%sId=%s.service\nLoadState=%s\nActiveState=%s\nUnitFileState=enabled\n' \
                 "$between" "${unit%.service}" "$load" "${state:-inactive}"
+            cat "$limits" 2>/dev/null
             between='
 '
         done

@@ -26,6 +26,8 @@ _NVLINK_DOUBT = (
 )  # fmt: skip
 _PORT_FATAL = "link_downed"
 _DISCARDS = "_discards_phy"
+# Linux: drivers/infiniband/hw/efa/efa_verbs.c names them; what they count: AWS, "Monitor an Elastic Fabric Adapter".
+_EFA = ("rx_drops", "retrans_timeout_events")
 
 
 def nvlink_findings(before: NvlinkErrors, after: NvlinkErrors, part: Callable[[int], Subject]) -> list[Finding]:
@@ -83,6 +85,10 @@ def port_findings(
             hint = "look at cable and module on both ends, then `mlxlink -d <hca> -m -c`"
             if all(_DISCARDS in name for name in over):
                 hint = "compare PFC and ECN of the host (`mlnx_qos -i <device>`) with those of the switch port"
+            elif all(name in _EFA for name in over):
+                hint = (
+                    "`rdma -p statistic show` on the node; if it grows again, start the instance anew on other hardware"
+                )
             finding = Finding(cause="port-errors-under-load", text=text, hint=hint, subjects=(adapter,), marginal=True)
             findings.append(finding)
     return findings

@@ -44,7 +44,8 @@ _ACTION_XID = 154
 _FATAL = re.compile(r"\bFatal\b")
 _MARGINAL_EVENTS = ("pcie-uncorrected", "transceiver-error")
 _THERMAL, _BRAKE, _SOFT = "hw_therm_slowdown", "hw_power_brake", "sw_therm_slowdown"
-_DRIVER_FACTS, _HOST_FACTS = ("smi", "nvlink", "nvlink_errors"), ("kernel", "hcas", "port_counters")
+_DRIVER_FACTS, _HOST_FACTS = ("smi", "nvlink", "nvlink_errors"), ("kernel", "hcas", "port_counters", "efa_counters")
+_LOSSLESS = {"roce": "nic_counters", "efa": "efa_counters"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,13 +155,16 @@ def required_facts(host: LoadedHost) -> tuple[str, ...]:
         facts = _DRIVER_FACTS if host.spec.needs_driver else _HOST_FACTS
     links, verbs = host.sku.nvlink_links > 0, host.sku.fabric in ("infiniband", "roce")
     has = {"nvlink": links, "nvlink_errors": links, "hcas": verbs, "port_counters": verbs}
+    has["efa_counters"] = host.sku.fabric == "efa" and host.sku.compute_hcas > 0
     return tuple(fact for fact in facts if has.get(fact, True))
 
 
 def _no_counters(host: LoadedHost, fact: str) -> bool:
     """Whether the host's ports have no counters at all, as virtual functions: both readings printed nothing."""
     values = [reading.values.get(fact) for reading in (host.bracket.before, host.bracket.after)]
-    return fact == "port_counters" and all(isinstance(v, ProbeFailure) and v.kind == "empty" for v in values)
+    return fact in ("port_counters", "efa_counters") and all(
+        isinstance(v, ProbeFailure) and v.kind == "empty" for v in values
+    )
 
 
 def _counters(host: LoadedHost, findings: list[Finding], compared: list[str], missing: str) -> Outcome | None:
@@ -177,10 +181,11 @@ def _counters(host: LoadedHost, findings: list[Finding], compared: list[str], mi
         findings += port_findings(*ports, allowed, lambda name: host.part(SubjectKind.HCA, name))
         missing = missing or unmatched(*ports)
         compared.append("port counters")
-    # Only RoCE wants to lose nothing; a card for files and images drops what it has no room for.
-    if host.sku.fabric == "roce" and (nics := host.pair("nic_counters", tuple)):
+    # RoCE and EFA want to lose nothing; a card for files and images drops what it has no room for.
+    if (lossless := _LOSSLESS.get(host.sku.fabric)) and (nics := host.pair(lossless, tuple)):
         allowed = host.settings(LoadGrowthSettings).port_counters
         findings += port_findings(*nics, allowed, lambda name: host.part(SubjectKind.HCA, name))
+        missing = missing or unmatched(*nics)
         compared.append("discards")
     if not missing or findings:
         return None

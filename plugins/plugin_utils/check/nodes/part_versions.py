@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...collect.host_facts import FleetFacts
@@ -27,13 +27,18 @@ class Part:
     version: str
 
 
+def no_rules(_host: NodeContext) -> Sequence[Finding]:
+    """The site states nothing else."""
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class PartVersions:
     """Versions of the parts of a fleet, and what is judged of them.
 
     `parts` are those of every host in scope, none of a host whose tool gave nothing usable; `subject` makes the subject
     of a part; `word` is what a version is of, such as `VBIOS`; `needs` the fact that the parts come from; `stated` the
-    version that all must have, empty: that of most.
+    version that all must have, empty: that of most. `rules` gives what else of a host is against what the site states.
     """
 
     spec: CheckSpec
@@ -42,6 +47,7 @@ class PartVersions:
     word: str
     needs: str
     stated: str = ""
+    rules: Callable[[NodeContext], Sequence[Finding]] = no_rules
 
     @property
     def slug(self) -> str:
@@ -60,8 +66,9 @@ class PartVersions:
         shared: list[Outcome] = []
 
         def judge_host(host: NodeContext) -> Report | Outcome:
-            if host.name not in halves:
-                return self._host(host, usual)
+            ruled = self.rules(host)
+            if host.name not in halves or ruled:
+                return self._host(host, usual, ruled)
             hint = (
                 f"bring one half to the {self.word} of the other; accept it only with a reason (gpufleet_acceptances)"
             )
@@ -82,21 +89,26 @@ class PartVersions:
                     versions.setdefault((host.sku, *part.alike), Counter())[part.version] += 1
         return {place: _most(counts) for place, counts in versions.items()}
 
-    def _host(self, host: NodeContext, usual: Mapping[tuple[str, ...], str]) -> Report | Outcome:
+    def _host(
+        self, host: NodeContext, usual: Mapping[tuple[str, ...], str], ruled: Sequence[Finding]
+    ) -> Report | Outcome:
         mine, proof = self.parts[host.name], host.evidence(self.needs)
         blind = [part.name for part in mine if not part.version]
-        if blind:
+        if blind and not ruled:
             text = f"no {self.word} is reported for {', '.join(blind)}"
             return host.answer.unknown(f"{self.slug}-not-reported", text, f"read it on {host.name}", evidence=proof)
-        wanted = [self.stated or usual[(host.entry.sku, *part.alike)] for part in mine]
+        wanted = [self.stated or usual.get((host.entry.sku, *part.alike), "") for part in mine]
         seen = ", ".join(sorted({part.version for part in mine})) or "of no part"
+        differing = (
+            self._finding(host, part, right)
+            for part, right in zip(mine, wanted, strict=True)
+            # Of parts that nobody reported, or that two halves have differently, no host is the odd one.
+            if part.version and right and part.version != right
+        )
+        alike = f"{self.word} {seen} on {count(len(mine), 'part')}, as on the other hosts"
         return Report(
-            summary=f"{self.word} {seen} on {count(len(mine), 'part')}, as on the other hosts",
-            findings=tuple(
-                self._finding(host, part, right)
-                for part, right in zip(mine, wanted, strict=True)
-                if part.version != right
-            ),
+            summary=alike if mine else f"no {self.word} to compare with other hosts; what the site states holds",
+            findings=(*ruled, *differing),
             expected=(Expectation(self.slug, "==", self.stated, Basis.RULE),) if self.stated else (),
             evidence=proof,
         )

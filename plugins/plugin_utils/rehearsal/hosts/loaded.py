@@ -42,4 +42,6 @@ def _gpu(gpu: Gpu) -> Gpu:
 
 
 def _hca(hca: Hca) -> Hca:
+    if hca.under_load == "drops":
+        return replace(hca, setup=replace(hca.setup, drops=hca.setup.drops + 311))
     return replace(hca, link_downed=hca.link_downed + 1) if hca.under_load else hca

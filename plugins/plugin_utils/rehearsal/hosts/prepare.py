@@ -26,7 +26,7 @@ from typing import BinaryIO, Protocol
 
 from ...outcome.errors import NotFoundError, UnavailableError
 from ..model.values import ClusterModel, Node, ToolState
-from . import dcgm, mlxlink, nvidia_smi_text, pci_bridges, roce, system_tools
+from . import dcgm, host_settings, mlxlink, nvidia_smi_text, pci_bridges, roce, system_tools
 from .accelerators import printed_facts
 from .host_record import SCHEMA_VERSION, host_directory
 from .loaded import loaded_node
@@ -192,6 +192,7 @@ class _Writer:
             "ofed.txt": f"{node.ofed_version}:\n",
             "services.txt": "".join(f"{name} {state}\n" for name, state in sorted(node.services.items())),
             **{f"{program}.printed": f"{text}\n" for program, text in node.printed.items()},
+            **host_settings.outputs(node),
             **system_tools.kernel_logs(node, self._now - _BOOTED_BEFORE),
         }
 

@@ -79,7 +79,7 @@ def _node(spec: ModelSpec, planned: PlannedNode, index: int, hardware: Mapping[s
         hcas=tuple(_hca(sku, name, n, index, draw) for n, name in enumerate(_hca_names(planned, sku))),
         unit=planned.unit,
         others=tuple(_other(other, n, draw) for n, other in enumerate(planned.others)),
-        services={"nvidia-fabricmanager": "active"} if sku.nvswitches else {},
+        services={"containerd": "active"} | ({"nvidia-fabricmanager": "active"} if sku.nvswitches else {}),
         kernel_log=_boot_log(sku, spec.driver_version),
         kubernetes=KubernetesNode(member=not planned.outside),
         bmc=bmc_of(sku, index),

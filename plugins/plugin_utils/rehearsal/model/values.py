@@ -11,6 +11,7 @@ from typing import Literal
 
 from ...hardware.accelerator import Accelerator
 from .bmc import Bmc, RackUnit
+from .host_setup import HostSetup, PortSetup
 from .infiniband import Cable, InfiniBand
 from .site import FacilityRecord, Nccl, Stack
 from .storage import Storage
@@ -118,9 +119,9 @@ class Gpu:
 class Hca:
     """One network adapter port of the compute fabric; not `present`: the adapter is not on the bus. `goodput` is the
     part of its rate that data gets through; no tool but a benchmark shows it. It lost its link `link_downed` times, and
-    once more `under_load` of Node.hurt_by. `raw_ber` and `effective_ber` are its bit error rates before and behind the
-    correction as mlxlink prints them, `module_c` the temperature of its cable's module. Of RoCE, not `routable`: it has
-    link-local addresses alone; `mtu` is the data that its packets carry."""
+    once more (or drops packets) `under_load` of Node.hurt_by. `raw_ber` and `effective_ber` are its bit error rates
+    before and behind the correction as mlxlink prints them, `module_c` the temperature of its cable's module. Of RoCE,
+    not `routable`: it has link-local addresses alone; `mtu` is the data that its packets carry."""
 
     index: int
     name: str
@@ -137,13 +138,14 @@ class Hca:
     present: bool = True
     cable: Cable = field(default_factory=Cable)
     goodput: float = 1.0
-    under_load: Literal["", "lost"] = ""
+    under_load: Literal["", "lost", "drops"] = ""
     link_downed: int = 0
     raw_ber: str = "4E-9"
     effective_ber: str = "15E-255"
     module_c: int = 52
     routable: bool = True
     mtu: int = 4096
+    setup: PortSetup = field(default_factory=PortSetup)
 
 
 def _natural(name: str) -> tuple[tuple[int, str | int], ...]:
@@ -306,6 +308,7 @@ class Node:
     training: Training = field(default_factory=Training)
     storage: Storage = field(default_factory=Storage)
     unit_test: UnitTestState = "ok"
+    setup: HostSetup = field(default_factory=HostSetup)
     bmc: Bmc = field(default_factory=Bmc)
 
     @property

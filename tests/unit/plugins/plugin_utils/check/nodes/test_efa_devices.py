@@ -17,6 +17,8 @@ ENTRY = (
     "provider: efa\n    fabric: {}\n    domain: rdmap{}s0-rdm\n    version: 201.0\n    type: FI_EP_RDM\n"
     "    protocol: FI_PROTO_EFA\n"
 )
+GROWTH = "host-state-after-diag"
+COUNTER = "/sys/class/infiniband/rdmap{}s0/ports/1/hw_counters/{}:{}\n"
 LINK = "link rdmap{}s0/1 state {} physical_state LINK_UP \n"
 
 
@@ -27,7 +29,15 @@ def efa(fleet: AnyFleet) -> AnyFleet:
     for host in fleet.hosts.values():
         host.tools["fi_info"] = printed("".join(ENTRY.format(f, n) for f in ("efa-direct", "efa") for n in range(4)))
         host.tools["rdma_link"] = printed("".join(LINK.format(n, "ACTIVE") for n in range(4)))
+        host.tools["efa_counters"] = counters()
     return fleet
+
+
+def counters(**grown: int) -> ToolRun:
+    """The counters of all devices; those of the third one have grown."""
+    usual = {"rx_drops": 7, "retrans_pkts": 90, "retrans_timeout_events": 3}
+    rows = ((n, usual | (grown if n == 2 else {})) for n in range(4))
+    return printed("".join(COUNTER.format(n, name, value) for n, row in rows for name, value in row.items()))
 
 
 def printed(text: str) -> ToolRun:
@@ -85,3 +95,48 @@ def test_what_nobody_tells_is_open(efa: AnyFleet, run: dict[str, object]) -> Non
 def test_a_number_that_no_source_states_is_open(efa: AnyFleet) -> None:
     efa.sku = replace(efa.sku, compute_hcas=0, hca_rate_gbps=0)
     assert {outcome.cause for outcome in judged(efa)} == {"fact-not-known"}
+
+
+@pytest.mark.parametrize("name", ["rx_drops", "retrans_timeout_events"])
+def test_packets_that_are_lost_under_load_are_for_a_person(efa: AnyFleet, name: str) -> None:
+    """Those of before the load are not."""
+    assert {outcome.status for outcome in efa.judge(only=GROWTH)} == {Status.PASSED}
+    efa.hosts["gpu02"].after["efa_counters"] = counters(**{name: 318})
+    (held,) = [outcome for outcome in efa.judge(only=GROWTH) if outcome.status is not Status.PASSED]
+    assert (held.status, held.cause) == (Status.OTHER, "port-errors-under-load")
+    assert "gpu02/rdmap2s0" in {subject.name for subject in held.subjects}
+    assert f"rdmap2s0:1: {name} +" in held.summary and "rdma -p statistic show" in held.hint
+
+
+def test_packets_that_are_sent_again_are_read_and_not_judged(efa: AnyFleet) -> None:
+    efa.hosts["gpu02"].after["efa_counters"] = counters(retrans_pkts=400)
+    assert {outcome.status for outcome in efa.judge(only=GROWTH)} == {Status.PASSED}
+
+
+def test_a_site_may_allow_more(efa: AnyFleet) -> None:
+    efa.settings[GROWTH] = {"port_counters": {"rx_drops": 500}}
+    efa.hosts["gpu02"].after["efa_counters"] = counters(rx_drops=318)
+    assert {outcome.status for outcome in efa.judge(only=GROWTH)} == {Status.PASSED}
+
+
+@pytest.mark.parametrize(
+    "run", [{"rc": 1}, {"rc": 0, "stdout": ""}, {"rc": 0, "stdout": "nonsense"}, {"missing": True}]
+)
+def test_counters_that_one_reading_lacks_leave_the_host_open(efa: AnyFleet, run: dict[str, object]) -> None:
+    efa.hosts["gpu02"].after["efa_counters"] = ToolRun(argv=("find",), **run)  # type: ignore[arg-type]  # as above
+    (held,) = [outcome for outcome in efa.judge(only=GROWTH) if outcome.status is not Status.PASSED]
+    assert (held.status, held.cause, held.subjects[0].name) == (Status.OTHER, "host-state-unreadable", "gpu02")
+
+
+def test_a_device_that_only_one_reading_has_leaves_the_host_open(efa: AnyFleet) -> None:
+    text = "".join(COUNTER.format(n, "rx_drops", 7) for n in range(3))
+    efa.hosts["gpu02"].after["efa_counters"] = printed(text)
+    (held,) = [outcome for outcome in efa.judge(only=GROWTH) if outcome.status is not Status.PASSED]
+    assert (held.status, held.cause) == (Status.OTHER, "counters-not-comparable")
+
+
+def test_a_driver_without_such_counters_is_not_asked_for_them(efa: AnyFleet) -> None:
+    """Before Linux 5.14 the counters are of the device and not of its port."""
+    for host in efa.hosts.values():
+        host.tools["efa_counters"] = printed("")
+    assert {outcome.status for outcome in efa.judge(only=GROWTH)} == {Status.PASSED}

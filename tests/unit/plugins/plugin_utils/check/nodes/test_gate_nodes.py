@@ -205,7 +205,9 @@ def test_every_cause_that_a_check_names_is_shown_by_a_fault() -> None:
         ("gpu-kernel-module", "nouveau-loaded"), ("link-quality", "link-ber-high"),
         ("link-quality", "cable-module-hot"), ("roce-setup", "roce-gid-missing"), ("roce-setup", "roce-pfc-wrong"),
         ("roce-setup", "roce-trust-wrong"), ("efa-devices", "efa-device-missing"), ("efa-devices", "efa-device-down"),
-        ("dcgm-health", "dcgm-health-failure"),
+        ("dcgm-health", "dcgm-health-failure"), ("unit-limits", "memlock-limit-low"),
+        ("unit-limits", "nofile-limit-low"), ("cpu-governor", "cpu-governor-wrong"),
+        ("partition-keys", "partition-key-limited"), ("partition-keys", "partition-key-missing"),
     }  # fmt: skip
     elsewhere |= {("host-state-after-diag", cause) for cause in load_growth.CAUSES}
     specs = [check.spec for check in all_checks() if check.spec.gate == "nodes" and check.observer.key == "hosts"]

@@ -1,0 +1,92 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Check cpu-governor: processors are clocked by the same governor on all hosts of a SKU, and by the stated one.
+
+`powersave` is the dynamic governor of intel_pstate and amd_pstate and no fault by itself (Linux:
+Documentation/admin-guide/pm/intel_pstate.rst), so `performance` is demanded only where the site states it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ...collect.host_facts import FleetFacts
+from ...collect.tool_reading import ProbeFailure
+from ...outcome.model import Outcome, SubjectKind
+from ..kit.finding import Finding
+from ..kit.settings import setting
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from .node_context import NodeContext
+from .observe_hosts import OBSERVER
+from .part_versions import Part, PartVersions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CpuGovernorSettings:
+    """Settings of check cpu-governor."""
+
+    governor: str = setting(
+        "Governor that all processors must have, such as performance; empty: not stated, a host that differs from most "
+        "is for a person."
+    )
+
+
+SPEC = CheckSpec(
+    id="cpu-governor",
+    gate="nodes",
+    title="Processors clocked alike on all hosts of a SKU",
+    per=SubjectKind.NODE,
+    compares=True,
+    disturbs=Disturbance.HOST_COMMAND,
+    requires=("host_access",),
+    causes=("cpu-governor-wrong",),
+    settings=CpuGovernorSettings,
+)
+_NONE = "none"
+
+
+def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+    """What is stated fails; else a difference may be meant, so a person decides."""
+    versions = PartVersions(
+        SPEC,
+        {host.name: _compared(seen, context, host.name, host.sku) for host in context.site.in_scope},
+        lambda host, _name: host.answer.subject,
+        word="CPU governor",
+        needs="governors",
+        rules=_rules,
+    )
+    return versions.judge(seen, context)
+
+
+def _compared(seen: FleetFacts, context: JudgeContext, name: str, sku: str) -> tuple[Part, ...]:
+    governors = seen.hosts[name].read("governors", dict) if name in seen.hosts else {}
+    if name not in seen.hosts or isinstance(governors, ProbeFailure):
+        return ()
+    if context.settings_of(SPEC.id, CpuGovernorSettings, sku).governor:
+        return ()
+    return (Part("processors", ("processors",), _said(governors)),)
+
+
+def _said(governors: Mapping[str, int]) -> str:
+    """Return which governors there are: how many processors have each, only where they differ within the host."""
+    if len(governors) < 2:
+        return next(iter(governors), _NONE)
+    return ", ".join(f"{name} on {number}" for name, number in sorted(governors.items()))
+
+
+def _rules(host: NodeContext) -> list[Finding]:
+    stated, governors = host.settings(CpuGovernorSettings).governor, host.facts.values["governors"]
+    if not stated or set(governors) == {stated}:
+        return []
+    if not governors:
+        text = f"the kernel sets no frequency here (a virtual machine?), expected governor {stated}"
+        hint = f"state no governor for SKU {host.entry.sku}, or set it where the machine's clocks are set"
+        return [Finding(cause="cpu-governor-not-shown", text=text, hint=hint, marginal=True)]
+    text = f"CPU governor {_said(governors)}, expected {stated} on all"
+    hint = f"`cpupower frequency-set -g {stated}` on the node, and make it last over boots (tuned, cpupower.service)"
+    return [Finding(cause="cpu-governor-wrong", text=text, hint=hint)]
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

@@ -1,0 +1,173 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Check partition-keys: InfiniBand ports for GPU traffic are full members of the partitions that they should be in.
+
+Two limited members of a partition cannot talk to each other (InfiniBand Architecture Specification, volume 1, 10.9: the
+high bit of a P_Key), so a port that is a full member of none carries no traffic between GPUs. What partitions there are
+is the site's or the provider's business; ports of a rail that have others than most are for a person.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ...collect.host_facts import FleetFacts
+from ...collect.tool_reading import ProbeFailure
+from ...outcome.model import Basis, Expectation, Outcome, SubjectKind
+from ...probe.pkeys import PortKeys
+from ...site.adapters import carries_gpu_traffic
+from ..kit.counting import count
+from ..kit.finding import Finding, Report
+from ..kit.settings import setting
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from .hca_state import SPEC as HCA_STATE
+from .hca_state import HcaStateSettings
+from .node_context import NodeContext, per_host
+from .observe_hosts import OBSERVER
+from .uniform import Uniformity, each_once, split_outcome, uniformity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionKeysSettings:
+    """Settings of check partition-keys."""
+
+    pkeys: tuple[int, ...] = setting(
+        "Partition keys that every port for GPU traffic must have, with the bit of a full member, such as [0x8001]; "
+        "empty: not stated, a port that differs from most of its rail is for a person.",
+        minimum=1,
+        maximum=0xFFFF,
+    )
+
+
+SPEC = CheckSpec(
+    id="partition-keys",
+    gate="nodes",
+    title="InfiniBand ports are full members of their partitions",
+    per=SubjectKind.NODE,
+    compares=True,
+    disturbs=Disturbance.HOST_COMMAND,
+    requires=("host_access", "infiniband"),
+    causes=("partition-key-limited", "partition-key-missing"),
+    settings=PartitionKeysSettings,
+)
+_FULL_MEMBER = 0x8000
+_NOBODY = Uniformity("", {}, stated=False)
+_WORD = "set of partition keys"
+_HINT = "read the partitions of the subnet manager (opensm: partitions.conf; UFM: PKeys) and add the GUID of the port"
+
+
+def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+    """By what is stated, else against the ports of the same rail of the SKU."""
+    known = [entry for entry in context.site.in_scope if entry.name in seen.hosts and entry.sku in context.hardware]
+    hosts = [NodeContext(SPEC, context, seen, entry) for entry in known]
+    by_rail: dict[tuple[str, int], dict[str, str]] = {}
+    for host in hosts:
+        for rail, (_name, keys) in enumerate(_ports(host)):
+            # One that is a limited member alone is wrong whatever the others have.
+            if _full(keys):
+                by_rail.setdefault((host.entry.sku, rail), {})[host.name] = _said(keys)
+    usual = {place: uniformity(said) for place, said in by_rail.items()}
+    split: list[Outcome] = []
+
+    def judge_host(host: NodeContext) -> Report | Outcome:
+        result = _judge(host, usual)
+        halves = _halves(host, usual)
+        if not isinstance(result, Report) or result.findings or not halves:
+            return result
+        hint = f"state the right ones: gpufleet_settings: {{{SPEC.id}: {{pkeys: [...]}}}}"
+        split.append(
+            split[0] if split else split_outcome(host, halves, "partition-keys-split", _WORD, hint, marginal=True)
+        )
+        return split[0]
+
+    return each_once(per_host(SPEC, seen, context, judge_host))
+
+
+def _concerned(host: NodeContext) -> bool:
+    return host.sku.fabric == "infiniband" and carries_gpu_traffic(host.sku)
+
+
+def _names(host: NodeContext) -> tuple[str, ...]:
+    stated = host.context.settings_of(HCA_STATE.id, HcaStateSettings, host.entry.sku).hcas
+    return host.adapters(stated).names
+
+
+def _ports(host: NodeContext) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    """Return the ports for GPU traffic, rail by rail, with their keys; none where one of both is not known."""
+    table = host.facts.read("pkeys", tuple)
+    if isinstance(table, ProbeFailure) or isinstance(host.facts.hcas, ProbeFailure) or not _concerned(host):
+        return ()
+    ports: tuple[PortKeys, ...] = table
+    keys = {port.port: port.keys for port in ports}
+    return tuple((name, keys.get(name if ":" in name else f"{name}:1", ())) for name in _names(host))
+
+
+def _full(keys: Sequence[int]) -> bool:
+    return any(key & _FULL_MEMBER for key in keys)
+
+
+def _said(keys: Sequence[int]) -> str:
+    return ", ".join(f"0x{key:04x}" for key in sorted(keys))
+
+
+def _halves(host: NodeContext, usual: Mapping[tuple[str, int], Uniformity]) -> Mapping[str, str]:
+    """Return the keys by host of the first rail of which no keys have most ports; empty where there is none."""
+    if host.settings(PartitionKeysSettings).pkeys:
+        return {}
+    mine = (one for (sku, _rail), one in usual.items() if sku == host.entry.sku)
+    return next((one.by_host for one in mine if one.tie and host.name in one.by_host), {})
+
+
+def _judge(host: NodeContext, usual: Mapping[tuple[str, int], Uniformity]) -> Report | Outcome:
+    if not _concerned(host):
+        text = f"{host.sku.name} has no InfiniBand adapter for GPU traffic"
+        return Report(summary=text, evidence=host.evidence("pkeys"))
+    if isinstance(host.facts.hcas, ProbeFailure):
+        return host.tool_failure("hcas", host.facts.hcas)
+    table = host.facts.read("pkeys", tuple)
+    if isinstance(table, ProbeFailure):
+        return host.tool_failure("pkeys", table)
+    up = {hca.name for hca in host.facts.hcas if any(port.state == "Active" for port in hca.ports)}
+    ports = _ports(host)
+    # The subnet manager gives keys to a port that it has set up.
+    if not ports or not {name.partition(":")[0] for name, _keys in ports} <= up:
+        because = "an adapter for GPU traffic is not known, not there or down"
+        return host.answer.blocked(by=HCA_STATE.id, because=because)
+    untold = [name for name, keys in ports if not keys]
+    if untold:
+        text = f"no partition key is shown of {', '.join(untold)}"
+        hint = "`cat /sys/class/infiniband/<adapter>/ports/1/pkeys/*` on the node"
+        return host.answer.unknown("partition-keys-not-reported", text, hint, evidence=host.evidence("pkeys"))
+    stated = host.settings(PartitionKeysSettings).pkeys
+    findings = [
+        finding
+        for rail, (name, keys) in enumerate(ports)
+        for finding in _port(host, name, keys, stated, usual.get((host.entry.sku, rail), _NOBODY))
+    ]
+    return Report(
+        summary=f"{count(len(ports), 'port')} with {'; '.join(dict.fromkeys(_said(keys) for _name, keys in ports))}",
+        findings=tuple(findings),
+        expected=(Expectation("pkeys", ">=", _said(stated), Basis.RULE),) if stated else (),
+        evidence=host.evidence("pkeys"),
+    )
+
+
+def _port(host: NodeContext, name: str, keys: Sequence[int], stated: Sequence[int], usual: Uniformity) -> list[Finding]:
+    subjects = (host.part(SubjectKind.HCA, name),)
+    missing = [key for key in stated if key not in keys]
+    if missing:
+        text = f"{name} has {_said(keys)}, and not {_said(missing)}"
+        return [Finding(cause="partition-key-missing", text=text, hint=_HINT, subjects=subjects)]
+    if not _full(keys):
+        text = f"{name} has {_said(keys)}: a limited member of every partition, which reaches no other limited member"
+        return [Finding(cause="partition-key-limited", text=text, hint=f"{_HINT} as full", subjects=subjects)]
+    if not stated and usual.expected and _said(keys) != usual.expected:
+        text = f"{name} has {_said(keys)}, most ports of its rail {usual.expected}"
+        hint = f"{_HINT}, or accept the difference (gpufleet_acceptances)"
+        return [Finding(cause="partition-keys-differ", text=text, hint=hint, subjects=subjects, marginal=True)]
+    return []
+
+
+CHECK = Check(SPEC, OBSERVER, judge)
