@@ -1,98 +1,283 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Playbook validate on a simulated cluster with its GPU stack, by somebody who has the shipped roles alone."""
+"""What looks at a simulated cluster with its GPU stack, by somebody who has the shipped roles alone or lacks one right:
+the phases of a validation, snapshot and drift, check mode; and two validations at once, of which one is killed."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from accounts import kubeconfig_of_account
-from live_site import LiveSite, live_site
+from live_site import LiveSite, Playbook, live_site
 from rehearsal_harness import ROOT, Rehearsed, rehearse
+from role_bench import role_without
+from seeds import drawing
 from waiting import eventually
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.phase_rights import phase_rights
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.rights import LEVELS, choices_of, needed_rights
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import Connection
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import NAMESPACES
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.permission import Permission
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.snapshot_rights import RIGHTS
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rbac import (
     Subject,
     bindings,
     put_objects,
     subject_objects,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.validation_looks import collectors_needed
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.namespace import HOLDER
 
+Json = dict[str, Any]
 ROLES = yaml.safe_load((ROOT / "docs" / "rbac" / "roles.yaml").read_text(encoding="utf-8"))["items"]
-# What docs/rbac.md names for phase readiness, and for deployment.
-NAME, OF_STACK = "gpufleet-snapshot-observe", "gpufleet-gpu-stack-test"
-WHO = Subject(kind="ServiceAccount", name="validator", namespace="gpufleet-system")
+PLACE = "gpufleet-system"
+SNAPSHOT = "gpufleet-snapshot-observe"
+# What docs/rbac.md names for each phase.
+OF_PHASE = {
+    "readiness": (SNAPSHOT,),
+    "deployment": (SNAPSHOT, "gpufleet-gpu-stack-test"),
+    "conformance": (SNAPSHOT, "gpufleet-gpu-stack-test", "gpufleet-telemetry-test"),
+    "performance": (
+        SNAPSHOT, "gpufleet-fabric-validation-test", "gpufleet-training-acceptance-test",
+        "gpufleet-inference-acceptance-test",
+    ),
+}  # fmt: skip
+GATES = GATE_IDS[GATE_IDS.index("gpu_stack") :]
+OF_CHECK_MODE = tuple(f"gpufleet-{gate.replace('_', '-')}-observe" for gate in GATES)
+# What the recipe names, and this site has nothing for: no GPUs by claims, no operator of jobs.
+NOT_ASKED_HERE = ("dra-support", "robust-controller")
+KILL = "SIGKILL to its workers and its keeper too"
+
+
+@dataclass(frozen=True)
+class Bench:
+    """The site, and the run that installed its stack."""
+
+    site: LiveSite
+    installed: Run
+
+    def account(self, name: str, *roles: str, without: Permission | None = None) -> str:
+        """Make a service account that has these shipped roles, or a copy of them without one right; return its
+        kubeconfig."""
+        who = Subject(kind="ServiceAccount", name=name, namespace=PLACE)
+        given = [deepcopy(role) for role in ROLES if role["metadata"]["name"] in roles]
+        assert {role["metadata"]["name"] for role in given} == set(roles)
+        if without is not None:
+            given = [role_without(role, without) for role in given]
+            for role in given:
+                role["metadata"]["name"] += f"-of-{name}"
+        with Cluster(Connection(kubeconfig=str(self.site.kubeconfig))) as admin:
+            put_objects(admin, [*subject_objects(who), *given, *bindings(given, who)], dry_run=False)
+        path = self.site.directory / f"{name}.kubeconfig"
+        return str(kubeconfig_of_account(self.site.kubeconfig, name, PLACE, path))
+
+    def of_phase(self, phase: str) -> str:
+        """Return the kubeconfig of an account with the roles of a phase."""
+        return self.account(f"validator-{phase}", *OF_PHASE[phase])
+
+    def play(self, playbook: str, kubeconfig: str, **more: Any) -> Rehearsed:
+        """Run a playbook as that account."""
+        inventory = self.site.directory / "inventory.yml"
+        done = rehearse(self.site.directory, playbook=playbook, inventory=inventory, kubeconfig=kubeconfig, **more)
+        return replace(done, run_dir=done.run_dir.resolve())
+
+    def rights_of(self, phase: str) -> list[Permission]:
+        """Return what a validation of that phase needs here."""
+        run = self.installed
+        choices = choices_of(replace(run.site, gates=GATES), run.recipe, run.hardware)
+        return [*phase_rights(["readiness", phase], LEVELS, choices, collectors=collectors_needed(run.recipe))]
+
+    def namespaces(self) -> dict[str, str]:
+        """Return the namespaces of tests that nobody removes yet, each with the run that made it."""
+        with Cluster(Connection(kubeconfig=str(self.site.kubeconfig))) as admin:
+            found = [o["metadata"] for o in admin.list_objects(NAMESPACES, labels="gpufleet.io/purpose=test")]
+        return {o["name"]: o["annotations"][HOLDER] for o in found if not o.get("deletionTimestamp")}
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveSite]:
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     with live_site(tmp_path_factory.mktemp("validate"), 2) as site:
         done = site.run("gpu_stack")
         assert done.rc == 0, done.output[-3000:]
-        yield site
+        yield Bench(site, Run(done.run_dir))
 
 
 @pytest.fixture(scope="module")
-def kubeconfig(site: LiveSite) -> Path:
-    """The kubeconfig of a service account that has the shipped roles."""
-    roles = [role for role in ROLES if role["metadata"]["name"] == NAME]
-    _give(site, roles)
-    return kubeconfig_of_account(site.kubeconfig, WHO.name, WHO.namespace, site.directory / "validator.kubeconfig")
+def conformance(bench: Bench) -> Rehearsed:
+    """Phase conformance, with nobody else on the cluster."""
+    return bench.play("validate.yml", bench.of_phase("conformance"), phases=["conformance"])
 
 
-def _give(site: LiveSite, roles: list[dict[str, Any]]) -> None:
-    with Cluster(Connection(kubeconfig=str(site.kubeconfig))) as admin:
-        put_objects(admin, [*subject_objects(WHO), *roles, *bindings(roles, WHO)], dry_run=False)
+def phases_of(record: Json) -> dict[str, str]:
+    """Return the status of each phase."""
+    return {verdict["gate"]: verdict["status"] for verdict in record.get("phases", ())}
 
 
-def validate(site: LiveSite, kubeconfig: Path, *phases: str, **more: Any) -> Rehearsed:
-    inventory = site.directory / "inventory.yml"
-    return rehearse(
-        site.directory, playbook="validate.yml", inventory=inventory, phases=[*phases],
-        kubeconfig=str(kubeconfig), **more,
-    )  # fmt: skip
+def results_of(run_dir: Path) -> set[tuple[str, str, tuple[str, ...], str]]:
+    """Return each result of a validation: phase, check, subjects, status."""
+    found = set()
+    for path in (run_dir / "ctrf").glob("*.json"):
+        for test in json.loads(path.read_text(encoding="utf-8"))["results"]["tests"]:
+            outcome = test["extra"]["outcome"]
+            subjects = tuple(subject["name"] for subject in outcome["subjects"])
+            found.add((path.stem, outcome["check"], subjects, test["status"]))
+    return found
 
 
-def test_readiness_works_with_exactly_the_shipped_rights(site: LiveSite, kubeconfig: Path) -> None:
-    done = validate(site, kubeconfig, "readiness")
-    record = json.loads((done.run_dir / "run.json").read_text(encoding="utf-8"))
-    found = {verdict["gate"]: verdict["status"] for verdict in record["phases"]}
-    assert done.rc == 0 and found == {"readiness": "passed"}, done.output[-4000:]
-    assert site.tests() == []
+def assert_passed(bench: Bench, done: Rehearsed, phase: str, *not_asked_here: str) -> None:
+    """Readiness and a phase passed, but for checks that this site has nothing for, and nothing is told or written of
+    gates; nothing of a test is left."""
+    expected = {"readiness": "passed", phase: "skipped" if not_asked_here else "passed"}
+    assert done.rc == 0 and phases_of(done.record) == expected, done.output[-4000:]
+    results = results_of(done.run_dir)
+    assert {result[0] for result in results} == set(expected) and {result[3] for result in results} <= {
+        "passed",
+        "skipped",
+    }
+    assert {result[1] for result in results if result[3] == "skipped"} == set(not_asked_here)
+    table = done.output.rpartition("\nphase ")[2].splitlines()
+    assert [tuple(line.split()[:2]) for line in table[2 : 2 + len(expected)]] == [*expected.items()]
+    assert not re.search(rf"^\d +({'|'.join(GATE_IDS)}) ", done.output, re.MULTILINE)
+    assert "gpufleet_gates_by_status" in done.stats and done.stats["gpufleet_gates_by_status"] == {}
+    # The API server takes a moment to empty the last namespace.
+    eventually(lambda: not bench.site.tests(), what=bench.site.tests)
+
+
+def assert_named(done: Rehearsed, right: Permission) -> None:
+    """The run ended badly, and its output names the right that is missing."""
+    assert done.rc != 0 and f"this user may not {right.text}." in done.output, (right.text, done.output[-3000:])
+
+
+def test_readiness_works_with_exactly_the_shipped_rights(bench: Bench) -> None:
+    done = bench.play("validate.yml", bench.of_phase("readiness"), phases=["readiness"])
+    assert_passed(bench, done, "readiness")
     page = (done.run_dir / "report.html").read_text(encoding="utf-8")
     assert "Phases of the validation" in page and "not asked in this run" in page
 
 
-def test_a_right_that_is_missing_is_named_with_the_command_that_gives_it(site: LiveSite, kubeconfig: Path) -> None:
-    (role,) = [r for r in ROLES if r["metadata"]["name"] == NAME]
-    smaller = {**role, "rules": [rule for rule in role["rules"] if rule["resources"] != ["resourceslices"]]}
-    with Cluster(Connection(kubeconfig=str(site.kubeconfig))) as admin:
-        put_objects(admin, [smaller], dry_run=False)
-        try:
-            done = validate(site, kubeconfig, "readiness")
-        finally:
-            put_objects(admin, [role], dry_run=False)
-    assert done.rc != 0 and "this user may not list resourceslices.resource.k8s.io." in done.output, done.output[-3000:]
-    assert f"kubectl create clusterrolebinding {NAME} --clusterrole {NAME}" in done.output
-    assert site.tests() == []
-
-
-def test_deployment_works_with_the_shipped_rights_and_says_what_they_do_not_show(
-    site: LiveSite, kubeconfig: Path
-) -> None:
-    _give(site, [role for role in ROLES if role["metadata"]["name"] == OF_STACK])
-    done = validate(site, kubeconfig, "deployment")
-    record = json.loads((done.run_dir / "run.json").read_text(encoding="utf-8"))
-    found = {verdict["gate"]: verdict["status"] for verdict in record["phases"]}
-    assert done.rc == 0 and found == {"readiness": "passed", "deployment": "passed"}, done.output[-4000:]
+@pytest.mark.drawn(1, of="looking under the shipped roles")
+def test_deployment_works_with_the_shipped_rights_and_says_what_they_do_not_show(bench: Bench) -> None:
+    done = bench.play("validate.yml", bench.of_phase("deployment"), phases=["deployment"])
+    assert_passed(bench, done, "deployment")
     assert "whether it was changed by hand is not known" in done.output, done.output[-4000:]
-    # The API server takes a moment to empty the last namespace.
-    eventually(lambda: not site.tests(), what=site.tests)
+
+
+def test_conformance_works_with_the_shipped_rights_and_is_evidence(bench: Bench, conformance: Rehearsed) -> None:
+    assert_passed(bench, conformance, "conformance", *NOT_ASKED_HERE)
+    evidence = bench.play("ai_conformance.yml", "", run=str(conformance.run_dir))
+    assert evidence.rc == 0, evidence.output[-3000:]
+
+
+@pytest.mark.drawn(1, of="looking under the shipped roles")
+def test_performance_works_with_exactly_the_shipped_rights(bench: Bench) -> None:
+    done = bench.play("validate.yml", bench.of_phase("performance"), phases=["performance"])
+    assert_passed(bench, done, "performance")
+
+
+@pytest.mark.drawn(1, of="rights that are missing")
+@pytest.mark.parametrize("phase", OF_PHASE)
+def test_a_right_that_is_missing_is_named_with_the_command_that_gives_it(bench: Bench, phase: str) -> None:
+    right = drawing(f"rights of {phase}").choice(bench.rights_of(phase))
+    kubeconfig = bench.account(f"less-{phase}", *OF_PHASE[phase], without=right)
+    done = bench.play("validate.yml", kubeconfig, phases=[phase])
+    assert_named(done, right)
+    assert "passed" not in phases_of(done.record).values() and "verdict  not started: " in done.output
+    assert "binding gpufleet-" in done.output and "kubectl apply -f docs/rbac/roles.yaml" in done.output
+    assert bench.site.tests() == []
+
+
+def test_snapshot_and_drift_work_with_exactly_the_shipped_rights(bench: Bench, tmp_path: Path) -> None:
+    kubeconfig = bench.account("observer", SNAPSHOT)
+    before = tmp_path / "before.json"
+    taken = bench.play("snapshot.yml", kubeconfig, snapshot=str(before))
+    assert taken.rc == 0, taken.output[-3000:]
+    collectors = json.loads(before.read_text(encoding="utf-8"))["collectors"]
+    states = {name: found["state"] for name, found in collectors.items()}
+    assert {name for name, state in states.items() if state != "whole"} == {"hosts"}, states
+    told = {"drift_before": str(before), "drift_report": str(tmp_path / "drift")}
+    same = bench.play("drift.yml", kubeconfig, **told)
+    assert same.rc == 0, same.output[-3000:]
+    right = drawing("rights of a snapshot").choice(RIGHTS)
+    less = bench.play("drift.yml", bench.account("observer-less", SNAPSHOT, without=right), **told)
+    assert less.rc != 0 and "not everything could be compared" in less.output, (right.text, less.output[-3000:])
+    assert right.verb in less.output and right.resource in less.output, (right.text, less.output[-3000:])
+
+
+@pytest.mark.drawn(1, of="looking under the shipped roles")
+def test_check_mode_goes_through_the_gates_with_the_observing_roles_alone(bench: Bench) -> None:
+    kubeconfig = bench.account("looker", *OF_CHECK_MODE)
+    done = bench.play("site.yml", kubeconfig, cmdline="--check", gates=list(GATES))
+    assert "check mode: no gate was decided, so nothing is passed" in done.output, done.output[-4000:]
+    for gate in GATES:
+        assert f"check mode: {gate}: " in done.output, gate
+    # Of releases it may not read each object, and through a stream nothing is asked (docs/rbac.md).
+    refused = [line for line in done.output.splitlines() if re.search("may not|forbidden", line)]
+    assert refused and all(re.search("changed by hand is not known: |/portforward: ", line) for line in refused), (
+        refused
+    )
+    assert bench.site.tests() == [] and bench.site.holder() == ""
+
+
+@pytest.mark.drawn(1, of="rights that are missing")
+def test_check_mode_names_the_right_that_is_missing(bench: Bench) -> None:
+    run = bench.installed
+    choices = choices_of(replace(run.site, gates=GATES), run.recipe, run.hardware)
+    right = drawing("rights of check mode").choice([*needed_rights(GATES, LEVELS[:1], choices)])
+    kubeconfig = bench.account("looker-less", *OF_CHECK_MODE, without=right)
+    assert_named(bench.play("site.yml", kubeconfig, cmdline="--check", gates=list(GATES)), right)
+
+
+def test_of_two_validations_at_once_the_one_that_is_killed_changes_nothing_for_the_other(
+    bench: Bench, conformance: Rehearsed
+) -> None:
+    """One makes its tests and is killed there with its keeper; one waits for the cluster, and one is refused."""
+    kubeconfig = bench.of_phase("conformance")
+
+    def start(number: int, **variables: str) -> Playbook:
+        return bench.site.controller(
+            f"{number}-ctl{number}", f"ctl{number}", (), playbook="validate.yml", phases=["conformance"],
+            kubeconfig=kubeconfig, **variables,
+        )  # fmt: skip
+
+    killed = start(1)
+    eventually(lambda: bench.namespaces() or killed.process.poll() is not None, 240, killed.said)
+    killed.stand_still()
+    left = bench.namespaces()
+    run_id = killed.record["run_id"]
+    assert left and {holder.endswith(run_id) for holder in left.values()} == {True}, killed.said()[-4000:]
+    refused, waiting = start(2), start(3, when_held="wait")
+    assert refused.ended() != 0 and f"run {run_id}" in refused.said() and "on controller ctl1" in refused.said()
+    assert phases_of(refused.record) == {"readiness": "passed", "conformance": "pending"}, refused.said()[-4000:]
+    assert waiting.await_text(f"the cluster is held by run {run_id}"), waiting.said()[-4000:]
+    assert bench.namespaces() == left, "who waits or is refused makes nothing, and takes nothing away"
+    killed.end_by(KILL)
+    bench.site.let_lease_expire()
+    made: dict[str, str] = {}
+
+    def ended() -> bool:
+        made.update(bench.namespaces())
+        return waiting.process.poll() is not None
+
+    eventually(ended, 400, waiting.said)
+    own = {name for name, holder in made.items() if name not in left}
+    assert own and {made[name].endswith(waiting.record["run_id"]) for name in own} == {True}, made
+    assert waiting.process.returncode == 0, waiting.said()[-4000:]
+    assert all(f"removing what a dead run left: {name}" in waiting.said() for name in left), waiting.said()[-4000:]
+    assert results_of(waiting.directory / "runs" / "latest") == results_of(conformance.run_dir)
+    assert phases_of(waiting.record) == phases_of(conformance.record)
+    assert phases_of(killed.record) == {"readiness": "passed", "conformance": "pending"}
+    for look in (bench.site.tests, bench.site.holder, *(run.living for run in (killed, refused, waiting))):
+        eventually(lambda look=look: not look(), what=look)

@@ -122,13 +122,16 @@ def judged(outcomes: Iterable[Outcome], version: str, features: Collection[str] 
 def _judged(name: str, level: str, requirement: Requirement, by_check: Mapping[str, list[Outcome]]) -> Judged:
     found = tuple(outcome for check in requirement.checks for outcome in by_check.get(check, ()))
     missing = [check for check in requirement.checks if check not in by_check]
-    bad = next((outcome for outcome in found if outcome.status is not Status.PASSED), None)
+    left_out = next((outcome for outcome in found if outcome.status is Status.SKIPPED), None)
+    bad = next((o for o in found if o.status not in (Status.PASSED, Status.SKIPPED)), None)
     if not requirement.checks:
         verdict, reason = SKIP, f"not proven here: {requirement.lacks}"
     elif bad is not None:
         verdict, reason = FAIL, f"{bad.check} on {bad.about}: {bad.cause or bad.status.value}: {bad.summary}"
     elif missing:
         verdict, reason = SKIP, f"not asked in this run: {', '.join(missing)}"
+    elif left_out is not None:
+        verdict, reason = SKIP, f"{left_out.check} was left out: {left_out.summary}"
     else:
         verdict, reason = PASS, f"{len(found)} results of {', '.join(requirement.checks)}, all passed"
     return Judged(id=name, level=level, requirement=requirement, verdict=verdict, reason=reason, outcomes=found)

@@ -42,6 +42,7 @@ BAD = replace(
     GANG, status=Status.FAILED, rating=Rating.BAD, cause="gang-partial", hint="look", summary="placed in part"
 )
 UNKNOWN = replace(GANG, status=Status.OTHER, rating=Rating.UNKNOWN, cause="no-capacity", summary="all busy")
+LEFT_OUT = replace(GANG, status=Status.SKIPPED, rating=Rating.UNKNOWN, summary="left out by gpufleet_skip_checks")
 
 
 @pytest.mark.parametrize(
@@ -51,6 +52,10 @@ UNKNOWN = replace(GANG, status=Status.OTHER, rating=Rating.UNKNOWN, cause="no-ca
         ((BAD,), FAIL),
         ((UNKNOWN,), FAIL),
         ((GANG, UNKNOWN), FAIL),
+        ((LEFT_OUT,), SKIP),
+        ((GANG, LEFT_OUT), SKIP),
+        ((LEFT_OUT, BAD), FAIL),
+        ((replace(LEFT_OUT, status=Status.PENDING),), FAIL),
         ((), SKIP),
         ((replace(GANG, check="dra-slices"),), SKIP),
     ],
