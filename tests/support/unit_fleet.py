@@ -112,7 +112,8 @@ class UnitFleet:
                 log, state = self.log(host)
                 state, reason = self.ended.get(host, (state, "as it did"))
                 name = self.bench.job_name("dl-unit", host)
-                record = HostRecord(name=name, host=host, attempt=attempt, state=state, reason=reason)
+                kept = f"evidence/{GATE}/{name}.log"
+                record = HostRecord(name=name, host=host, attempt=attempt, state=state, reason=reason, log=kept)
                 self.bench.runs.append(self.bench.run_of(record, self.edit(host, attempt, log)))
         return Results(plan=self.bench.plan, runs=tuple(self.bench.runs), leftovers=self.leftovers)
 

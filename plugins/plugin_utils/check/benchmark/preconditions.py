@@ -5,15 +5,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from ...outcome.model import Outcome, Subject, node_subject
+from ...outcome.model import Evidence, Outcome, Subject, node_subject
 from ..kit.answer import Answer
 from .plan import BenchmarkHost
 from .problem import Problem, hint_for
 
 _AGAIN = "run the gate again"
+_READS_LOG = re.compile(r"\bread the logs?\b")
 
 
 def nodes(names: Iterable[str]) -> tuple[Subject, ...]:
@@ -70,4 +73,33 @@ def of_problem(answer: Answer, problem: Problem, hints: Mapping[str, str], what:
     """
     make = answer.failed if problem.bad else answer.unknown
     text = f"{what}: {problem.text}" if what else problem.text
-    return make(problem.cause, text[:500], hint_for(problem.cause, hints), **details)
+    hint = _with_log(hint_for(problem.cause, hints), details.get("evidence", ()))
+    return make(problem.cause, text[:500], hint, **details)
+
+
+def _with_log(hint: str, evidence: Iterable[Evidence]) -> str:
+    """Return a hint that says to read a log, with where it lies: relative to the run directory, as all evidence is."""
+    kept = [entry.path for entry in evidence if entry.path.endswith(".log")]
+    if not kept or not _READS_LOG.search(hint):
+        return hint
+    return f"{hint}; it is {kept[-1]} in the run directory"
+
+
+def merged(judged: Iterable[tuple[str, tuple[str, ...] | None, Outcome]]) -> list[Outcome]:
+    """Return the outcomes about single hosts, one for all hosts with the same one, in the order of the first of each.
+
+    Args:
+        judged: host, what its outcome has in common with others (None if it stands by itself), and the outcome.
+    """
+    groups: dict[tuple[str, ...], list[tuple[str, Outcome]]] = {}
+    for host, same, outcome in judged:
+        groups.setdefault(("host", host) if same is None else ("same", *same), []).append((host, outcome))
+    return [_of_group(members) for members in groups.values()]
+
+
+def _of_group(members: Sequence[tuple[str, Outcome]]) -> Outcome:
+    first = members[0][1]
+    if len(members) == 1:
+        return first
+    summary = f"{first.summary}; so it is on {len(members)} hosts"
+    return replace(first, summary=summary, subjects=nodes(host for host, _outcome in members))

@@ -10,7 +10,7 @@ from typing import Any
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ...probe.dl_unit_model import RATES
 from ..benchmark.plan import BenchmarkHost
-from ..benchmark.preconditions import no_reference, nodes, not_repeated
+from ..benchmark.preconditions import merged, no_reference, nodes, not_repeated
 from ..benchmark.shared_cause import CAUSE as SLOW_GROUP
 from ..benchmark.shared_cause import explained, slow_group
 from ..dl_unit.model import Kind, Results, evidence, gpu_subjects
@@ -51,7 +51,10 @@ def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
             told.append(outcome)
             covered.update(about)
     rest = [host for host in results.plan.hosts if host.name not in covered]
-    return (*told, *(_judge(Answer.about_host(SPEC, context, host.name), rates, host) for host in rest))
+    alone = [(host.name, _judge(Answer.about_host(SPEC, context, host.name), rates, host)) for host in rest]
+    # What another check explains is told once, for all hosts of which it does.
+    same = [(name, (found.blocked_by, found.summary) if found.blocked_by else None, found) for name, found in alone]
+    return (*told, *merged(same))
 
 
 def _together(

@@ -6,13 +6,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Any
 
 from ...outcome.model import Measure, Outcome, Status, SubjectKind
 from ...verdict.digest_majority import LEAST
 from ..benchmark.plan import BenchmarkHost
-from ..benchmark.preconditions import leftovers_of, no_run, nodes, of_problem, sku_unknown
+from ..benchmark.preconditions import leftovers_of, merged, no_run, nodes, of_problem, sku_unknown
 from ..dl_unit.comparison import Comparison, DigestCohort
 from ..dl_unit.model import Results, Run, counted, evidence, gpu_subjects
 from ..dl_unit.reading import HINTS, GpuProblem
@@ -48,23 +47,14 @@ def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
 
 def _alike(results: Results, judged: list[tuple[BenchmarkHost, Outcome]]) -> list[Outcome]:
     """Return what is not known of several hosts for one reason as one outcome: an image that none of them can run."""
-    groups: dict[tuple[str, str], list[tuple[BenchmarkHost, Outcome]]] = {}
+    told: list[tuple[str, tuple[str, ...] | None, Outcome]] = []
     for host, outcome in judged:
         # Names of pods begin with that of their job; what follows is drawn.
         names = [f"{re.escape(run.record.name)}[-a-z0-9]*" for run in results.of(host.name)]
         text = re.sub("|".join((*names, re.escape(host.node), re.escape(host.name))), "<host>", outcome.summary)
         same = outcome.status is Status.OTHER and not outcome.blocked_by
-        groups.setdefault((outcome.cause, text) if same else (host.name, ""), []).append((host, outcome))
-    return [_of_group(members) for members in groups.values()]
-
-
-def _of_group(members: list[tuple[BenchmarkHost, Outcome]]) -> Outcome:
-    first = members[0][1]
-    if len(members) == 1:
-        return first
-    return replace(
-        first, summary=f"{first.summary}; so it is on {len(members)} hosts", subjects=nodes(h.name for h, _o in members)
-    )
+        told.append((host.name, (outcome.cause, text) if same else None, outcome))
+    return merged(told)
 
 
 def _nobody(context: JudgeContext, cohort: DigestCohort) -> Outcome:

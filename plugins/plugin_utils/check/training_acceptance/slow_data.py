@@ -12,6 +12,8 @@ from .settings import JudgeSettings
 
 # A factor counts only where it costs at least this part of a step: shorter times are noise.
 _LEAST_COST = 0.01
+# So many hosts besides a faster one make that one the odd one; of two hosts the slower one is slow.
+_LEAST_OTHERS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,10 +21,11 @@ class SlowData:
     """What a comparison of hosts found.
 
     Args:
-        usual_s: the time of the fastest host; 0 where there is nothing to compare.
-        cost: by host, the part of a step by which it is later than that one.
+        usual_s: the time that the fastest hosts need; 0 where there is nothing to compare.
+        cost: by host, the part of a step by which it is later than those.
         slow: hosts that are named; `bad` those of them that are not only marginally slow.
         uneven: hosts that are slow, where so many are that none of them is to blame.
+        alone: the one host that is so much faster than all others that these are `uneven`.
     """
 
     usual_s: float = 0.0
@@ -30,18 +33,26 @@ class SlowData:
     slow: tuple[str, ...] = ()
     bad: frozenset[str] = frozenset()
     uneven: tuple[str, ...] = ()
+    alone: str = ""
 
 
 def find_slow_data(data_s: Mapping[str, float], step_s: float, settings: JudgeSettings) -> SlowData:
     """Return the hosts that are slow at the data, by their seconds a step.
 
-    The fastest host is the measure: nothing makes a CPU faster than it is, and where half of the hosts are slow the
-    middle one says nothing.
+    The second fastest host is the measure, for one that is faster than all others makes nobody slow, and where half of
+    the hosts are slow the middle one says nothing. Where all others are later than one by more than is marginal, these
+    times do not tell whether that one is odd or they are slow, and nobody is named (decision 0360).
     """
     if len(data_s) < 2:
         return SlowData(usual_s=0.0)
-    usual = min(data_s.values())
-    cost = {host: (seconds - usual) / step_s for host, seconds in data_s.items()}
+    first, second = sorted(data_s, key=lambda host: data_s[host])[:2]
+    usual = data_s[second] if len(data_s) > _LEAST_OTHERS else data_s[first]
+    if usual - data_s[first] > settings.peer_marginal * step_s:
+        fastest = data_s[first]
+        others = {host: (seconds - fastest) / step_s for host, seconds in data_s.items()}
+        uneven = tuple(host for host in data_s if host != first)
+        return SlowData(usual_s=fastest, cost=others, uneven=uneven, alone=first)
+    cost = {host: max(0.0, seconds - usual) / step_s for host, seconds in data_s.items()}
 
     def is_slow(host: str) -> bool:
         factor = data_s[host] / usual if usual > 0 else 1.0

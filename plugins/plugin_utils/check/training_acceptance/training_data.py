@@ -85,8 +85,12 @@ def _judge_host(answer: Answer, cohort: SkuCohort, host: PlannedHost) -> Outcome
 
 
 def _uneven(context: JudgeContext, cohort: SkuCohort) -> Outcome:
-    answer, slow = Answer.about_cluster(SPEC, context), cohort.slow_data.uneven
+    answer, found = Answer.about_cluster(SPEC, context), cohort.slow_data
+    slow = found.uneven
     text = f"{len(slow)} of {len(cohort.hosts)} hosts are slower at the data, too many to blame: {', '.join(slow[:6])}"
+    if found.alone:
+        text = f"{found.alone} alone needs {1e3 * found.usual_s:.3g} ms for the data of a step, all others at least "
+        text += f"{100 * min(found.cost[host] for host in slow):.1f} % of a step more: they are slow, or it is odd"
     details: dict[str, Any] = {
         "more_subjects": nodes(host.name for host in cohort.hosts), "expected": _expected(cohort),
         "evidence": evidence(cohort),

@@ -84,6 +84,21 @@ def test_what_no_host_can_run_is_told_once_whatever_its_pods_are_called() -> Non
     assert found[:3] == (NUMERICS, "run-failed", "other") and set(found[3]) == set(names)
 
 
+def test_what_no_host_can_run_blocks_its_rates_once_and_the_hint_says_where_the_log_is() -> None:
+    names = tuple(f"gpu{number:02d}" for number in range(1, 5))
+    ended = dict.fromkeys(names, ("failed", "exit code 1"))
+    told = UnitFleet(nodes=4, ended=ended, edit=lambda _host, _attempt, _log: "no torch\n").outcomes()
+    (rates,) = [outcome for outcome in told if outcome.check == RATE]
+    assert rates.blocked_by == NUMERICS and tuple(subject.name for subject in rates.subjects) == names
+    (numerics,) = [outcome for outcome in told if outcome.check == NUMERICS]
+    assert numerics.hint.startswith("read the log of the pod; it is evidence/fabric_validation/dl-unit-1-")
+    # One host that could not be measured is told by itself, and what needs no log names none.
+    told = UnitFleet(nodes=4, ended={"gpu02": ("image", "no such image")}).outcomes()
+    alone = [tuple(subject.name for subject in o.subjects) for o in told if o.check == RATE and o.blocked_by]
+    assert alone == [("gpu02",)]
+    assert not any("evidence/" in outcome.hint for outcome in told)
+
+
 def test_a_slow_gpu_is_tested_three_times_and_its_host_alone() -> None:
     fleet = UnitFleet(faults=("gpu-gemm-slow@gpu03/gpu5",))
     assert fleet.findings() == [(RATE, "slow-gemm", "failed", ("gpu03", "gpu03/gpu5"))]

@@ -190,6 +190,14 @@ def test_data_that_is_slow_everywhere_blames_nobody() -> None:
     assert mixed.findings() == [(DATA, "slow-data", "failed", host) for host in ("gpu01", "gpu02")]
     most = fleet(data_s=dict.fromkeys(FOUR[:3], 0.09))
     assert {(c, cause, s) for c, cause, s, _w in most.findings()} == {(DATA, "data-uneven", "other")}
+    assert told(most, "data-uneven").summary.startswith("gpu04 alone needs ")
+
+
+def test_one_host_that_is_fast_at_the_data_makes_no_other_slow_and_hides_no_slow_one() -> None:
+    data_s = {"gpu02": 0.025, "gpu03": 0.025, "gpu04": 0.026}
+    assert fleet(data_s={"gpu01": 0.012, **data_s}).findings() == []
+    slow = fleet(data_s={"gpu01": 0.012, **data_s, "gpu04": 0.17})
+    assert slow.findings() == [(DATA, "slow-data", "failed", "gpu04")]
 
 
 def test_the_time_for_the_data_is_part_of_the_utilisation() -> None:
