@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from simulated_training import hardware
 from sites import make_site
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.node_tests.settings import (
@@ -109,6 +110,22 @@ def test_slurm_is_asked_by_text(tmp_path: Path) -> None:
     assert {name: use.why for name, use in uses.items()} == {
         "gpu01": "", "gpu02": "is IDLE+BLOCKED", "gpu03": "it is not in Slurm",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("gres", "why"),
+    [
+        ("gpu:h100:8(S:0-1)", ""),
+        ("(null)", ""),
+        ("gpu:h100:7", "Slurm gives out 7 GPUs there (gpu:h100:7), and dgx-h100 has 8"),
+        ("gpu:8K", "found 'Gres=gpu:8K', expected a number of GPUs as in `gpu:h100:8(S:0-1)`."),
+    ],
+)
+def test_a_node_of_which_slurm_gives_out_other_gpus_is_not_free(tmp_path: Path, gres: str, why: str) -> None:
+    uses = uses_in_slurm(
+        scontrol(tmp_path, f"NodeName=node-1 Gres={gres}\n   State=IDLE"), context_of(tmp_path).site, hardware()
+    )
+    assert (uses["gpu01"].why, uses["gpu01"].free) == (why, not why)
 
 
 @pytest.mark.parametrize(("text", "rc"), [("", 0), ("slurm_load_node error", 1), ("sinfo: nothing", 0)])
