@@ -8,6 +8,7 @@ Standard library only, Python 3.9 or newer; dnf's own Python library where dnf i
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import tempfile
@@ -23,6 +24,9 @@ _INSTALLS = re.compile(r"^Inst (?P<name>\S+)(?: \[[^\]]*\])? \((?P<version>\S+)"
 _REMOVES = re.compile(r"^(?:Remv|Purg) (?P<name>\S+)")
 _LOCK = re.compile(r"^(?P<name>.+)-(?P<epoch>\d+):(?P<version>[^-]+)-(?P<release>[^-]+)\.\*$")
 _STREAM_FILE = "/etc/dnf/modules.d/nvidia-driver.module"
+# What dpkg has not written into its table yet: apt refuses everything while there is something of a dead dpkg.
+_DPKG = "/var/lib/dpkg"
+_UNFINISHED = ("half-installed", "unpacked", "half-configured", "triggers-awaited", "triggers-pending")
 
 
 def run(command: Sequence[str]) -> tuple[int, str, str]:
@@ -63,6 +67,38 @@ def enabled_stream() -> str:
     except OSError:
         return ""
     return "nvidia-driver:{}".format(lines.get("stream", "")) if lines.get("state") == "enabled" else ""
+
+
+def unfinished(family: str) -> list[str]:
+    """Return the packages that a dpkg left unfinished which was ended in the middle; none while one still works.
+
+    Raises:
+        OSError: dpkg does not answer.
+    """
+    if family != "debian" or _dpkg_works():
+        return []
+    listing = _asked(["dpkg-query", "-W", "-f", "${Package}\\t${db:Status-Status}\\n"], (0, 1))
+    rows = [line.partition("\t") for line in listing.splitlines()]
+    names = sorted({name for name, _tab, status in rows if status in _UNFINISHED})
+    try:
+        open_records = any(name.isdigit() for name in os.listdir(os.path.join(_DPKG, "updates")))
+    except OSError:
+        open_records = False
+    return names or (["dpkg"] if open_records else [])
+
+
+def _dpkg_works() -> bool:
+    """Whether a process holds dpkg: what is unfinished then is its own to finish."""
+    for name in ("lock-frontend", "lock"):
+        try:
+            with open(os.path.join(_DPKG, name), "r+b") as file:
+                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            # No such file: nobody ever worked here.
+            continue
+    return False
 
 
 def _asked(command: Sequence[str], allowed: Sequence[int] = (0,)) -> str:

@@ -114,6 +114,7 @@ def state_of_host(options: dict[str, Any]) -> dict[str, Any]:
         **found,
         **host_state.driver(options["kernel_root"], found["kernel"]),
         "packages": host_packages.packages(family, options["packages"]),
+        "unfinished": host_packages.unfinished(family) if options["packages"] else [],
         "units": host_state.units(options["units"]),
         "digests": host_state.digests(options["paths"]),
         "marks": host_state.marks(options["marks"]),

@@ -59,11 +59,13 @@ class Plan:
     """What is to be done on one host; `changes` says it in words, empty where the host is as declared.
 
     `files` are all that belong to the declaration, `write_files` those that are not as they should be; `hold` all that
-    is held, `hold_now` what is not held yet. `effects` are what changed files need to take effect, `restart` the units
-    that run an older version of what moves, `reboot` why the host has to be rebooted afterwards.
+    is held, `hold_now` what is not held yet. `unfinished` are packages to finish before any moves. `effects` are what
+    changed files need to take effect, `restart` the units that run an older version of what moves, `reboot` why the
+    host has to be rebooted afterwards.
     """
 
     parts: tuple[str, ...]
+    unfinished: tuple[str, ...] = ()
     transactions: tuple[Transaction, ...] = ()
     hold: tuple[Chosen, ...] = ()
     hold_now: tuple[str, ...] = ()
@@ -160,6 +162,7 @@ def _plan(declared: Declaration, state: HostState, by_sku: Sequence[Part], moves
     )
     plan = Plan(
         parts=declared.parts,
+        unfinished=state.unfinished if moves else (),
         transactions=moves,
         hold=hold,
         hold_now=tuple(p.name for p in hold if not _is_held(p.name, state)),
@@ -324,7 +327,7 @@ def _reload(declared: Declaration, state: HostState, found: Sequence[Transaction
 
 
 def _changes(plan: Plan, state: HostState) -> tuple[str, ...]:
-    lines: list[str] = []
+    lines = [f"finish what dpkg was ended in: {name}" for name in plan.unfinished]
     for one in plan.transactions:
         for package in _moving(one, state):
             before = state.packages[package.name].installed or "not installed"

@@ -71,7 +71,8 @@ class HostState:
     `command_line` is that of the running kernel, `boot_arguments` what the boot loader has for the next one (EL only).
     `loaded_driver` and `library_driver` are the versions of the module that is loaded and of the library that is
     installed, empty where there is none. `digests` are SHA-256 of files, empty for one that is not there.
-    `set_elsewhere` are settings of sysctl in files that are read after ours, as [key, value, file].
+    `set_elsewhere` are settings of sysctl in files that are read after ours, as [key, value, file]. `unfinished` are
+    packages that a dpkg left which was ended in the middle: apt installs nothing until they are finished.
     """
 
     family: str
@@ -81,6 +82,7 @@ class HostState:
     kernel: str
     boot: str
     packages: dict[str, PackageState] = field(default_factory=dict)
+    unfinished: tuple[str, ...] = ()
     simulation: Simulation | None = None
     loaded_driver: str = ""
     library_driver: str = ""

@@ -5,18 +5,27 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.module_utils import host_packages
-from ansible_collections.gpufleet.bringup.plugins.module_utils.host_packages import packages, simulate
+from ansible_collections.gpufleet.bringup.plugins.module_utils.host_packages import packages, simulate, unfinished
 
 OLD, NEW = "580.95.05-1ubuntu1", "580.105.08-1ubuntu1"
 STATUS = (
     "Package: {0}\nStatus: install ok installed\nVersion: {1}\nArchitecture: all\nMaintainer: n\nDescription: d\n\n"
 )
+HOLD = """
+import fcntl, sys
+with open(sys.argv[1], "r+b") as file:
+    fcntl.lockf(file, fcntl.LOCK_EX)
+    print(flush=True)
+    sys.stdin.read()
+"""
 needs_apt = pytest.mark.skipif(shutil.which("apt-get") is None, reason="this machine has no apt")
 
 
@@ -61,6 +70,7 @@ def apt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         return asked([command[0], *admin, *command[1:]])
 
     monkeypatch.setattr(host_packages, "run", run)
+    monkeypatch.setattr(host_packages, "_DPKG", str(tmp_path))
     return status
 
 
@@ -96,6 +106,36 @@ def test_a_downgrade_of_what_does_not_match_is_simulated(apt: Path) -> None:
 def test_a_version_that_is_not_there_is_an_error_in_words(apt: Path) -> None:
     del apt
     assert "580.126.09" in simulate("debian", ["nvidia-fabricmanager=580.126.09-1"], "", "")["error"]
+
+
+@needs_apt
+def test_what_a_dpkg_that_was_ended_left_is_named_and_finished_packages_are_not(apt: Path) -> None:
+    half = STATUS.format("nvidia-dkms-580-open", OLD).replace("ok installed", "ok half-configured")
+    kept = STATUS.format("nvidia-modprobe", OLD).replace("install ok installed", "deinstall ok config-files")
+    apt.write_text(STATUS.format("nvidia-fabricmanager", NEW) + kept + half, "utf-8")
+    assert unfinished("debian") == ["nvidia-dkms-580-open"]
+    assert packages("debian", ["nvidia-dkms-580-open"])["nvidia-dkms-580-open"]["installed"] == ""
+    apt.write_text(STATUS.format("nvidia-fabricmanager", NEW), "utf-8")
+    assert unfinished("debian") == []
+    # What it did not write into its table yet: apt refuses everything because of it.
+    (apt.parent / "updates" / "0000").write_text(STATUS.format("nvidia-modprobe", OLD), "utf-8")
+    assert unfinished("debian") == ["dpkg"]
+    assert unfinished("redhat") == []
+
+
+@needs_apt
+def test_a_dpkg_that_still_works_finishes_by_itself(apt: Path) -> None:
+    apt.write_text(STATUS.format("nvidia-modprobe", OLD).replace("ok installed", "ok unpacked"), "utf-8")
+    lock = apt.parent / "lock-frontend"
+    lock.touch()
+    assert unfinished("debian") == ["nvidia-modprobe"]
+    command = [sys.executable, "-c", HOLD, str(lock)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        assert unfinished("debian") == []
+        other.communicate()
+    assert unfinished("debian") == ["nvidia-modprobe"]
 
 
 def test_without_a_package_manager_nothing_is_guessed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -136,6 +136,18 @@ def test_an_effect_that_a_run_did_not_get_to_is_done_by_the_next() -> None:
     assert plan_host(wanted, ended).effects == ("sysctl",)
 
 
+def test_what_dpkg_was_ended_in_is_finished_first_and_is_not_done_before() -> None:
+    wanted = declared(**FM)
+    plan = plan_host(wanted, stocked(wanted))
+    left = as_left(wanted, plan, unfinished=("nvidia-dkms-580-open",))
+    again = plan_host(wanted, left)
+    assert again.changes == ("finish what dpkg was ended in: nvidia-dkms-580-open",)
+    assert converged(wanted, again, left, None).wrong == (f"not as planned: {again.changes[0]}",)
+    # Where no package is declared it is nothing of ours.
+    limits = declared(limits=[{"domain": "*", "type": "-", "item": "memlock", "value": "unlimited"}])
+    assert not plan_host(limits, host(unfinished=("vim",))).unfinished
+
+
 def test_a_reboot_is_needed_until_the_host_was_rebooted() -> None:
     wanted = declared(module_options={"nvidia": {"NVreg_RestrictProfilingToAdminUsers": "0"}})
     first = plan_host(wanted, host())
