@@ -84,10 +84,12 @@ def transactions(
     problems: list[BringupError] = []
     for title, sets in wanted_sets(declared, state, sku_services):
         chosen: list[Chosen] = []
+        looked_up: set[str] = set()
         for one in sets:
             for name in _names(one, declared, state):
-                if name in (package.name for package in chosen):
+                if name in looked_up:
                     continue
+                looked_up.add(name)
                 try:
                     chosen.append(_chosen(name, _version(one, name, declared), state))
                 except BringupError as error:

@@ -105,6 +105,16 @@ def test_a_set_that_is_not_whole_is_refused_with_what_is_there() -> None:
         plan_host(wanted, host(packages=newer))
 
 
+def test_a_fabric_manager_that_cannot_match_is_named_once_where_another_one_is_installed() -> None:
+    wanted, newer = declared(**FM), "580.105.08-1ubuntu1"
+    only = PackageState(installed=newer, available=offers(host().system, ("580.105.08",)))
+    packages = stocked(wanted).packages | {"nvidia-fabricmanager": only}
+    with pytest.raises(ProblemsError) as caught:
+        plan_host(wanted, host(packages=packages))
+    (problem,) = caught.value.problems
+    assert "nvidia-fabricmanager" in str(problem) and newer in str(problem) and "580.95.05" in str(problem)
+
+
 def test_a_set_of_two_repositories_is_refused() -> None:
     wanted = declared(**FM)
     other = tuple(Offer(version=o.version, origin="https://archive.example noble") for o in offers(host().system))
