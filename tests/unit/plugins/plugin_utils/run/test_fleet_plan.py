@@ -56,14 +56,14 @@ def options(tmp_path: Path, **more: Any) -> dict[str, Any]:
     script = tmp_path / "scontrol"
     script.write_text(f"#!/bin/sh\ncat <<'END'\n{SLURM}END\n")
     script.chmod(0o755)
-    return {"store": None, "tests": ["nccl_loop"], "scontrol": os.fspath(script), **more}
+    return {"store": None, "tests": ["dl_unit"], "scontrol": os.fspath(script), **more}
 
 
 def history(tmp_path: Path, run: Run) -> Path:
     path = tmp_path / "history.sqlite"
     store = open_service(path)
     store.begin_cycle(cycle("c1", site=run.site.name))
-    store.add_result(node_result("c1", node="gpu04", test="nccl_loop", started_s=NOW - 30 * DAY))
+    store.add_result(node_result("c1", node="gpu04", test="dl_unit", started_s=NOW - 30 * DAY))
     return path
 
 
@@ -73,18 +73,18 @@ def test_slurm_and_history_make_the_plan_and_nothing_is_changed(tmp_path: Path) 
     before = {path: path.stat().st_mtime_ns for path in (*run.path.iterdir(), store)}
     found = fleet_plan(run, options(tmp_path, store=str(store)), silent, NOW)
     assert {path: path.stat().st_mtime_ns for path in (*run.path.iterdir(), store)} == before
-    assert found.busy == ("gpu02",) and found.tests == ("nccl_loop",)
+    assert found.busy == ("gpu02",) and found.tests == ("dl_unit",)
     assert found.lines() == [
         "2 nodes now, 0 wait, 0 not due, 2 not free, 1 of these at work",
-        "1. gpu01: nccl_loop never tested",
-        "2. gpu04: nccl_loop older than 7 days by 23.0 days (tested on 2026-10-24 12:00 UTC)",
+        "1. gpu01: dl_unit never tested",
+        "2. gpu04: dl_unit older than 7 days by 23.0 days (tested on 2026-10-24 12:00 UTC)",
         "not free: gpu02: jobs run on it (ALLOCATED)",
         "not free: gpu03: is IDLE+DRAIN by root: bad fan",
     ]
     first = positions_of(found.plan)[0]
     assert first == {
         "number": 1, "node": "gpu01", "rack": "r1", "now": True, "waits": "",
-        "tests": [{"test": "nccl_loop", "urgency": "new", "why": "never tested"}],
+        "tests": [{"test": "dl_unit", "urgency": "new", "why": "never tested"}],
     }  # fmt: skip
 
 
