@@ -178,7 +178,7 @@ def test_a_server_that_has_just_come_back_is_not_believed_that_we_may_nothing(ap
 
 def test_faults_between_refusals_do_not_have_the_last_word(api: Api, cluster: Cluster, pauses: list[float]) -> None:
     """What is refused for good on a server that breaks all the time is refused, and not one of its other faults."""
-    api.faults = [RESET, *[fault for _ in range(9) for fault in (busy(403), busy(500))], busy(403), busy(500)]
+    api.faults = [RESET, *[fault for _round in range(9) for fault in (busy(403), busy(500))], busy(403), busy(500)]
     with pytest.raises(ForbiddenError):
         cluster.get(NODES, "a")
     api.faults = []
