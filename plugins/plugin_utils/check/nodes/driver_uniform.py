@@ -12,7 +12,7 @@ from ..kit.finding import Finding, Report
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .node_context import NodeContext, per_host
 from .observe_hosts import OBSERVER
-from .uniform import Uniformity, VersionSettings, each_once, split_outcome, uniformity
+from .uniform import Uniformity, VersionSettings, each_once, shared_outcome, split_outcome, uniformity
 
 SPEC = CheckSpec(
     id="driver-uniform",
@@ -35,16 +35,13 @@ def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
         if host.name in seen.hosts and isinstance(smi := seen.hosts[host.name].smi, SmiLog)
     }
     same = uniformity(versions, context.settings_of(SPEC.id, VersionSettings).version)
-    split: list[Outcome] = []
+    hint = "state the right one: gpufleet_settings: {driver-uniform: {version: ...}}"
+    split = shared_outcome(
+        lambda first: split_outcome(first, versions, "driver-split", "driver version", hint, marginal=False)
+    )
 
     def judge_host(host: NodeContext) -> Report | Outcome:
-        if same.expected:
-            return _judge(host, same)
-        hint = "state the right one: gpufleet_settings: {driver-uniform: {version: ...}}"
-        split.append(
-            split[0] if split else split_outcome(host, versions, "driver-split", "driver version", hint, marginal=False)
-        )
-        return split[0]
+        return _judge(host, same) if same.expected else split(host)
 
     return each_once(per_host(SPEC, seen, context, judge_host, needs=("smi",)))
 

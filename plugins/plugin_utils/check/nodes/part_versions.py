@@ -15,7 +15,7 @@ from ..kit.counting import count
 from ..kit.finding import Finding, Report
 from ..spec import CheckSpec, JudgeContext
 from .node_context import NodeContext, per_host
-from .uniform import each_once, split_outcome
+from .uniform import each_once, shared_outcome, split_outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,21 +63,16 @@ class PartVersions:
             if not self.stated
             and any(part.version and not usual[(host.sku, *part.alike)] for part in self.parts[host.name])
         }
-        shared: list[Outcome] = []
+        hint = f"bring one half to the {self.word} of the other; accept it only with a reason (gpufleet_acceptances)"
+        split = shared_outcome(
+            lambda first: split_outcome(first, halves, f"{self.slug}-split", self.word, hint, marginal=True)
+        )
 
         def judge_host(host: NodeContext) -> Report | Outcome:
             ruled = self.rules(host)
             if host.name not in halves or ruled:
                 return self._host(host, usual, ruled)
-            hint = (
-                f"bring one half to the {self.word} of the other; accept it only with a reason (gpufleet_acceptances)"
-            )
-            shared.append(
-                shared[0]
-                if shared
-                else split_outcome(host, halves, f"{self.slug}-split", self.word, hint, marginal=True)
-            )
-            return shared[0]
+            return split(host)
 
         return each_once(per_host(self.spec, seen, context, judge_host, needs=(self.needs,)))
 

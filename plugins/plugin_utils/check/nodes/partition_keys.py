@@ -26,7 +26,7 @@ from .hca_state import SPEC as HCA_STATE
 from .hca_state import HcaStateSettings
 from .node_context import NodeContext, per_host
 from .observe_hosts import OBSERVER
-from .uniform import Uniformity, each_once, split_outcome, uniformity
+from .uniform import Uniformity, each_once, shared_outcome, split_outcome, uniformity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,18 +69,18 @@ def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
             if _full(keys):
                 by_rail.setdefault((host.entry.sku, rail), {})[host.name] = _said(keys)
     usual = {place: uniformity(said) for place, said in by_rail.items()}
-    split: list[Outcome] = []
+    hint = f"state the right ones: gpufleet_settings: {{{SPEC.id}: {{pkeys: [...]}}}}"
+
+    def of_halves(first: NodeContext) -> Outcome:
+        return split_outcome(first, _halves(first, usual), "partition-keys-split", _WORD, hint, marginal=True)
+
+    split = shared_outcome(of_halves)
 
     def judge_host(host: NodeContext) -> Report | Outcome:
         result = _judge(host, usual)
-        halves = _halves(host, usual)
-        if not isinstance(result, Report) or result.findings or not halves:
+        if not isinstance(result, Report) or result.findings or not _halves(host, usual):
             return result
-        hint = f"state the right ones: gpufleet_settings: {{{SPEC.id}: {{pkeys: [...]}}}}"
-        split.append(
-            split[0] if split else split_outcome(host, halves, "partition-keys-split", _WORD, hint, marginal=True)
-        )
-        return split[0]
+        return split(host)
 
     return each_once(per_host(SPEC, seen, context, judge_host))
 

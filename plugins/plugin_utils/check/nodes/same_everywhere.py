@@ -12,7 +12,7 @@ from ...probe.os_release import OsRelease
 from ..kit.finding import Finding, Report
 from ..spec import CheckSpec, JudgeContext
 from .node_context import NodeContext, per_host
-from .uniform import Uniformity, VersionSettings, each_once, split_outcome, uniformity
+from .uniform import Uniformity, VersionSettings, each_once, shared_outcome, split_outcome, uniformity
 
 _NONE = "none"
 
@@ -26,15 +26,14 @@ def judge_same(
     same = uniformity(known, context.settings_of(spec.id, VersionSettings).version)
     # A package that is not installed is a fact (inbox drivers), not a tool that failed.
     needs = () if field == "ofed" else (field,)
-    split: list[Outcome] = []
+    hint = f"state the right one: gpufleet_settings: {{{spec.id}: {{version: ...}}}}"
+    cause = f"{spec.id.removesuffix('-uniform')}-split"
+    split = shared_outcome(lambda first: split_outcome(first, known, cause, word, hint, marginal=True))
 
     def judge_host(host: NodeContext) -> Report | Outcome:
         if same.expected or host.name not in known:
             return _judge(host, field, word, same)
-        hint = f"state the right one: gpufleet_settings: {{{spec.id}: {{version: ...}}}}"
-        cause = f"{spec.id.removesuffix('-uniform')}-split"
-        split.append(split[0] if split else split_outcome(host, known, cause, word, hint, marginal=True))
-        return split[0]
+        return split(host)
 
     return each_once(per_host(spec, seen, context, judge_host, needs=needs))
 

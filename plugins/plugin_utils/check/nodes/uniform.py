@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ...outcome.model import Outcome, node_subject
@@ -68,6 +68,18 @@ def split_outcome(
 def _some(names: list[str]) -> str:
     shown = ", ".join(names[:_NAMES])
     return shown if len(names) <= _NAMES else f"{shown} and {len(names) - _NAMES} more"
+
+
+def shared_outcome(make: Callable[[NodeContext], Outcome]) -> Callable[[NodeContext], Outcome]:
+    """Return what makes the outcome of the first host that it is asked for, and gives all others that very same one."""
+    made: list[Outcome] = []
+
+    def of(host: NodeContext) -> Outcome:
+        if not made:
+            made.append(make(host))
+        return made[0]
+
+    return of
 
 
 def each_once(outcomes: tuple[Outcome, ...]) -> tuple[Outcome, ...]:
