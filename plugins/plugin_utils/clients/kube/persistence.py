@@ -92,12 +92,17 @@ class Tries:
     outage: Outage
     patient: bool = True  # wait for a server that says that it has no time as for one that says nothing
     answered: int = _TRIES
-    refused: int = _TRIES  # of its own: other faults between refusals must not have the last word
     silent: int = _SILENT_TRIES
     unsure: bool = False
     made: int = 0
+    # As many as of other answers, counted apart: another fault between refusals must not have the last word.
+    refused: int = field(init=False)
     started: float = field(default_factory=time.monotonic)
     _backoff: Backoff = field(default_factory=Backoff)
+
+    def __post_init__(self) -> None:
+        """Count refusals apart."""
+        self.refused = self.answered
 
     @property
     def text(self) -> str:
