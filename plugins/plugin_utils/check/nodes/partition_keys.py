@@ -74,13 +74,13 @@ def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     def of_halves(first: NodeContext) -> Outcome:
         return split_outcome(first, _halves(first, usual), "partition-keys-split", _WORD, hint, marginal=True)
 
-    split = shared_outcome(of_halves)
+    split = {sku: shared_outcome(of_halves) for sku in {host.entry.sku for host in hosts}}
 
     def judge_host(host: NodeContext) -> Report | Outcome:
         result = _judge(host, usual)
         if not isinstance(result, Report) or result.findings or not _halves(host, usual):
             return result
-        return split(host)
+        return split[host.entry.sku](host)
 
     return each_once(per_host(SPEC, seen, context, judge_host))
 

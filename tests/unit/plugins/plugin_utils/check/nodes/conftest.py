@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cache
 from pathlib import Path
@@ -321,11 +321,13 @@ def _ca(name: str, values: dict[str, str]) -> str:
 
 
 class Fleet:
-    """Hosts gpu01.. of one SKU in one rack, and the verdicts of gate nodes about them."""
+    """Hosts gpu01.. of one SKU in one rack, and the verdicts of gate nodes about them; those in `others` have a SKU of
+    that name, with the same facts."""
 
     def __init__(self, run_dir: Path, count: int = 3) -> None:
         self.run_dir = run_dir
         self.sku = SKU
+        self.others: dict[str, str] = {}
         self.settings: dict[str, dict[str, Any]] = {}
         self.owner = DriverOwner.HOST
         self.stated_hcas: tuple[str, ...] = ()
@@ -342,7 +344,9 @@ class Fleet:
         """The site of these hosts."""
         return make_site(
             tuple(
-                Host(name=name, sku="h100", node_name=name, rack="rack-a1", hcas=self.stated_hcas)
+                Host(
+                    name=name, sku=self.others.get(name, "h100"), node_name=name, rack="rack-a1", hcas=self.stated_hcas
+                )
                 for name in self.hosts
             ),
             name="test",
@@ -362,7 +366,8 @@ class Fleet:
             write_evidence(self.run_dir, host.evidence(_OWN), HOSTS)
             write_evidence(self.run_dir, host.evidence(_DRIVER_TOOLS), DRIVERS)
         today = date(2026, 11, 21)
-        context = JudgeContext(gate=gate, site=self.site, today=today, hardware={"h100": self.sku})
+        hardware = {"h100": self.sku} | {other: replace(self.sku, name=other) for other in self.others.values()}
+        context = JudgeContext(gate=gate, site=self.site, today=today, hardware=hardware)
         seen = observe_hosts.observe(ObserveContext(site=self.site, run_dir=self.run_dir, today=today))
         value = observe_hosts.OBSERVER.restore(json.loads(dumps(seen)), self.run_dir, self.site)
         checks = [check for check in checks_of(gate, self.site) if check.observer.key == observe_hosts.OBSERVER.key]

@@ -65,6 +65,15 @@ def test_of_two_halves_no_port_is_the_odd_one(make_fleet: Any) -> None:
     assert (held.status, held.cause, len(held.subjects)) == (Status.OTHER, "partition-keys-split", 4)
 
 
+def test_halves_of_each_sku_are_told_of_its_own_hosts(make_fleet: Any) -> None:
+    fleet = make_fleet(4)
+    fleet.others = {"gpu03": "b200", "gpu04": "b200"}
+    on_every_port(fleet, "0x8002", ("gpu02", "gpu04"))
+    held = judged(fleet)
+    assert {outcome.cause for outcome in held} == {"partition-keys-split"}
+    assert [[subject.name for subject in o.subjects] for o in held] == [["gpu01", "gpu02"], ["gpu03", "gpu04"]]
+
+
 def test_a_key_that_is_stated_is_demanded_of_every_port(fleet: AnyFleet) -> None:
     fleet.settings[CHECK] = {"pkeys": [0x8001]}
     assert {outcome.status for outcome in judged(fleet, "0x8001 0x8007")} == {Status.PASSED}
