@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from sys import intern
 from typing import Any
 
+from ..clients.kube.controller import controller_of
 from ..outcome.model import Scalar
 from ..runtime.redaction import redact
 from ..runtime.secret_keys import redact_data
@@ -35,8 +36,8 @@ class PodImages:
 def read_pod(obj: Json) -> PodImages | None:
     """Return the images of a pod, None for one that does not last."""
     metadata, spec = obj["metadata"], obj.get("spec") or {}
-    owner = next((o for o in metadata.get("ownerReferences") or () if o.get("controller")), None)
-    if owner is None or owner.get("kind") not in _LASTING:
+    owner = controller_of(obj)
+    if owner.get("kind") not in _LASTING:
         return None
     images = tuple(
         (intern(str(c.get("name"))), intern(redact(str(c.get("image") or ""))))
