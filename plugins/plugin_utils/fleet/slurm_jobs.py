@@ -173,6 +173,8 @@ class SlurmRunner:
         self._emit, self._sleep = emit, sleep
         self._running: dict[str, _Running] = {}
         self._silent_at: float | None = None
+        # A list of nodes means the same at every look, and users' jobs wait through many of them.
+        self._names: dict[str, frozenset[str]] = {}
 
     def run(
         self,
@@ -306,12 +308,17 @@ class SlurmRunner:
         for other in self._commands.queue():
             if other.state != "PENDING" or other.reason not in _FOR_ROOM or other.comment.startswith(f"{OWNER}:"):
                 continue
-            named = self._commands.names(other.asked) | self._commands.names(other.planned)
+            named = self._nodes(other.asked) | self._nodes(other.planned)
             for entry in self._running.values():
                 anywhere = not named and other.reason == "Resources" and entry.partition in other.partitions
                 if entry.node in named or anywhere:
                     found[entry.job_id] = f"job {other.job_id} of user {other.user} waits for {entry.node}"
         return found
+
+    def _nodes(self, text: str) -> frozenset[str]:
+        if text not in self._names:
+            self._names[text] = self._commands.names(text)
+        return self._names[text]
 
     def _bear(self, error: BringupError) -> None:
         """Bear with a Slurm that does not answer, for a while."""

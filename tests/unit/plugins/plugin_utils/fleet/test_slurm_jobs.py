@@ -132,6 +132,12 @@ def test_a_node_is_given_back_to_users_who_wait_for_it(follow: Callable[..., Job
     assert bool(slurm.cancelled) is (state == "preempted")
 
 
+def test_which_nodes_a_waiting_job_asks_for_is_read_once(follow: Callable[..., JobResult]) -> None:
+    slurm = Slurm("RUNNING", "RUNNING", "RUNNING", "COMPLETED", queue="50|7|PENDING|Resources|main|gpu03||x")
+    follow(slurm)
+    assert slurm.ran.count(("scontrol", "show", "hostnames", "gpu03")) == 1
+
+
 @pytest.mark.parametrize("state", ["SUSPENDED", "REQUEUE_HOLD", "A_STATE_OF_TOMORROW"])
 def test_a_job_in_a_state_that_says_nothing_does_not_keep_its_node(
     follow: Callable[..., JobResult], state: str
