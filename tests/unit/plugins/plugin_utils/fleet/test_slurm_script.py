@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,8 +32,8 @@ SPEC = JobSpec(
 WAYS = SlurmWays(directory=Path("/shared"))
 
 
-def job(state: str, **more: object) -> SlurmJob:
-    return SlurmJob(job_id="41", user=990, state=state, **{"nodes": "gpu02", **more})  # type: ignore[arg-type]
+def job(state: str, **more: Any) -> SlurmJob:
+    return SlurmJob(job_id="41", user=990, state=state, **{"nodes": "gpu02", **more})
 
 
 def test_a_job_has_the_whole_node_comes_last_and_ends_by_itself() -> None:

@@ -44,9 +44,9 @@ class Api:
     def pod(
         self, node: str, owner: str = "drivers", label: str = DRIVER, space: str = "gpu-operator", **status: Any
     ) -> None:
-        metadata = {"name": f"{owner}-{node}", "namespace": space}
+        metadata: Json = {"name": f"{owner}-{node}", "namespace": space}
         if owner:
-            metadata["ownerReferences"] = [{"kind": "DaemonSet", "uid": owner, "controller": True}]  # type: ignore[assignment]
+            metadata["ownerReferences"] = [{"kind": "DaemonSet", "uid": owner, "controller": True}]
         spec = {"nodeName": node, "containers": [{"name": "nvidia-peermem-ctr"}, {"name": "nvidia-driver-ctr"}]}
         self.pods.append((label, {"metadata": metadata, "spec": spec, "status": {"phase": "Running", **status}}))
 

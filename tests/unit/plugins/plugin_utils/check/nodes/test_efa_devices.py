@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from fleet_faults import AnyFleet, said
@@ -84,9 +85,9 @@ def test_a_device_that_is_down_fails(efa: AnyFleet) -> None:
 
 
 @pytest.mark.parametrize("run", [{"missing": True}, {"rc": 0, "stdout": "provider: efa\n"}])
-def test_what_nobody_tells_is_open(efa: AnyFleet, run: dict[str, object]) -> None:
+def test_what_nobody_tells_is_open(efa: AnyFleet, run: dict[str, Any]) -> None:
     host = efa.hosts["gpu02"]
-    host.tools["fi_info"] = ToolRun(argv=("fi_info",), **run)  # type: ignore[arg-type]  # any of its fields
+    host.tools["fi_info"] = ToolRun(argv=("fi_info",), **run)
     host.tools["rdma_link"] = ToolRun(argv=("rdma",), missing=True)
     kind = "missing" if run.get("missing") else "garbage"
     assert said(judged(efa), Status.OTHER) == {(CHECK, f"fi-info-{kind}", "gpu02")}
@@ -122,8 +123,8 @@ def test_a_site_may_allow_more(efa: AnyFleet) -> None:
 @pytest.mark.parametrize(
     "run", [{"rc": 1}, {"rc": 0, "stdout": ""}, {"rc": 0, "stdout": "nonsense"}, {"missing": True}]
 )
-def test_counters_that_one_reading_lacks_leave_the_host_open(efa: AnyFleet, run: dict[str, object]) -> None:
-    efa.hosts["gpu02"].after["efa_counters"] = ToolRun(argv=("find",), **run)  # type: ignore[arg-type]  # as above
+def test_counters_that_one_reading_lacks_leave_the_host_open(efa: AnyFleet, run: dict[str, Any]) -> None:
+    efa.hosts["gpu02"].after["efa_counters"] = ToolRun(argv=("find",), **run)
     (held,) = [outcome for outcome in efa.judge(only=GROWTH) if outcome.status is not Status.PASSED]
     assert (held.status, held.cause, held.subjects[0].name) == (Status.OTHER, "host-state-unreadable", "gpu02")
 
