@@ -71,7 +71,7 @@ class AccessResult:
     """What was seen. `problem` is a slug when no test was possible, with `reason` and `hint`.
 
     `host_path_refused` is what the API server said to a pod that mounts a device file of its host, empty if it would
-    have taken it, None if that is not known: `host_path_reason` says why.
+    have taken it, None if that is not known: `reason` says why.
     """
 
     problem: str = ""
@@ -79,7 +79,6 @@ class AccessResult:
     hint: str = ""
     nodes: tuple[NodeAccess, ...] = ()
     host_path_refused: str | None = None
-    host_path_reason: str = ""
     settled_s: float = 0.0
     leftovers: tuple[str, ...] = ()
     schema_version: int = 1

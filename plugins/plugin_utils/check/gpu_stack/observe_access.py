@@ -122,7 +122,7 @@ def _run(
     return AccessResult(
         nodes=tuple(seen.get(node.node, node) for node in nodes),
         host_path_refused=refused,
-        host_path_reason=reason,
+        reason=reason,
         settled_s=settled_s,
         leftovers=tuple(namespace.leftovers),
     )
@@ -166,7 +166,7 @@ def _host_path(namespace: TemporaryNamespace, settings: AccessSettings) -> tuple
     The same pod without the file has to be taken: a quota or a policy that takes no pod at all says nothing of paths.
 
     Returns:
-        `host_path_refused` and `host_path_reason` of AccessResult.
+        `host_path_refused` and `reason` of AccessResult.
     """
     mounted = {"name": "gpu", "hostPath": {"path": "/dev/nvidia0"}}
     container = {"name": "thief", "image": settings.image or stack_facts().dra.image}

@@ -72,7 +72,7 @@ def _unknown(host: AccessHost, node: NodeAccess, without: tuple[Looked | None, .
         hint = f"an image that the site has: gpufleet_settings: {{{CONTAINERS.id}: {{image: ...}}}}; run the gate again"
         return answer.unknown(cause, f"a container without GPUs did not look: {open_end.reason}", hint, **facts)
     if host.seen.host_path_refused is None:
-        why = host.seen.host_path_reason or "it was not asked"
+        why = host.seen.reason or "it was not asked"
         text = f"it is not known whether the API server refuses pods that mount files of their host: {why}"
         return answer.unknown("host-paths-not-asked", text, "run the gate again", **facts)
     owner = node.owner

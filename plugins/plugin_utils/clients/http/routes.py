@@ -14,8 +14,11 @@ from ..kube.cluster import Cluster
 from ..kube.errors import TlsError, UnreachableError, error_of, is_status
 from ..kube.kinds import SERVICES
 from ..kube.port_forward import connect_to_pod
+from ..request_limits import request_limits
 from .errors import NoConnectionError
 from .model import Answer, Request, ServiceRef
+
+_CONNECT_S = 5.0
 
 
 class UrlRoute:
@@ -39,11 +42,11 @@ class UrlRoute:
 
     def send(self, request: Request, deadline: Deadline) -> Answer:
         """Return the answer to one request."""
-        from urllib3 import PoolManager, Retry, Timeout
+        from urllib3 import PoolManager, Retry
         from urllib3.exceptions import HTTPError, SSLError
 
         required = "CERT_REQUIRED" if self._validate else "CERT_NONE"
-        timeout = Timeout(connect=min(5.0, deadline.left_s), read=max(deadline.left_s, 0.001))
+        timeout = request_limits(_CONNECT_S, deadline.left_s)
         try:
             with PoolManager(
                 retries=Retry(total=False, redirect=0), ca_certs=self._ca_cert or None, cert_reqs=required

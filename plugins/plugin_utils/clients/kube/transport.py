@@ -17,6 +17,7 @@ from ...outcome.errors import BringupError, UnavailableError
 from ...runtime.backoff import retry_after_s
 from ...runtime.capped import Capped
 from ...runtime.clock import Deadline, ahead_by
+from ..request_limits import request_limits
 from .connection import Connection, load_configuration
 from .errors import (
     HandshakeError,
@@ -38,6 +39,7 @@ PATIENCE_S = 150.0
 _REPEATABLE = frozenset({"GET", "PATCH", "DELETE"})
 # Answers that somebody behind the API server (a kubelet, a service) has no time, before we believe them.
 _IMPATIENT = 4
+_CONNECT_S = 10.0
 _RENEWALS = 3
 
 
@@ -320,9 +322,8 @@ class Transport:
             UnreachableError: no answer.
         """
         from urllib3.exceptions import HTTPError
-        from urllib3.util import Timeout
 
-        timeout = Timeout(connect=min(10.0, read_s), read=max(read_s, 0.1))
+        timeout = request_limits(_CONNECT_S, read_s)
         everything = self.headers() | dict(headers)
         try:
             response = self._pool.request(

@@ -256,3 +256,9 @@ def test_a_service_that_is_gone_is_not_asked_for_ever_and_a_change_is_sent_once(
     with pytest.raises(NoConnectionError):
         HttpSession(route, tries=4).post_json("/x", {})
     assert route.asked == 5
+
+
+def test_a_request_whose_time_is_over_says_so() -> None:
+    route = UrlRoute("http://127.0.0.1:9")
+    with pytest.raises((NoConnectionError, DeadlineError)):
+        route.send(Request("GET", "/x"), Deadline.after(0.0))

@@ -176,6 +176,13 @@ def test_a_server_that_has_just_come_back_is_not_believed_that_we_may_nothing(ap
     api.faults = []
 
 
+def test_a_request_whose_time_is_over_ends_as_one_and_does_not_crash(api: Api, cluster: Cluster) -> None:
+    api.objects["/api/v1/nodes/a"] = {"metadata": {"name": "a"}}
+    over = Deadline.after(0.0)
+    status, _text = cluster.transport.exchange("GET", "/api/v1/nodes/a", headers={}, payload=None, deadline=over)
+    assert status == 200
+
+
 def test_faults_between_refusals_do_not_have_the_last_word(api: Api, cluster: Cluster, pauses: list[float]) -> None:
     """What is refused for good on a server that breaks all the time is refused, and not one of its other faults."""
     api.faults = [RESET, *[fault for _round in range(9) for fault in (busy(403), busy(500))], busy(403), busy(500)]

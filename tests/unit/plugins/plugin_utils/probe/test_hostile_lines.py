@@ -37,6 +37,7 @@ OTHERS: dict[str, Any] = {
     "redact": lambda text: text,
     "tool": "tool",
     "name": "name",
+    "job_id": "41",
 }
 # Words of a pattern, with escaped signs.
 _WORDS = re.compile(r"(?:\\[ .\[\](){}#/:-]|[A-Za-z0-9 :,<>'\"/=_#;!@-]){3,}")
