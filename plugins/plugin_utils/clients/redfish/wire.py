@@ -14,6 +14,7 @@ from typing import Any
 from ...runtime.backoff import Backoff, retry_after_s
 from ...runtime.clock import Deadline
 from ...runtime.redaction import excerpt
+from ..request_limits import request_limits
 from .errors import CertificateError, NotRedfishError, SilentError
 
 # A page of a log with thousands of entries has some MB.
@@ -115,7 +116,6 @@ class Wire:
         Raises:
             RedfishError: no answer in time or at all, a certificate that is not good, or more than any resource has.
         """
-        from urllib3 import Timeout
         from urllib3.exceptions import HTTPError, SSLError
 
         left_s = min(self._timeout_s, deadline.left_s)
@@ -129,7 +129,7 @@ class Wire:
         try:
             response = self._pool.request(
                 method, self.url + path.partition("#")[0], headers=sent, body=payload, redirect=False,
-                preload_content=False, timeout=Timeout(connect=min(_CONNECT_S, left_s), read=left_s),
+                preload_content=False, timeout=request_limits(_CONNECT_S, left_s),
             )  # fmt: skip
             try:
                 text = self._read(response, inner, f"{method} {path}")
