@@ -29,8 +29,12 @@ def shared_directory() -> Path:
     return Path(os.environ.get("GPUFLEET_SHARED") or ROOT.parent / "shared")
 
 
+# What is told of the reason where a test fails; the whole of it stands at the end of the output.
+REASON_CHARACTERS = 600
+
+
 class FailuresAtOnce:
-    """Names every test that fails when it fails: a run that is cut off would keep the names for itself."""
+    """Names every test that fails when it fails, and why: a run that is cut off would keep both for itself."""
 
     def __init__(self, write_line: Callable[[str], None]) -> None:
         self.write_line = write_line
@@ -39,6 +43,15 @@ class FailuresAtOnce:
         if report.failed:
             self.write_line("")
             self.write_line(f"FAILED {report.nodeid} ({report.when})")
+            self.write_line(_reason(report.longrepr))
+
+
+def _reason(longrepr: object) -> str:
+    """Return the message of what was raised, its beginning and its end: a test appends what a program said last."""
+    crash = getattr(longrepr, "reprcrash", None)
+    words = crash.message if crash is not None else str(longrepr)
+    half = REASON_CHARACTERS // 2
+    return words if len(words) <= REASON_CHARACTERS else f"{words[:half]} [...] {words[-half:]}"
 
 
 @pytest.hookimpl(trylast=True)
