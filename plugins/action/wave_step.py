@@ -104,9 +104,7 @@ class ActionModule(ModuleAction):
     def _rebooted(self, run: Run, opened: OpenRoll, options: dict[str, Any]) -> dict[str, Any]:
         del run
         came_up = {node: _changed_from(entry) for node, entry in options["results"].items()}
-        boot_ids = {node: found.boot_id for node, found in came_up.items()}
-        problems = {node: found.problem for node, found in came_up.items()}
-        return {"nodes": list(opened.roll.rebooted(boot_ids, problems))}
+        return {"nodes": list(opened.roll.rebooted(came_up))}
 
     def _verify(self, run: Run, opened: OpenRoll, options: dict[str, Any]) -> dict[str, Any]:
         del options
@@ -197,4 +195,5 @@ def _changed_from(entry: Mapping[str, Any]) -> Changed:
         problem=str(entry.get("problem") or "")[:400],
         reboot=bool(entry.get("reboot")),
         boot_id=str(entry.get("boot_id") or ""),
+        kernel=str(entry.get("kernel") or ""),
     )

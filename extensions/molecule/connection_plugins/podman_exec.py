@@ -39,6 +39,9 @@ class Connection(ConnectionBase):  # type: ignore[misc,unused-ignore]
     def _podman(self, command: list[str], data: bytes | None = None) -> tuple[int, bytes, bytes]:
         argv = ["podman", "--runtime", "runc", "exec", "-i", str(self.get_option("remote_addr")), *command]
         done = subprocess.run(argv, input=data or b"", capture_output=True, check=False)
+        # What podman itself says: the container does not run, as a host that is down (podman-exec(1), exit status).
+        if done.returncode == 125:
+            raise AnsibleConnectionFailure(done.stderr.decode(errors="replace").strip())
         return done.returncode, done.stdout, done.stderr
 
     def exec_command(self, cmd: str, in_data: bytes | None = None, sudoable: bool = True) -> tuple[int, bytes, bytes]:

@@ -1,11 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# start_host.sh DIRECTORY NAME ubuntu|rocky fresh|mismatched: starts one host and waits until its systemd runs.
+# start_host.sh DIRECTORY NAME ubuntu|rocky fresh|mismatched|matched [always|no]: starts one host and waits until its
+# systemd runs. With the last word it can be rebooted by itself, and comes back always or never.
 set -euo pipefail
-home=$1 name=$2 family=$3 kind=$4
+home=$1 name=$2 family=$3 kind=$4 returns=${5:-}
 podman --runtime runc rm --force --ignore "$name" >/dev/null
-podman --runtime runc run --detach --name "$name" --systemd=always --network none --security-opt unmask=/proc/sys --ulimit nofile=1024:20000 --ulimit nproc=1024:1024 \
+# A boot id is of the machine; one that can be rebooted mounts its own over it, as systemd-nspawn does.
+options=()
+[ -z "$returns" ] || options=(--restart="$returns" --cap-add SYS_ADMIN)
+podman --runtime runc run --detach --name "$name" "${options[@]}" --systemd=always --network none --security-opt unmask=/proc/sys --ulimit nofile=1024:20000 --ulimit nproc=1024:1024 \
   -v "$home/repository:/repository:ro" --rootfs "$home/root:O" /sbin/init >/dev/null
 in_host() { podman --runtime runc exec -i "$name" sh -eu; }
 end=$((SECONDS + 120))
@@ -37,6 +41,15 @@ printf '[main]\ngpgcheck=0\nmodule_platform_id=platform:el9\npluginpath=/usr/lib
 printf '[dummy]\nname=dummy\nbaseurl=file:///repository/rpm\nenabled=1\ngpgcheck=0\n' >/etc/yum.repos.d/dummy.repo
 printf '[main]\nenabled=0\n' >/etc/dnf/plugins/local.conf
 printf '[main]\nenabled=1\nlocklist=/etc/dnf/plugins/versionlock.list\n' >/etc/dnf/plugins/versionlock.conf
+HOST
+fi
+if [ "$kind" = matched ]; then
+  in_host <<'HOST'
+apt-get install -qq -y libnvidia-compute-580=580.95.05-1ubuntu1 nvidia-dkms-580-open=580.95.05-1ubuntu1 nvidia-kernel-common-580=580.95.05-1ubuntu1 \
+  nvidia-firmware-580=580.95.05-1ubuntu1 nvidia-modprobe=580.95.05-1ubuntu1 nvidia-utils-580=580.95.05-1ubuntu1 nvidia-compute-utils-580=580.95.05-1ubuntu1 \
+  nvidia-fabricmanager=580.95.05-1ubuntu1 datacenter-gpu-manager-4-cuda13 chrony >/dev/null
+/usr/local/sbin/modprobe nvidia
+systemctl enable --now nvidia-fabricmanager.service nvidia-persistenced.service nvidia-dcgm.service chrony.service 2>/dev/null
 HOST
 fi
 # As an automatic upgrade leaves a host: driver and fabric manager of different versions, so that the latter does not start.

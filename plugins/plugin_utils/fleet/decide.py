@@ -56,7 +56,9 @@ def after(state: NodeState | None, event: Event) -> NodeState:
             f"is {state.stage.value} and cannot become {event.stage.value}.",
             "the journal of the roll was changed by hand; start a roll of another name",
         )
-    return NodeState(stage=event.stage, reason=event.reason, reboot=event.reboot, boot_id=event.boot_id)
+    return NodeState(
+        stage=event.stage, reason=event.reason, reboot=event.reboot, boot_id=event.boot_id, kernel=event.kernel
+    )
 
 
 def next_wave(plan: Plan, states: States, policy: Policy) -> Decision:

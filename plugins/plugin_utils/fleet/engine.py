@@ -37,11 +37,16 @@ class Orchestrator(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changed:
-    """What became of the change on one node: `problem` is empty if it went well; `boot_id` is that of its system."""
+    """What became of the change on one node: `problem` is empty if it went well; `boot_id` is that of its system.
+
+    `kernel`: after the change the one that its packages installed for the next start, empty where they installed none;
+    after the reboot the one that runs.
+    """
 
     problem: str = ""
     reboot: bool = False
     boot_id: str = ""
+    kernel: str = ""
 
 
 class Roll:
@@ -127,29 +132,34 @@ class Roll:
                 if wanted and not found.boot_id:
                     self._hold(node, "a reboot is wanted, and the boot id of the running system is not known")
                 else:
-                    self._keep(node, Stage.CHANGED, reboot=wanted, boot_id=found.boot_id)
+                    kernel = found.kernel if wanted else ""
+                    self._keep(node, Stage.CHANGED, reboot=wanted, boot_id=found.boot_id, kernel=kernel)
         for node in self.at(Stage.CHANGED):
-            if self.states[node].reboot:
-                self._keep(node, Stage.REBOOTING, boot_id=self.states[node].boot_id)
+            state = self.states[node]
+            if state.reboot:
+                self._keep(node, Stage.REBOOTING, boot_id=state.boot_id, kernel=state.kernel)
         return self.at(Stage.REBOOTING)
 
-    def rebooted(self, boot_ids: Mapping[str, str], problems: Mapping[str, str] | None = None) -> tuple[str, ...]:
+    def rebooted(self, results: Mapping[str, Changed]) -> tuple[str, ...]:
         """Keep which nodes came up with another boot id, and return the nodes to verify now.
 
         Args:
-            boot_ids: by node, that of its system now; empty for one that did not come up.
-            problems: by node, what of its change was not done by the reboot.
+            results: by node the boot id of its system now, empty for one that did not come up; its kernel; and as
+                `problem` what of its change was not done by the reboot.
         """
         for node in self.at(Stage.REBOOTING):
-            now, before = boot_ids.get(node, ""), self.states[node].boot_id
-            if not now:
+            now, before = results.get(node, Changed()), self.states[node]
+            if not now.boot_id:
                 self._hold(node, "did not come back after its reboot")
-            elif now == before:
-                self._hold(node, f"did not reboot: its boot id is still {now}")
-            elif problem := (problems or {}).get(node):
-                self._hold(node, f"not as declared after its reboot: {problem}")
+            elif now.boot_id == before.boot_id:
+                self._hold(node, f"did not reboot: its boot id is still {now.boot_id}")
+            elif before.kernel and now.kernel != before.kernel:
+                came = f"kernel {now.kernel}" if now.kernel else "a kernel that is not known"
+                self._hold(node, f"came back with {came}, and {before.kernel} was installed: see its boot loader")
+            elif now.problem:
+                self._hold(node, f"not as declared after its reboot: {now.problem}")
             else:
-                self._keep(node, Stage.REBOOTED, boot_id=now)
+                self._keep(node, Stage.REBOOTED, boot_id=now.boot_id)
         return self.at(Stage.CHANGED, Stage.REBOOTED)
 
     def sift(self, problems: Mapping[str, str]) -> tuple[str, ...]:
@@ -203,6 +213,10 @@ class Roll:
         self._keep(node, Stage.HELD, reason)
         self._orchestrator.hold(node, reason)
 
-    def _keep(self, node: str, stage: Stage, reason: str = "", *, reboot: bool = False, boot_id: str = "") -> None:
-        self.journal.add(Event(node=node, stage=stage, reason=reason, reboot=reboot, boot_id=boot_id))
+    def _keep(
+        self, node: str, stage: Stage, reason: str = "", *, reboot: bool = False, boot_id: str = "", kernel: str = ""
+    ) -> None:
+        self.journal.add(
+            Event(node=node, stage=stage, reason=reason, reboot=reboot, boot_id=boot_id, kernel=kernel)
+        )
         self._emit(f"{node}: {stage.value}{f': {reason}' if reason else ''}"[:199])

@@ -160,7 +160,8 @@ class Event:
     """One step of one node, as the journal keeps it.
 
     `reboot`: with `changed`, whether the change asks for one; `boot_id`: with `rebooting`, that of the system that goes
-    down; `at`: UTC; `run_id`: the run that did it.
+    down; `kernel`: with `rebooting`, the one that has to run afterwards, empty where any may; `at`: UTC; `run_id`: the
+    run that did it.
     """
 
     node: str
@@ -168,6 +169,7 @@ class Event:
     reason: str = ""
     reboot: bool = False
     boot_id: str = ""
+    kernel: str = ""
     at: str = ""
     run_id: str = ""
 
@@ -180,3 +182,4 @@ class NodeState:
     reason: str = ""
     reboot: bool = False
     boot_id: str = ""
+    kernel: str = ""

@@ -41,6 +41,13 @@ BUILDS = """#!/bin/sh
 [ ! -e /run/dkms-builds ] || echo $$ >/run/dkms-builds-as
 while [ -e /run/dkms-builds ]; do sleep 0.2; done
 """
+# What the hooks of a kernel's package leave, and what the boot loader takes then (files/dummy_boot.sh of scenario reboots).
+INSTALLS_KERNEL = """#!/bin/sh
+touch /run/reboot-required
+echo {name} >>/run/reboot-required.pkgs
+mkdir -p /var/lib/dummy-boot
+echo {release} >/var/lib/dummy-boot/next
+"""
 
 
 def unit(description: str, command: str) -> str:
@@ -70,6 +77,8 @@ def files_of(kinds: list[str], version: str, family: str) -> Iterator[tuple[str,
         elif kind == "persistenced":
             yield "/usr/bin/nvidia-persistenced", "#!/bin/sh\nexec sleep infinity\n", 0o755
             yield f"{units}/nvidia-persistenced.service", unit("persistence", "/usr/bin/nvidia-persistenced"), 0o644
+        elif kind == "kernel":
+            yield "/boot/vmlinuz-6.8.0-90-generic", "", 0o644
         elif kind == "dcgm":
             yield f"{units}/nvidia-dcgm.service", unit("DCGM", "/bin/sleep infinity"), 0o644
         else:
@@ -120,8 +129,11 @@ def build_deb(row: Mapping[str, Any], work: Path, out: Path) -> str:
     control += ["Description: empty package for a test", ""]
     (root / "DEBIAN").mkdir(parents=True, exist_ok=True)
     (root / "DEBIAN/control").write_text("\n".join(control), encoding="utf-8")
-    if "module" in row["files"]:
-        (root / "DEBIAN/postinst").write_text(BUILDS, encoding="utf-8")
+    postinst = BUILDS if "module" in row["files"] else ""
+    if "kernel" in row["files"]:
+        postinst = INSTALLS_KERNEL.format(name=row["name"], release=row["name"].removeprefix("linux-image-"))
+    if postinst:
+        (root / "DEBIAN/postinst").write_text(postinst, encoding="utf-8")
         (root / "DEBIAN/postinst").chmod(0o755)
     target = out / f"{root.name}_all.deb"
     subprocess.run(

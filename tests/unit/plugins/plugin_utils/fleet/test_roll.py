@@ -7,7 +7,7 @@ from __future__ import annotations
 import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -21,7 +21,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.plan import
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError, InputError
 
 # What may happen to a node; `reboot` and `good` come back.
-FATES = ("good", "reboot", "foreign", "blocked", "fails", "silent", "stuck", "bad")
+FATES = ("good", "reboot", "foreign", "blocked", "fails", "silent", "stuck", "bad", "gone", "old-kernel")
 
 
 class Killed(BaseException):
@@ -79,17 +79,24 @@ class World:
             assert node in self.out
             self.changes[node] += 1
             problem = "task Install driver: no such package" if self.fates[node] == "fails" else ""
-            reboot = self.fates[node] in ("reboot", "stuck")
+            reboot = self.fates[node] in ("reboot", "stuck", "gone", "old-kernel")
             if self.fates[node] != "silent":
-                found[node] = Changed(problem=problem, reboot=reboot, boot_id=str(self.boots[node]))
+                found[node] = Changed(problem=problem, reboot=reboot, boot_id=str(self.boots[node]), kernel="new")
         return found
 
-    def reboot(self, nodes: Sequence[str]) -> dict[str, str]:
+    def up(self, node: str) -> Changed:
+        """What runs on a node now."""
+        fate, boots = self.fates[node], self.boots[node]
+        if fate == "gone" and boots:
+            return Changed()
+        return Changed(boot_id=str(boots), kernel="new" if boots and fate != "old-kernel" else "old")
+
+    def reboot(self, nodes: Sequence[str]) -> dict[str, Changed]:
         for node in nodes:
             self.moment()
             self.boots[node] += self.fates[node] != "stuck"
             self.moment()
-        return {node: str(self.boots[node]) for node in nodes}
+        return {node: self.up(node) for node in nodes}
 
 
 def drive(roll: Roll, world: World) -> str:
@@ -99,8 +106,8 @@ def drive(roll: Roll, world: World) -> str:
         if not decision.nodes:
             return decision.stopped
         # What was rebooting when the controller died is asked for its boot id before anything else.
-        begun = {node: str(world.boots[node]) for node in roll.at(Stage.REBOOTING)}
-        gone = [node for node, boot in begun.items() if boot == roll.states[node].boot_id]
+        begun = {node: world.up(node) for node in roll.at(Stage.REBOOTING)}
+        gone = [node for node, found in begun.items() if found.boot_id == roll.states[node].boot_id]
         roll.rebooted({**begun, **world.reboot(gone)})
         results = world.change(roll.drain(decision.nodes))
         roll.rebooted(world.reboot(roll.changed(results, reboots="needed")))
@@ -313,5 +320,30 @@ def test_a_node_that_is_not_as_declared_after_its_reboot_is_held(tmp_path: Path)
     world = World({"n00": "reboot", "n01": "reboot"})
     roll = new_roll(tmp_path, world, Policy(keep="0", budget="3", canaries=0, size="100%"))
     asked = roll.changed(world.change(roll.drain(roll.begin().nodes)), reboots="needed")
-    assert roll.rebooted(world.reboot(asked), {"n00": "", "n01": "still waits for a reboot: nouveau"}) == ("n00",)
+    up = world.reboot(asked)
+    up["n01"] = replace(up["n01"], problem="still waits for a reboot: nouveau")
+    assert roll.rebooted(up) == ("n00",)
     assert world.held == {"n01": "not as declared after its reboot: still waits for a reboot: nouveau"}
+
+
+def test_a_reboot_ends_with_the_kernel_that_was_installed(tmp_path: Path) -> None:
+    """One comes back with the new kernel, one with the old one, one not at all, and one did not go down."""
+    world = World({"n00": "reboot", "n01": "old-kernel", "n02": "gone", "n03": "stuck"})
+    roll = new_roll(tmp_path, world, Policy(keep="0", budget="4", canaries=0, size="100%"))
+    asked = roll.changed(world.change(roll.drain(roll.begin().nodes)), reboots="needed")
+    # The roll is taken up by another controller, which knows the kernel from the journal alone.
+    again = new_roll(tmp_path, world, Policy(keep="0", budget="4", canaries=0, size="100%"))
+    assert again.rebooted(world.reboot(asked)) == ("n00",)
+    assert world.held == {
+        "n01": "came back with kernel old, and new was installed: see its boot loader",
+        "n02": "did not come back after its reboot",
+        "n03": "did not reboot: its boot id is still 0",
+    }
+
+
+def test_a_kernel_that_nobody_installed_is_not_waited_for(tmp_path: Path) -> None:
+    world = World({"n00": "old-kernel"})
+    roll = new_roll(tmp_path, world, Policy(keep="0", budget="1", canaries=0, size="100%"))
+    found = world.change(roll.drain(roll.begin().nodes))
+    asked = roll.changed({node: replace(entry, kernel="") for node, entry in found.items()}, reboots="needed")
+    assert roll.rebooted(world.reboot(asked)) == ("n00",) and not world.held
