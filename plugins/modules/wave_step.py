@@ -55,9 +55,9 @@ options:
     default: []
   results:
     description:
-      - With C(changed) and C(rebooted) by node C(problem), C(reboot), C(boot_id) and C(kernel). A node that is under way
-        and not among them did not answer. With C(changed) C(kernel) is the one that the next start has to bring, empty
-        where any may; with C(rebooted) the one that runs, and C(problem) says what is still not as declared.
+      - With C(changed) and C(rebooted) by node C(problem), C(reboot), C(boot_id) and C(kernel). A node that is under
+        way and not among them did not answer. With C(changed) C(kernel) is the one that the next start has to bring,
+        empty where any may; with C(rebooted) the one that runs, and C(problem) says what is still not as declared.
     type: dict
     default: {}
   proof:

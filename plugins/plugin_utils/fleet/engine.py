@@ -216,7 +216,5 @@ class Roll:
     def _keep(
         self, node: str, stage: Stage, reason: str = "", *, reboot: bool = False, boot_id: str = "", kernel: str = ""
     ) -> None:
-        self.journal.add(
-            Event(node=node, stage=stage, reason=reason, reboot=reboot, boot_id=boot_id, kernel=kernel)
-        )
+        self.journal.add(Event(node=node, stage=stage, reason=reason, reboot=reboot, boot_id=boot_id, kernel=kernel))
         self._emit(f"{node}: {stage.value}{f': {reason}' if reason else ''}"[:199])

@@ -41,7 +41,7 @@ BUILDS = """#!/bin/sh
 [ ! -e /run/dkms-builds ] || echo $$ >/run/dkms-builds-as
 while [ -e /run/dkms-builds ]; do sleep 0.2; done
 """
-# What the hooks of a kernel's package leave, and what the boot loader takes then (files/dummy_boot.sh of scenario reboots).
+# What the hooks of a kernel's package leave, and what the boot loader takes then (scenario reboots).
 INSTALLS_KERNEL = """#!/bin/sh
 touch /run/reboot-required
 echo {name} >>/run/reboot-required.pkgs
