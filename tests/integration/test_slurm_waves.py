@@ -16,25 +16,13 @@ from rehearsal_harness import ROOT, Rehearsed, rehearse
 from slurm import NODES, NoSlurmError, Slurm, running_slurm
 from waiting import eventually
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.journal import (
-    Journal,
-)
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import (
-    load_hardware,
-)
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import (
-    UnavailableError,
-)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.journal import Journal
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import UnavailableError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe import slurm_nodes
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.enclosed import (
-    run_enclosed,
-)
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.prepare import (
-    prepare_hosts,
-)
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import (
-    build_model,
-)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.enclosed import run_enclosed
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.prepare import prepare_hosts
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import build_model
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import (
     Change,
     Fault,
@@ -63,18 +51,11 @@ def slurm() -> Iterator[Slurm]:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Four simulated hosts, one with a GPU that has errors, in an inventory whose nodes Slurm gives work."""
     work = tmp_path_factory.mktemp("slurm-waves")
-    errors = (
-        Change(at="gpu.ecc.volatile_uncorrectable", set=5),
-        Change(at="gpu.ecc.aggregate_uncorrectable", set=8),
-    )
+    errors = (Change(at="gpu.ecc.volatile_uncorrectable", set=5), Change(at="gpu.ecc.aggregate_uncorrectable", set=8))
     bad = Fault(id="ecc", kind="gpu", subject=f"{BAD}/gpu2", patch=errors)
     spec = ModelSpec(name="slurm", seed=1, nodes=numbered_nodes(len(NODES), "h100"), faults=(bad,))
     rehearsal = work / "rehearsal"
-    prepare_hosts(
-        build_model(spec, load_hardware([ROOT / "recipes/hardware"])),
-        rehearsal,
-        ROOT / "recipes/rehearsal",
-    )
+    prepare_hosts(build_model(spec, load_hardware([ROOT / "recipes/hardware"])), rehearsal, ROOT / "recipes/rehearsal")
     try:
         run_enclosed(rehearsal, "gpu01", "true")
     except UnavailableError as error:
@@ -85,10 +66,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     }  # fmt: skip
     hosts = {node: {"gpufleet_sku": "h100", "gpufleet_rack": "rack-a1"} for node in NODES}
     inventory = {
-        "all": {
-            "vars": variables,
-            "hosts": {"localhost": {"ansible_connection": "local"}},
-        },
+        "all": {"vars": variables, "hosts": {"localhost": {"ansible_connection": "local"}}},
         "gpu_nodes": {"hosts": hosts},
     }
     (work / "inventory.yml").write_text(json.dumps(inventory), encoding="utf-8")
@@ -106,16 +84,7 @@ def roll_over(site: Path, slurm: Slurm, **more: Any) -> Rehearsed:
 
 
 def sleeping_job(slurm: Slurm, *words: str) -> str:
-    return slurm.run(
-        "sbatch",
-        "--parsable",
-        "-o",
-        "/dev/null",
-        "-w",
-        WITH_JOB,
-        *words,
-        "--wrap=sleep 600",
-    ).strip()
+    return slurm.run("sbatch", "--parsable", "-o", "/dev/null", "-w", WITH_JOB, *words, "--wrap=sleep 600").strip()
 
 
 def seen(slurm: Slurm) -> dict[str, tuple[str, str]]:
@@ -138,20 +107,13 @@ def test_a_roll_waits_for_jobs_and_resumes_only_what_it_drained(slurm: Slurm, si
         finally:
             user.terminate()
     states = {node: state.stage.value for node, state in Journal(site / "driver.jsonl").states.items()}
-    assert states == {
-        "gpu01": "returned",
-        WITH_JOB: "returned",
-        BAD: "held",
-    }, done.output[-3000:]
+    assert states == {"gpu01": "returned", WITH_JOB: "returned", BAD: "held"}, done.output[-3000:]
     # Nobody cancelled the job: it ran while its node was draining, and the change came after its end.
     assert (site / "while-draining").read_text().strip() == "RUNNING"
     assert done.rc != 0 and f"{FOREIGN}: is IDLE+DRAIN" in done.output and "bad fan" in done.output
     eventually(lambda: seen(slurm)[WITH_JOB][0] == "IDLE", 60, what=lambda: seen(slurm))
     now = seen(slurm)
-    assert now["gpu01"] == now[WITH_JOB] == ("IDLE", "") and now[FOREIGN] == (
-        "IDLE+DRAIN",
-        "bad fan",
-    )
+    assert now["gpu01"] == now[WITH_JOB] == ("IDLE", "") and now[FOREIGN] == ("IDLE+DRAIN", "bad fan")
     assert now[BAD][0] == "IDLE+DRAIN" and now[BAD][1].startswith(f"{OURS} held: not verified: gpu-ecc")
     traces = {node: run_enclosed(site / "rehearsal", node, "cat /etc/gpufleet-changed")[1] for node in NODES}
     assert traces == {node: b"" if node == FOREIGN else b"changed\n" for node in NODES}
@@ -167,14 +129,7 @@ def test_an_abort_resumes_nothing_of_others_and_keeps_what_is_held(slurm: Slurm,
 def test_a_job_that_does_not_end_spares_its_node_and_gives_it_back(slurm: Slurm, site: Path) -> None:
     job = sleeping_job(slurm, "-n1")
     slurm.wait_state(**{WITH_JOB: "MIXED"})
-    done = roll_over(
-        site,
-        slurm,
-        wave_roll="firmware",
-        wave_nodes=[WITH_JOB],
-        wave_canaries=0,
-        wave_drain_timeout=6,
-    )
+    done = roll_over(site, slurm, wave_roll="firmware", wave_nodes=[WITH_JOB], wave_canaries=0, wave_drain_timeout=6)
     state = Journal(site / "firmware.jsonl").states[WITH_JOB]
     assert state.stage.value == "spared" and "jobs still run on it" in state.reason, done.output[-3000:]
     assert seen(slurm)[WITH_JOB] == ("MIXED", "")

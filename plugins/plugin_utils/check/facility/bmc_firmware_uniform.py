@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import cached_property
 
 from ...collect.bmc import FIRMWARE
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
@@ -52,13 +53,14 @@ def judge(seen: SeenBmcs, context: JudgeContext) -> tuple[Outcome, ...]:
     alone = {host.name for host in context.site.without_equal}
     read = {bmc.host: bmc.facts for bmc in seen.bmcs if bmc.facts is not None and FIRMWARE not in bmc.facts.problems}
     by_host = {name: _versions(facts.firmware) for name, facts in read.items() if name in skus}
-    cohorts: dict[str, list[Versions]] = {}
+    members: dict[str, list[Versions]] = {}
     for name, versions in by_host.items():
-        cohorts.setdefault(skus[name], []).append(versions)
+        members.setdefault(skus[name], []).append(versions)
+    cohorts = {sku: _Cohort(tuple(found)) for sku, found in members.items()}
+    equals = Counter(host.sku for host in context.site.in_scope if host.bmc)
 
     def one(host: BmcContext) -> Report | Outcome:
-        equals = [peer.name for peer in context.site.in_scope if peer.bmc and peer.sku == host.entry.sku]
-        return _judge(host, by_host[host.name], cohorts[host.entry.sku], alone=len(equals) == 1)
+        return _judge(host, by_host[host.name], cohorts[host.entry.sku], alone=equals[host.entry.sku] == 1)
 
     outcomes = per_bmc(SPEC, seen, context, one, part=FIRMWARE)
     return tuple(outcome for outcome in outcomes if outcome.subjects[0].name not in alone)
@@ -68,9 +70,26 @@ def _versions(firmware: tuple[Firmware, ...]) -> Versions:
     return {part_of(entry): entry.version for entry in firmware if entry.running}
 
 
-def _judge(host: BmcContext, own: Versions, cohort: list[Versions], *, alone: bool) -> Report | Outcome:
+@dataclass(frozen=True)
+class _Cohort:
+    """The versions of all hosts of a SKU that were read; counted once for all of them."""
+
+    members: tuple[Versions, ...]
+
+    @cached_property
+    def parts(self) -> frozenset[str]:
+        """Every part that one of them has."""
+        return frozenset(part for versions in self.members for part in versions)
+
+    @cached_property
+    def ranked(self) -> dict[str, list[tuple[str, int]]]:
+        """By part its versions, empty for one that is not there, and how many hosts have each; the most first."""
+        return {part: Counter(v.get(part, "") for v in self.members).most_common() for part in self.parts}
+
+
+def _judge(host: BmcContext, own: Versions, cohort: _Cohort, *, alone: bool) -> Report | Outcome:
     settings = host.settings(FirmwareSettings)
-    wanted = sorted({part for versions in cohort for part in versions} | set(settings.versions))
+    wanted = sorted(cohort.parts | set(settings.versions))
     parts = [part for part in wanted if not any(fnmatchcase(part, pattern) for pattern in settings.ignored)]
     evidence = host.evidence("; ".join(f"{part} {own.get(part) or 'not stated'}" for part in parts) or "no firmware")
     if not any(own.values()):
@@ -80,13 +99,13 @@ def _judge(host: BmcContext, own: Versions, cohort: list[Versions], *, alone: bo
     if alone and not settings.versions:
         text = f"the only host of SKU {host.sku.name} with a BMC: there is nothing to compare its firmware with"
         return Report(summary=text, evidence=evidence)
-    if len(cohort) < 2 and not settings.versions:
+    if len(cohort.members) < 2 and not settings.versions:
         text = f"no other host of SKU {host.sku.name} was read, so there is nothing to compare it with"
         return host.answer.unknown("no-peer-read", text, "see bmc-reached of the others", evidence=evidence)
     findings = [finding for part in parts if (finding := _finding(host, part, own, cohort, settings)) is not None]
     same = len(parts) - len(findings)
     return Report(
-        summary=f"{same} parts have the firmware of {len(cohort)} hosts of SKU {host.sku.name}",
+        summary=f"{same} parts have the firmware of {len(cohort.members)} hosts of SKU {host.sku.name}",
         findings=tuple(findings),
         measured=(Measure("parts with the same firmware", same, "count"),),
         expected=(Expectation("parts with the same firmware", "==", len(parts), Basis.PEERS, "count"),),
@@ -94,9 +113,7 @@ def _judge(host: BmcContext, own: Versions, cohort: list[Versions], *, alone: bo
     )
 
 
-def _finding(
-    host: BmcContext, part: str, own: Versions, cohort: list[Versions], settings: FirmwareSettings
-) -> Finding | None:
+def _finding(host: BmcContext, part: str, own: Versions, cohort: _Cohort, settings: FirmwareSettings) -> Finding | None:
     mine, stated = own.get(part, ""), settings.versions.get(part, "")
     if stated:
         if mine == stated:
@@ -104,9 +121,8 @@ def _finding(
         text = f"{part}: {mine or 'not there'}, stated is {stated}"
         hint = f"update {part} of {host.name}, and power-cycle it: some firmware shows its old version until then"
         return Finding(cause="firmware-not-as-stated", text=text, hint=hint)
-    counts = Counter(versions.get(part, "") for versions in cohort)
-    ranked = counts.most_common()
-    if len(ranked) == 1:
+    ranked = cohort.ranked.get(part, [])
+    if len(ranked) < 2:
         return None
     most, number = ranked[0]
     spread = ", ".join(f"{version or 'not there'} on {hosts}" for version, hosts in ranked[:_SHOWN])

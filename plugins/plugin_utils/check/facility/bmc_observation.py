@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from ...collect.bmc import BmcFacts
 from ...outcome.model import Evidence, Outcome
@@ -33,7 +34,7 @@ class SeenBmc:
     checked: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class SeenBmcs:
     """All BMCs that the inventory names."""
 
@@ -41,7 +42,11 @@ class SeenBmcs:
 
     def of(self, host: str) -> SeenBmc | None:
         """Return that of a host."""
-        return next((bmc for bmc in self.bmcs if bmc.host == host), None)
+        return self._by_host.get(host)
+
+    @cached_property
+    def _by_host(self) -> dict[str, SeenBmc]:
+        return {bmc.host: bmc for bmc in self.bmcs}
 
 
 @dataclass(frozen=True)

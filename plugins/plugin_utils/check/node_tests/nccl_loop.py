@@ -9,6 +9,7 @@ The run is that of gate fabric_validation over single hosts (phase `loop`), over
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import ClassVar
 
 from ...clients.kube.cluster import Cluster
 from ...clients.kube.permission import Permission
@@ -22,11 +23,11 @@ from ...workload.model import JobResult, JobSpec
 from ..benchmark.network import FILTERED_FABRICS, gang_permissions
 from ..benchmark.plan import BenchmarkHost
 from ..fabric_validation.bandwidth import rate_run
-from ..fabric_validation.model import PlannedHost, Run, Wanted
+from ..fabric_validation.model import Phase, PlannedHost, Run, Wanted
 from ..fabric_validation.nccl_job import NcclJobs, plan_nccl
 from ..fabric_validation.parse_run import parse_run
 from ..fabric_validation.settings import GATE, FabricValidationSettings
-from ..fabric_validation.transport import host_log, transport_of
+from ..fabric_validation.transport import Transport, host_log, transport_of
 from .reading import result_of, without_result
 from .spec import NodeTest
 
@@ -36,6 +37,8 @@ class NcclLoop(NodeTest):
 
     id = "nccl_loop"
     title = "NCCL over the adapters of one node"
+    # Which run of gate fabric_validation it is.
+    phase: ClassVar[Phase] = "loop"
     _jobs: NcclJobs
     _adapters: dict[str, HostAdapters]
 
@@ -66,20 +69,20 @@ class NcclLoop(NodeTest):
         return gang_permissions(plan.settings.run.kind, plan.hosts[:1], plan.gang)
 
     def job(self, name: str, host: BenchmarkHost) -> JobSpec:
-        """Return the job that runs over all adapters of the node at once."""
-        spec = self._jobs.job(name, _want(host))
+        """Return the job that runs over all adapters of the node, or all of its NVLinks, at once."""
+        spec = self._jobs.job(name, self._want(host))
         return replace(spec, timeout_s=self.common.timeout_s, pull_s=self.common.pull_s)
 
     def read(self, cycle_id: str, host: BenchmarkHost, result: JobResult, started_s: float) -> NodeResult:
-        """Return the bandwidth, judged by what the adapters carry, once it is proven that they carried it."""
+        """Return the bandwidth, judged by what its links carry, once it is proven that they carried it."""
         early = without_result(self.id, cycle_id, host, result, started_s)
         if early is not None:
             return early
         settings = self._jobs.plan.settings
-        want, planned = _want(host), self._jobs.plan.host(host.name)
+        want, planned = self._want(host), self._jobs.plan.host(host.name)
         record = self._jobs.record(want, self.job(result.name, host), result)
         run = parse_run(record, result.log, settings)
-        said = _Said(self._jobs, planned, self._sku(host), run)
+        said = self._said(planned, run)
         status, rating, cause, summary = said.judged()
         return result_of(
             self.id, cycle_id, host, result, started_s, status, rating=rating, cause=cause, summary=summary,
@@ -92,16 +95,23 @@ class NcclLoop(NodeTest):
         guids = {nccl_port(name): guid for name, guid in found.guids.items()} if found else {}
         return {port: f"0x{guids[port]:016x}" if port in guids else "" for port in host.hcas}
 
+    def _said(self, host: PlannedHost, run: Run) -> RunOfOne:
+        return RunOfOne(self._jobs, host, self._sku(host), run)
+
     def _sku(self, host: BenchmarkHost) -> Sku:
         return sku_or_error(self.context.hardware, host.sku)
 
+    def _want(self, host: BenchmarkHost) -> Wanted:
+        return Wanted(phase=self.phase, hosts=(host.name,))
 
-def _want(host: BenchmarkHost) -> Wanted:
-    return Wanted(phase="loop", hosts=(host.name,))
 
+class RunOfOne:
+    """What one run over the adapters of its host says."""
 
-class _Said:
-    """What one run says of its host."""
+    slow: ClassVar[tuple[str, str]] = ("slow-adapter", "loop-bandwidth-marginal")
+    hint: ClassVar[str] = (
+        f"name the adapter with gate {GATE}, and compare `mlxlink -d <adapter>` with a host that is well"
+    )
 
     def __init__(self, jobs: NcclJobs, host: PlannedHost, sku: Sku, run: Run) -> None:
         self.jobs, self.host, self.sku, self.run = jobs, host, sku, run
@@ -125,21 +135,25 @@ class _Said:
         """Return status, rating, cause and summary; the transport decides before the figure."""
         problem = self.run.problem
         if problem is not None and problem.bad:
-            return Status.FAILED, Rating.BAD, problem.cause, f"{self.host.name}: {problem.text}"
-        transport = transport_of(self.run, self.host, self.jobs.plan, self.sku)
+            return (Status.FAILED, Rating.BAD, problem.cause, f"{self.host.name}: {problem.text}")
+        transport = self.transport()
         if transport.proof == "broken":
             text = f"{self.host.name}: {transport.text}; {transport.hint}"
             return Status.FAILED, Rating.BAD, transport.cause, text
         if problem is not None:
-            return Status.OTHER, Rating.UNKNOWN, problem.cause, f"{self.host.name}: {problem.text}"
+            return (Status.OTHER, Rating.UNKNOWN, problem.cause, f"{self.host.name}: {problem.text}")
         if transport.proof != "proven":
-            return Status.OTHER, Rating.UNKNOWN, "transport-unproven", f"{self.host.name}: {transport.text}"
-        beside = self._beside_adapters()
+            return (Status.OTHER, Rating.UNKNOWN, "transport-unproven", f"{self.host.name}: {transport.text}")
+        beside = self.beside_links()
         if beside:
-            return Status.OTHER, Rating.UNKNOWN, "transport-unproven", f"{self.host.name}: {beside}"
+            return (Status.OTHER, Rating.UNKNOWN, "transport-unproven", f"{self.host.name}: {beside}")
         return self._rated(transport.text)
 
-    def _beside_adapters(self) -> str:
+    def transport(self) -> Transport:
+        """Return what the log proves about the way that data went."""
+        return transport_of(self.run, self.host, self.jobs.plan, self.sku)
+
+    def beside_links(self) -> str:
         """Return what shows that data did not go through adapters; empty if all of it did."""
         log = host_log(self.run, self.host.name)
         channels = log.channels if log else ()
@@ -152,14 +166,13 @@ class _Said:
         rated = rate_run(self.jobs.plan, self.sku, self.run)
         if rated is None:
             text = f"{self.run.value:.4g} GB/s over {transport}, and nothing is known to compare it with"
-            return Status.OTHER, Rating.UNKNOWN, "no-ceiling", f"{self.host.name}: {text}"
+            return (Status.OTHER, Rating.UNKNOWN, "no-ceiling", f"{self.host.name}: {text}")
         text = f"{self.host.name}: {_rate_text(self.run.value, rated)}; {transport}"
         if rated.rating is Rating.GOOD:
             return Status.PASSED, Rating.GOOD, "", text
         if rated.rating is Rating.BAD:
-            hint = f"name the adapter with gate {GATE}, and compare `mlxlink -d <adapter>` with a host that is well"
-            return Status.FAILED, Rating.BAD, "slow-adapter", f"{text}; {hint}"
-        return Status.OTHER, Rating.MARGINAL, "unsaturated" if rated.unsaturated else "loop-bandwidth-marginal", text
+            return Status.FAILED, Rating.BAD, self.slow[0], f"{text}; {self.hint}"
+        return (Status.OTHER, Rating.MARGINAL, "unsaturated" if rated.unsaturated else self.slow[1], text)
 
 
 def _rate_text(gbps: float, rated: Rated) -> str:

@@ -40,17 +40,8 @@ class Host:
         script = SCRIPT
         for place in ("/run/reboot", "/boot/vmlinuz", "/proc/sys"):
             script = script.replace(place, f"{self.root}{place}")
-        environment = {
-            "PATH": f"{self.root / 'bin'}:/usr/bin:/bin",
-            "LC_ALL": os.environ.get("LC_ALL", "C"),
-        }
-        done = subprocess.run(
-            ["sh", "-c", script],
-            capture_output=True,
-            text=True,
-            check=True,
-            env=environment,
-        )
+        environment = {"PATH": f"{self.root / 'bin'}:/usr/bin:/bin", "LC_ALL": os.environ.get("LC_ALL", "C")}
+        done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True, env=environment)
         head, *rest = done.stdout.splitlines()
         assert head == "boot b-1" and rest[0] == "kernel 6.8.0-45-generic"
         return rest[1:]
@@ -73,19 +64,12 @@ def test_a_package_that_is_no_kernel_asks_for_a_reboot_into_any(host: Host) -> N
 
 
 def test_the_newest_kernel_that_is_installed_still_is_wanted(host: Host) -> None:
-    images = (
-        "linux-image-6.8.0-90-generic",
-        "linux-image-unsigned-6.8.0-101-generic",
-        "linux-image-6.8.0-110-generic",
-    )
+    images = ("linux-image-6.8.0-90-generic", "linux-image-unsigned-6.8.0-101-generic", "linux-image-6.8.0-110-generic")
     host.installed("linux-base", *images, kernels=("6.8.0-90-generic", "6.8.0-101-generic"))
     assert host.says() == ["reboot-wanted", "wants-kernel 6.8.0-101-generic"]
 
 
-@pytest.mark.parametrize(
-    ("package", "wanted"),
-    [("kernel", True), ("kernel-core", True), ("kernel-headers", False)],
-)
+@pytest.mark.parametrize(("package", "wanted"), [("kernel", True), ("kernel-core", True), ("kernel-headers", False)])
 def test_on_el_the_default_of_the_boot_loader_is_wanted_where_a_kernel_was_updated(
     host: Host, package: str, wanted: bool
 ) -> None:
@@ -95,9 +79,7 @@ def test_on_el_the_default_of_the_boot_loader_is_wanted_where_a_kernel_was_updat
     assert host.says() == ["reboot-wanted", *kernel]
 
 
-def test_a_host_whose_boot_loader_says_nothing_may_come_back_with_any_kernel(
-    host: Host,
-) -> None:
+def test_a_host_whose_boot_loader_says_nothing_may_come_back_with_any_kernel(host: Host) -> None:
     """Netboot: there is no entry on the host."""
     host.tool("needs-restarting", UPDATED.format("  * kernel"), rc=1)
     host.tool("grubby", "", rc=1)
