@@ -25,10 +25,12 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.telemet
     Prometheus,
     ensure_prometheus,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain import packages as unpacking
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.loader import loader_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.packages import (
+    Fetching,
     Packages,
-    unpack_packages,
+    ensure_unpacked,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress
 
@@ -125,12 +127,13 @@ def test_a_tree_that_lacks_a_library_is_made_anew(
     # What apt is asked for again is not the question here.
     fetched: list[Path] = []
 
-    def unpack(packages: Packages, *_rest: object) -> None:
+    def unpack(fetching: Fetching) -> None:
+        packages = fetching.packages
         fetched.append(packages.root)
         shutil.rmtree(packages.root.parent)
         shutil.copytree(unpacked.cache / "infiniband", packages.root.parent, symlinks=True)
 
-    monkeypatch.setattr(fabric, "unpack_packages", unpack)
+    monkeypatch.setattr(unpacking, "_unpack", unpack)
     cache = tmp_path / "cache"
     shutil.copytree(unpacked.cache / "infiniband", cache / "infiniband", symlinks=True)
     ensure_programs(cache, Progress(print))
@@ -155,6 +158,15 @@ def test_a_tree_of_an_older_release_or_of_an_interrupted_one_is_made_anew(unpack
         stamp.write_text(text)
 
 
+def test_who_waited_for_the_same_packages_replaces_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Two first runs at once: the second finds nothing, waits for the cache, and finds all when it has it.
+    packages = Packages(("it",), tmp_path / "cache" / "it" / "root", "it", "do this")
+    monkeypatch.setattr(unpacking, "_unpack", lambda _fetching: pytest.fail("unpacked once more"))
+    answers = iter(["not unpacked to the end", "", ""])
+    ensure_unpacked(packages, lambda: next(answers), Progress(print))
+    assert list(answers) == [""]
+
+
 def test_a_machine_without_lists_of_packages_gets_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if not shutil.which("apt-get"):
         pytest.skip("no apt here")
@@ -162,7 +174,7 @@ def test_a_machine_without_lists_of_packages_gets_its_own(tmp_path: Path, monkey
     settings.write_text(f'Dir::State::lists "{tmp_path}/none";\n')
     monkeypatch.setenv("APT_CONFIG", str(settings))
     packages = Packages(("libumad2sim0",), tmp_path / "cache" / "sim" / "root", "it", "")
-    unpack_packages(packages, Progress(print))
+    ensure_unpacked(packages, lambda: packages.problem([], {}), Progress(print))
     assert list(packages.root.glob("usr/lib/*/umad2sim/libumad2sim.so"))
     assert packages.problem([], {}) == ""
 
@@ -176,6 +188,6 @@ def test_what_cannot_be_had_is_said_with_the_words_of_apt(tmp_path: Path, monkey
     monkeypatch.setenv("APT_CONFIG", str(settings))
     packages = Packages(("libumad2sim0",), tmp_path / "cache" / "sim" / "root", "it", "do this")
     with pytest.raises(UnavailableError, match="Unable to locate package libumad2sim0") as caught:
-        unpack_packages(packages, Progress(print))
+        ensure_unpacked(packages, lambda: packages.problem([], {}), Progress(print))
     assert caught.value.hint == "do this"
     assert packages.problem([], {}) == "not unpacked to the end"

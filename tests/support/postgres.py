@@ -20,7 +20,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors im
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control_plane.ports import free_ports
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.packages import (
     Packages,
-    unpack_packages,
+    ensure_unpacked,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.store import default_cache
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress
@@ -121,8 +121,7 @@ def _programs(directory: Path) -> tuple[Path, dict[str, str]]:
         (PACKAGE,), default_cache(os.environ) / "postgresql" / "root", "PostgreSQL", f"apt install {PACKAGE}"
     )
     try:
-        if packages.problem((), {}):
-            unpack_packages(packages, Progress(print))
+        ensure_unpacked(packages, lambda: packages.problem((), {}), Progress(print))
     except BringupError as error:
         raise NoServerError(str(error)) from error
     root = directory / "root"

@@ -24,7 +24,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors im
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control_plane.ports import free_ports
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.packages import (
     Packages,
-    unpack_packages,
+    ensure_unpacked,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.store import default_cache
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress
@@ -218,8 +218,7 @@ def _found(directory: Path) -> Slurm:
     hint = f"apt install {' '.join(PACKAGES)}"
     packages = Packages(PACKAGES, default_cache(os.environ) / "slurm" / "root", "Slurm", hint)
     try:
-        if packages.problem((), {}):
-            unpack_packages(packages, Progress(print))
+        ensure_unpacked(packages, lambda: packages.problem((), {}), Progress(print))
     except BringupError as error:
         raise NoSlurmError(str(error)) from error
     root = packages.root

@@ -87,5 +87,6 @@ def _failure(tool: HostTool, run: ToolRun) -> ProbeFailure | None:
 
 
 def _ended(run: ToolRun) -> str:
-    said = excerpt(f"{run.stdout.strip()} {run.stderr.strip()}", 300)
+    # On one line: it becomes a part of a sentence.
+    said = excerpt(" ".join(f"{run.stdout} {run.stderr}".split()), 300)
     return f"`{' '.join(run.argv)}` ended with {run.rc}: {said}"

@@ -17,7 +17,10 @@ _DEVICE = re.compile(
 )
 _ID = re.compile(r"\[([0-9a-f]{4}:[0-9a-f]{4})\]")
 _REVISION = re.compile(r"\(rev ([0-9a-f]{2})\)")
-_GPU_CLASSES = ("3D controller", "VGA compatible controller", "Display controller")
+# By number and by name (PCI Code and ID Assignment, class 03): a host without pci.ids prints `Class [0302]: Device
+# [10de:2330]`, and without -nn there are names alone.
+_GPU_CLASSES = {"0300": "VGA compatible controller", "0302": "3D controller", "0380": "Display controller"}
+_BRIDGE = ("0604", "PCI bridge")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +38,12 @@ class PciDevice:
     def is_nvidia_gpu(self) -> bool:
         """Whether it is a GPU by NVIDIA (not a bridge, an NVSwitch or an audio function)."""
         nvidia = self.pci_id.startswith("10de:") if self.pci_id else self.name.startswith("NVIDIA")
-        return nvidia and self.class_name in _GPU_CLASSES
+        return nvidia and (self.class_id in _GPU_CLASSES if self.class_id else self.class_name in _GPU_CLASSES.values())
+
+    @property
+    def is_pci_bridge(self) -> bool:
+        """Whether it is a bridge from PCI to PCI."""
+        return self.class_id == _BRIDGE[0] if self.class_id else self.class_name == _BRIDGE[1]
 
     @property
     def dead(self) -> bool:

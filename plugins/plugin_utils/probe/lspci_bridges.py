@@ -66,7 +66,7 @@ def parse(text: str) -> tuple[PciBridge, ...]:
         if line.strip() and not line[0].isspace():
             device = device_of_line(line)
             # Of all devices only bridges are asked for; a whole `lspci -vvv` is read as well.
-            bridges.append(_Reading(device.address if device.class_name == "PCI bridge" else ""))
+            bridges.append(_Reading(device.address if device.is_pci_bridge else ""))
         elif line.strip() and bridges and bridges[-1].address:
             _note(line.strip(), bridges[-1])
     found = tuple(_bridge(reading) for reading in bridges if reading.address)

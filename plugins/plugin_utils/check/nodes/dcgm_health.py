@@ -18,7 +18,7 @@ from ...probe.dcgmi_health import DcgmHealth
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
-from .dcgm_diag_settings import DCGM_DIAG
+from .dcgm_diag_settings import DCGM_DIAG, DcgmDiagSettings
 from .node_context import NodeContext, per_host
 from .observe_hosts import OBSERVER
 
@@ -89,7 +89,8 @@ def _unread(host: NodeContext, failure: ProbeFailure) -> Report | Outcome:
     if isinstance(diag, ProbeFailure) and diag.kind == failure.kind:
         # The same program that does not run: its diagnostic says so.
         return host.answer.blocked(by=DCGM_DIAG, because="`dcgmi` gave nothing usable")
-    if failure.kind == "missing" and not host.settings(DcgmHealthSettings).watches_required:
+    asked = host.context.settings_of(DCGM_DIAG, DcgmDiagSettings, host.entry.sku).level > 0
+    if failure.kind == "missing" and not asked and not host.settings(DcgmHealthSettings).watches_required:
         return Report(summary="DCGM is not installed, and no diagnostic is asked of it", evidence=host.evidence(_FACT))
     return host.tool_failure(_FACT, failure)
 

@@ -12,6 +12,7 @@ from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Basis, Expectation, Measure, Outcome, Subject, SubjectKind
 from ...probe.nvidia_smi_topo import Topology
 from ...site.adapters import carries_gpu_traffic
+from ..kit.counting import count
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
@@ -62,7 +63,7 @@ def _judge(host: NodeContext) -> Report | Outcome:
         return host.answer.blocked(by="hca-state", because="adapters are missing, so the distance to them is not known")
     nvlink = _nvlink_summary(host)
     return Report(
-        summary=f"{len(matrix.gpus)} GPUs, {nvlink}{_nic_summary(host, matrix)}",
+        summary=f"{count(len(matrix.gpus), 'GPU')}, {nvlink}{_nic_summary(host, matrix)}",
         findings=tuple(findings),
         measured=(Measure("gpus", len(matrix.gpus), "count"), Measure("nics", len(matrix.nics), "count")),
         expected=(Expectation("gpu_path", "==", f"NV{host.sku.nvlink_links}", Basis.HARDWARE),)

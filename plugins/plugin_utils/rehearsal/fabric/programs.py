@@ -17,7 +17,7 @@ from pathlib import Path
 from ...outcome.errors import UnavailableError
 from ...runtime.progress import Progress
 from ..toolchain.loader import library_path
-from ..toolchain.packages import Packages, nothing_to_watch, unpack_packages
+from ..toolchain.packages import Packages, ensure_unpacked, nothing_to_watch
 
 DIAGNOSTICS = (
     "ibstat", "iblinkinfo", "ibnetdiscover", "ibqueryerrors", "perfquery", "sminfo", "saquery", "smpquery",
@@ -55,23 +55,21 @@ def ensure_programs(cache: Path, progress: Progress, alive: Callable[[], None] =
         UnavailableError: they are not there and cannot be had; the hint says how to install them.
     """
     packages = Packages(PACKAGES, cache / "infiniband" / "root", _SUBJECT, _HINT)
-    found = find_programs(Path("/")) or find_programs(packages.root)
-    problem = _problem(packages, found)
-    if problem:
-        unpack_packages(packages, progress, alive)
-        found = find_programs(packages.root)
-        problem = _problem(packages, found)
-    if found is None or problem:
-        raise UnavailableError(_SUBJECT, f"{packages.root} is not complete: {problem}.", _HINT)
+    installed = find_programs(Path("/"))
+    if installed is not None:
+        return installed
+    ensure_unpacked(packages, lambda: _problem(packages), progress, alive)
+    found = find_programs(packages.root)
+    if found is None:
+        raise UnavailableError(_SUBJECT, f"{packages.root} is not complete: programs are missing.", _HINT)
     return found
 
 
-def _problem(packages: Packages, found: FabricPrograms | None) -> str:
-    """Return why the programs cannot be run, nothing if they can; what the machine has itself can."""
+def _problem(packages: Packages) -> str:
+    """Return why the unpacked programs cannot be run, nothing if they can."""
+    found = find_programs(packages.root)
     if found is None:
         return "programs are missing"
-    if not found.libraries:
-        return ""
     environment = {**found.environment(), "LD_PRELOAD": found.simulation}
     return packages.problem(list(found.paths.values()), environment)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ...outcome.errors import UnavailableError
 from ...runtime.progress import Progress
-from ..toolchain.packages import Packages, nothing_to_watch, unpack_packages
+from ..toolchain.packages import Packages, ensure_unpacked, nothing_to_watch
 
 PACKAGE = "fio"
 _SUBJECT = "fio"
@@ -44,13 +44,10 @@ def ensure_fio(cache: Path, progress: Progress, alive: Callable[[], None] = noth
     if installed is not None:
         return Fio(installed)
     packages = Packages((PACKAGE,), cache / "storage" / "root", _SUBJECT, _HINT)
-    problem = _problem(packages)
-    if problem:
-        unpack_packages(packages, progress, alive)
-        problem = _problem(packages)
+    ensure_unpacked(packages, lambda: _problem(packages), progress, alive)
     found = _unpacked(packages)
-    if found is None or problem:
-        raise UnavailableError(_SUBJECT, f"{packages.root} is not complete: {problem}.", _HINT)
+    if found is None:
+        raise UnavailableError(_SUBJECT, f"{packages.root} is not complete: {PACKAGE} is missing.", _HINT)
     return found
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ...outcome.errors import UnavailableError
 from ...runtime.progress import Progress
-from ..toolchain.packages import Packages, nothing_to_watch, unpack_packages
+from ..toolchain.packages import Packages, ensure_unpacked, nothing_to_watch
 
 PACKAGE = "prometheus"
 _SUBJECT = "Prometheus"
@@ -38,13 +38,10 @@ def ensure_prometheus(cache: Path, progress: Progress, alive: Callable[[], None]
     if installed is not None:
         return Prometheus(installed)
     packages = Packages((PACKAGE,), cache / "telemetry" / "root", _SUBJECT, _HINT)
-    problem = _problem(packages)
-    if problem:
-        unpack_packages(packages, progress, alive)
-        problem = _problem(packages)
+    ensure_unpacked(packages, lambda: _problem(packages), progress, alive)
     found = find_prometheus(packages.root)
-    if found is None or problem:
-        raise UnavailableError(_SUBJECT, f"{packages.root} is not complete: {problem}.", _HINT)
+    if found is None:
+        raise UnavailableError(_SUBJECT, f"{packages.root} is not complete: {PACKAGE} is missing.", _HINT)
     return Prometheus(found, packages.environment())
 
 

@@ -104,27 +104,49 @@ class Fetching:
         return UnavailableError(packages.subject, f"is not installed and cannot be fetched: {reason}", packages.hint)
 
 
-def unpack_packages(packages: Packages, progress: Progress, alive: Callable[[], None] = nothing_to_watch) -> None:
-    """Unpack packages and all that they need beyond the base system; what was there before is removed.
+def ensure_unpacked(
+    packages: Packages, problem: Callable[[], str], progress: Progress, alive: Callable[[], None] = nothing_to_watch
+) -> None:
+    """Unpack packages and all that they need beyond the base system, unless they are there.
+
+    Args:
+        packages: what is wanted.
+        problem: says why what is there cannot be used, nothing if it can. It is asked again once the cache is held:
+            another run that waited for the same packages may use them by then, and files of a running program must
+            not be replaced.
+        progress: told of what is fetched.
+        alive: raises when the controller has ended.
 
     Raises:
-        UnavailableError: this system has no apt, or the packages cannot be had.
+        UnavailableError: this system has no apt, the packages cannot be had, or they are not what is needed.
         AbortedError: the controller ended meanwhile.
     """
-    fetching = Fetching(packages, progress, alive)
+    if not problem():
+        return
+    with cache_lock(packages.root.parent.parent, progress, alive):
+        left = problem()
+        if left:
+            _unpack(Fetching(packages, progress, alive))
+            left = problem()
+    if left:
+        raise UnavailableError(packages.subject, f"{packages.root} is not complete: {left}.", packages.hint)
+
+
+def _unpack(fetching: Fetching) -> None:
+    """Fetch and unpack; what was there before is removed."""
+    packages = fetching.packages
     if not (shutil.which("apt-get") and shutil.which("dpkg-deb") and _STATUS.is_file()):
         raise fetching.failed("this system has no apt.")
     work = packages.root.parent
-    with cache_lock(work.parent, progress, alive):
-        shutil.rmtree(work, ignore_errors=True)
-        kept = work / "packages"
-        kept.mkdir(parents=True)
-        packages.root.mkdir()
-        names = _fetch(fetching, kept)
-        for package in sorted(kept.glob("*.deb")):
-            fetching.run(["dpkg-deb", "-x", str(package), str(packages.root)], kept)
-        stamp = {"scheme": _SCHEME, "asked": list(packages.names), "unpacked": names}
-        write_atomic(work / _STAMP, json.dumps(stamp, indent=2) + "\n")
+    shutil.rmtree(work, ignore_errors=True)
+    kept = work / "packages"
+    kept.mkdir(parents=True)
+    packages.root.mkdir()
+    names = _fetch(fetching, kept)
+    for package in sorted(kept.glob("*.deb")):
+        fetching.run(["dpkg-deb", "-x", str(package), str(packages.root)], kept)
+    stamp = {"scheme": _SCHEME, "asked": list(packages.names), "unpacked": names}
+    write_atomic(work / _STAMP, json.dumps(stamp, indent=2) + "\n")
 
 
 def _fetch(fetching: Fetching, kept: Path) -> list[str]:

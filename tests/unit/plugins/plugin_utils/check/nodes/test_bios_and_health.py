@@ -95,6 +95,12 @@ def test_dcgmi_that_is_missing_is_said_once(fleet: AnyFleet) -> None:
     assert held.blocked_by == "dcgm-diag"
 
 
+def test_dcgmi_that_is_missing_is_told_where_a_diagnostic_is_asked_and_was_put_off(fleet: AnyFleet) -> None:
+    fleet.hosts["gpu02"].tools["dcgmi_diag"] = ToolRun(argv=("dcgmi",), withheld="in-use", stderr="in use by python3")
+    outcomes = judged(fleet, HEALTH, "dcgmi_health", "", missing=True)
+    assert said(outcomes, Status.OTHER) == {(HEALTH, "dcgmi-health-missing", "gpu02")}
+
+
 def test_a_host_without_dcgm_of_which_no_diagnostic_is_asked_passes(fleet: AnyFleet) -> None:
     fleet.settings["dcgm-diag"] = {"level": 0}
     fleet.hosts["gpu02"].tools["dcgmi_diag"] = ToolRun(argv=("dcgmi",), withheld="held", stderr="another run")
