@@ -4,7 +4,8 @@
 
 Order, moments and ways are drawn from the seed of the tests. The suite takes a little of each kind. Asked for by a
 person (docs/development.md), GPUFLEET_LIVE_POINTS ends so many runs, in chains of two a gate, and GPUFLEET_LIVE_GATES
-set to `all` takes every gate and every pair of controllers.
+set to `all` takes every gate and every pair of controllers. Set to gates, with commas between them, it names those in
+which the API server is restarted; GPUFLEET_LIVE_RESTARTS says how often in each.
 """
 
 from __future__ import annotations
@@ -27,7 +28,11 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.command i
 
 POINTS = int(os.environ.get("GPUFLEET_LIVE_POINTS", "1"))
 FROM = int(os.environ.get("GPUFLEET_LIVE_FROM", "0"))
-ALL = os.environ.get("GPUFLEET_LIVE_GATES", "") == "all"
+_STATED = os.environ.get("GPUFLEET_LIVE_GATES", "")
+ALL = _STATED == "all"
+# In each of which gates the API server is restarted, and how often.
+RESTARTED = GATE_IDS if ALL else tuple(_STATED.split(",")) if _STATED else (drawing("live-restart").choice(GATE_IDS[3:]),)
+RESTARTS = int(os.environ.get("GPUFLEET_LIVE_RESTARTS", "1"))
 STACK = "gpu_stack"
 # How many runs are ended one after the other.
 LINKS = 2 * len(GATE_IDS)
@@ -206,11 +211,12 @@ def test_of_two_runs_at_once_the_second_waits_or_is_refused_and_neither_disturbs
 
 
 @pytest.mark.drawn(1, of="outages of the API server")
-@pytest.mark.parametrize("gate", GATE_IDS if ALL else [drawing("live-restart").choice(GATE_IDS[3:])])
+@pytest.mark.parametrize("number", range(RESTARTS))
+@pytest.mark.parametrize("gate", RESTARTED)
 def test_a_restart_of_the_api_server_costs_a_gate_its_outage_and_the_way_back_of_controllers(
-    bench: Bench, gate: str
+    bench: Bench, gate: str, number: int
 ) -> None:
-    draw = drawing(f"live-restart-{gate}")
+    draw = drawing(f"live-restart-{gate}{f'-{number}' if number else ''}")
     away_s, share = draw.uniform(5, 60 if ALL else 10), draw.uniform(0.1, 0.7)
     if ALL and gate not in bench.took_s:
         bench.passes(bench.run("ctl1", (gate,)), (gate,), "undisturbed")
@@ -219,10 +225,11 @@ def test_a_restart_of_the_api_server_costs_a_gate_its_outage_and_the_way_back_of
     run = bench.run("ctl1", (gate,))
     assert run.await_text(HOLD), run.said()[-4000:]
     began = time.monotonic()
-    time.sleep(share * (usual_s or 15.0))
+    pause_s = share * (usual_s or 15.0)
+    time.sleep(pause_s)
     with bench.site.api_server_away():
         time.sleep(away_s)
-    where = f"gate {gate}, away for {away_s:.0f} s{words and f', without {words}'}"
+    where = f"gate {gate}, away for {away_s:.1f} s after {pause_s:.1f} s{words and f', without {words}'}"
     print(where)
     assert run.ended() == 0, f"{where}\n{run.said()[-6000:]}"
     assert run.statuses()[gate] == "passed", where
