@@ -31,7 +31,8 @@ FROM = int(os.environ.get("GPUFLEET_LIVE_FROM", "0"))
 _STATED = os.environ.get("GPUFLEET_LIVE_GATES", "")
 ALL = _STATED == "all"
 # In each of which gates the API server is restarted, and how often.
-RESTARTED = GATE_IDS if ALL else tuple(_STATED.split(",")) if _STATED else (drawing("live-restart").choice(GATE_IDS[3:]),)
+_CHOSEN = _STATED.split(",") if _STATED else [drawing("live-restart").choice(GATE_IDS[3:])]
+RESTARTED = GATE_IDS if ALL else _CHOSEN
 RESTARTS = int(os.environ.get("GPUFLEET_LIVE_RESTARTS", "1"))
 STACK = "gpu_stack"
 # How many runs are ended one after the other.

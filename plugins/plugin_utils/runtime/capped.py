@@ -12,6 +12,7 @@ import re
 
 _MARK = "[gpufleet: {} bytes of this log are left out here]"
 _CUT = re.compile(r"^" + re.escape(_MARK).replace(re.escape("{}"), r"(\d{1,20})") + r"$", re.MULTILINE)
+_OPEN_END = "[gpufleet: the end of this log could not be read]"
 
 
 class Capped:
@@ -44,7 +45,20 @@ class Capped:
         return head[:begun] + _MARK.format(left_out).encode() + b"\n" + tail[ended:]
 
 
+def with_open_end(log: str) -> str:
+    """Return a log that was cut before its end, with a line that says so."""
+    return f"{log.rstrip()}\n{_OPEN_END}\n"
+
+
+def after_gap(text: str) -> str:
+    """Return what a text says after the line that says that something was left out; all of it without such a line."""
+    found = _CUT.search(text)
+    return text[found.end() :] if found else text
+
+
 def left_out_of(log: str) -> str:
     """Return what a log says that is not in it, as a clause for people; empty where it is whole."""
+    if log.rstrip().endswith(_OPEN_END):
+        return "the end of its log could not be read"
     found = _CUT.search(log)
     return f"{int(found[1])} bytes in the middle of its log were left out, more than is read of one" if found else ""

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..clients.kube.conditions import condition
-from ..clients.kube.recovery import CONTROLLERS_LATE_S, awaits_account
+from ..clients.kube.recovery import CONTROLLERS_LATE_S
 from .model import JobSpec, JobState, PodRole
 from .pending import held_by_gates, told_refusal
+from .refusals import meaning_of
 
 Json = dict[str, Any]
 INDEX_LABEL = "batch.kubernetes.io/job-completion-index"
@@ -46,13 +47,14 @@ class ObservedJob:
 
     Args:
         pods: its pods.
-        refusals: messages of controllers that could not make a pod of it.
+        refusals: messages of controllers that could not make a pod of it, the newest at the end.
         lost_nodes: nodes of its pods that do not answer, with the node's own message.
         age_s: time since it was created.
         made_s: its age when the first of its pods was seen; 0 while none was.
         running_s: time since all of its pods run; None while one of them waits for its node or its image.
         ended_s: time since the first of its pods ended; 0 while none has.
         gone: names of pods that were there before and are not any more.
+        away_s: how much of its age the API server did not answer: nothing could be done then, or be seen.
     """
 
     pods: Sequence[Json]
@@ -63,6 +65,7 @@ class ObservedJob:
     running_s: float | None = None
     ended_s: float = 0.0
     gone: Sequence[str] = ()
+    away_s: float = 0.0
 
 
 def ending_of(spec: JobSpec, seen: ObservedJob) -> Ending | None:
@@ -217,20 +220,19 @@ def _not_started(spec: JobSpec, seen: ObservedJob) -> Ending | None:
 
 
 def _refused(spec: JobSpec, seen: ObservedJob) -> Ending | None:
-    # What controllers try again by themselves is no refusal.
-    refusals = [text for text in seen.refusals if not awaits_account(text)]
-    if refusals:
-        return Ending("refused", told_refusal(refusals[-1]))
+    # Controllers try again by themselves: what they said last counts, and only if it stands.
+    last = seen.refusals[-1] if seen.refusals else ""
+    if last and meaning_of(last) == "refused":
+        return Ending("refused", told_refusal(last))
     limit_s = spec.placing_s + CONTROLLERS_LATE_S
-    if not seen.pods and seen.age_s > limit_s:
-        who = "mpi-operator" if spec.kind == "mpijob" else "the job controller"
-        last = f" ({seen.refusals[-1]})" if seen.refusals else ""
-        return Ending("refused", f"no pod was made within {limit_s:.0f} s; does {who} run?{last}")
-    return None
+    if seen.pods or seen.age_s <= limit_s + seen.away_s:
+        return None
+    who = "mpi-operator" if spec.kind == "mpijob" else "the job controller"
+    return Ending("refused", f"no pod was made within {limit_s:.0f} s; does {who} run?{f' ({last})' if last else ''}")
 
 
 def _not_scheduled(spec: JobSpec, seen: ObservedJob) -> Ending | None:
-    late_s = seen.age_s - seen.made_s - spec.placing_s
+    late_s = seen.age_s - seen.made_s - seen.away_s - spec.placing_s
     if late_s <= 0:
         return None
     waiting = [pod for pod in seen.pods if not node_of(pod)]
@@ -250,20 +252,20 @@ def _not_scheduled(spec: JobSpec, seen: ObservedJob) -> Ending | None:
 
 def all_run(spec: JobSpec, pods: Sequence[Json]) -> bool:
     """Tell whether every pod of a job is there and has started: from then on the time is its own."""
-    expected = len(spec.nodes) + (spec.kind == "mpijob")
-    return len(pods) >= expected and all(phase_of(pod) != "Pending" for pod in pods)
+    return len(pods) >= spec.pods and all(phase_of(pod) != "Pending" for pod in pods)
 
 
 def _too_long(spec: JobSpec, seen: ObservedJob) -> Ending | None:
     """What a slow registry takes says nothing about the hosts, so pulling has a limit of its own."""
     if seen.running_s is None:
-        if seen.age_s - seen.made_s <= spec.placing_s + spec.pull_s:
+        if seen.age_s - seen.made_s - seen.away_s <= spec.placing_s + spec.pull_s:
             return None
         waiting = next((pod for pod in seen.pods if phase_of(pod) == "Pending"), None)
         word, message = _waiting(waiting) if waiting is not None else ("", "")
         what = f"{where(waiting)}: {word or 'Pending'}" if waiting is not None else progress_of(seen.pods)
+        message = message or (seen.refusals[-1] if waiting is None and seen.refusals else "")
         text = f"{what}{f': {message}' if message else ''} after {seen.age_s:.0f} s (image {spec.image})"
         return Ending("slow-start", text)
-    if seen.running_s <= spec.timeout_s:
+    if seen.running_s - seen.away_s <= spec.timeout_s:
         return None
     return Ending("timeout", f"not done after {spec.timeout_s:.0f} s: {progress_of(seen.pods)}")

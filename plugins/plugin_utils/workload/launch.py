@@ -25,6 +25,7 @@ from .namespace import GROUPS, MAKERS, TemporaryNamespace, temporary_namespace, 
 from .nodes import NodeWatch
 from .pod_view import PodView
 from .queue import queue_for
+from .refusals import unmade
 from .running import RunningJob
 from .tolerations import Toleration
 
@@ -229,15 +230,5 @@ class _JobQueue:
 
     def _refusals(self, pods: Mapping[str, list[Json]]) -> dict[str, list[str]]:
         """Return what kept controllers from making pods; asked only for jobs that lack some."""
-        short = {
-            j.spec.name for j in self.running if not j.result and len(pods.get(j.spec.name, ())) < len(j.spec.nodes)
-        }
-        found: dict[str, list[str]] = {}
-        if not short:
-            return found
-        for event in self.cluster.list_objects(EVENTS, self.namespace.name):
-            about = event.get("involvedObject") or {}
-            name = str(about.get("name", "")).removesuffix("-launcher")
-            if name in short and event.get("type") == "Warning" and "FailedCreate" in str(event.get("reason")):
-                found.setdefault(name, []).append(str(event.get("message") or event["reason"]))
-        return found
+        short = [j.spec.name for j in self.running if not j.result and len(pods.get(j.spec.name, ())) < j.spec.pods]
+        return unmade(self.cluster.list_objects(EVENTS, self.namespace.name), short) if short else {}

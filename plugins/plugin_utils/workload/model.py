@@ -150,6 +150,11 @@ class JobSpec:
         return len(self.nodes) * self.gpus_per_node
 
     @property
+    def pods(self) -> int:
+        """Number of its pods: one a node, and the launcher of an MPIJob."""
+        return len(self.nodes) + (self.kind == "mpijob")
+
+    @property
     def placing_s(self) -> float:
         """Seconds from its creation until every pod must have its node."""
         return self.schedule_s + _PLACE_ONE_S * len(self.nodes)

@@ -21,6 +21,7 @@ from .closed_nodes import closed
 from .namespace import TemporaryNamespace, temporary_namespace
 from .pending import held_by_gates, told_refusal, why_pending
 from .permission import BASIC
+from .pod_logs import log_of_pod
 from .render import render
 from .warnings import warnings_in
 
@@ -161,10 +162,9 @@ def _printed(namespace: TemporaryNamespace, title: str, pod: Json | None, warnin
         words = ": ".join(str(waiting[key]) for key in ("reason", "message") if waiting.get(key))
         why = why_pending(pod) or held_by_gates(pod) or warning or words or "nobody says why"
         return Printed(reason=f"its pod did not start: {why}"[:400])
-    try:
-        log = namespace.cluster.logs(title, namespace.name)
-    except BringupError as error:
-        return Printed(reason=f"the log of its pod cannot be read: {error.reason}")
+    log, unread = log_of_pod(namespace, pod)
+    if unread:
+        return Printed(reason=f"the log of its pod cannot be read: {unread}")
     ended = state.get("terminated") or {}
     status = pod.get("status") or {}
     if _phase(pod) == "Succeeded":

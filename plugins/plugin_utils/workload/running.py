@@ -34,10 +34,10 @@ from .manifests import job_objects
 from .model import JobResult, JobSpec, PodResult
 from .namespace import TemporaryNamespace
 from .pending import suspended, told_refusal
+from .pod_logs import whole_log
 
 Json = dict[str, Any]
 _LOG_S = 20.0
-_LOG_PAUSE_S = 1.0
 _WORKERS = 8
 # What is read of the log of one pod: so much, and so much more for every rank whose output it may hold. With NCCL's
 # lines (NCCL_DEBUG=INFO) a rank of a healthy run writes some tens of kB.
@@ -65,6 +65,7 @@ class RunningJob:
     _first_end_at: float = 0.0
     _running_at: float | None = None
     _cleared: Deadline | None = None
+    _away_before_s: float = 0.0
 
     @property
     def age_s(self) -> float:
@@ -76,6 +77,7 @@ class RunningJob:
         Raises:
             BringupError: the API server does not answer.
         """
+        self._away_before_s = self.cluster.transport.outage.away_s
         try:
             for body in job_objects(self.spec, self.namespace):
                 obj = self.namespace.prepared(body)
@@ -110,6 +112,7 @@ class RunningJob:
             running_s=running_s,
             ended_s=ended_s,
             gone=gone,
+            away_s=self.cluster.transport.outage.away_s - self._away_before_s,
         )
         ending = ending_of(self.spec, seen)
         if ending:
@@ -167,23 +170,16 @@ class RunningJob:
         )  # fmt: skip
 
     def _log(self, pod: Json) -> tuple[str, str]:
-        """Return the log of a pod, and why it could not be read.
-
-        When an API server has just come back, kubelets may not know their pods again yet: nothing is no answer then.
-        """
-        while True:
-            log, problem = self._log_now(pod)
-            if log.strip() or not self.cluster.transport.outage.settling:
-                return log, problem
-            time.sleep(_LOG_PAUSE_S)
-
-    def _log_now(self, pod: Json) -> tuple[str, str]:
+        """Return the log of a pod, and why it could not be read to its end."""
         path = PODS.path(pod["metadata"]["name"], self.namespace.name, "log")
-        try:
-            most_bytes = _LOG_BYTES + _LOG_BYTES_OF_RANK * self.spec.ranks
-            return self.cluster.transport.text("GET", path, timeout_s=_LOG_S, patient=False, most_bytes=most_bytes), ""
-        except BringupError as error:
-            return "", error.reason
+        most_bytes = _LOG_BYTES + _LOG_BYTES_OF_RANK * self.spec.ranks
+        transport = self.cluster.transport
+
+        def read(lines: int) -> str:
+            query: dict[str, str | int | bool] = {"tailLines": lines} if lines else {}
+            return transport.text("GET", path, query=query, timeout_s=_LOG_S, patient=False, most_bytes=most_bytes)
+
+        return whole_log(read, transport.outage, pod)
 
 
 def _unread(pods: Sequence[PodResult]) -> str:

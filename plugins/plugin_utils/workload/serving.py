@@ -29,6 +29,7 @@ from .model import JobSpec, JobState
 from .namespace import TemporaryNamespace, where_they_are
 from .nodes import NodeWatch
 from .pod_view import PodView
+from .refusals import unmade
 from .render import render
 
 Json = dict[str, Any]
@@ -234,6 +235,7 @@ class _Watch:
     ran_at: dict[str, float] = field(default_factory=dict)
     made_at: dict[str, float] = field(default_factory=dict)
     heard: dict[str, int] = field(default_factory=dict)
+    away_before_s: dict[str, float] = field(default_factory=dict)
     nodes: NodeWatch = field(init=False)
     view: PodView = field(init=False)
 
@@ -266,10 +268,15 @@ class _Watch:
 
     def note_start(self, spec: ServerSpec) -> None:
         self.began_at[spec.name], self.started[spec.name] = time.monotonic(), now_utc()
+        self.away_before_s[spec.name] = self.cluster.transport.outage.away_s
 
     def age_s(self, spec: ServerSpec) -> float:
         began_at = self.began_at.get(spec.name)
         return 0.0 if began_at is None else time.monotonic() - began_at
+
+    def away_s(self, spec: ServerSpec) -> float:
+        """Return how much of its age the API server did not answer."""
+        return self.cluster.transport.outage.away_s - self.away_before_s.get(spec.name, 0.0)
 
     def made_s(self, spec: ServerSpec, pods: Sequence[Json]) -> float:
         """Return its age when its pod was first seen; 0 while it was not."""
@@ -302,10 +309,10 @@ class _Watch:
             running_s = self.running_s(spec, pods)
             seen = ObservedJob(
                 pods=pods, refusals=refusals.get(spec.name, ()), lost_nodes=lost, age_s=age_s, running_s=running_s,
-                made_s=self.made_s(spec, pods),
+                made_s=self.made_s(spec, pods), away_s=self.away_s(spec),
             )  # fmt: skip
             ending = self._dying(spec, pods) if any(deaths_of(pod)[0] for pod in pods) else ending_of(spec.as_job, seen)
-            if ending is None and (running_s or 0.0) > spec.ready_s:
+            if ending is None and (running_s or 0.0) - seen.away_s > spec.ready_s:
                 ending = Ending("timeout", f"not ready after {spec.ready_s:.0f} s: {loading_progress(pods)}")
             if ending:
                 self.end(spec, explained(self.namespace, spec.name, seen, ending))
@@ -359,15 +366,7 @@ class _Watch:
 
     def _refusals(self) -> dict[str, list[str]]:
         missing = [spec.name for spec in self.open if not self.pods.get(spec.name)]
-        found: dict[str, list[str]] = {}
-        if not missing:
-            return found
-        for event in self.cluster.list_objects(EVENTS, self.namespace.name):
-            about = str((event.get("involvedObject") or {}).get("name", ""))
-            name = next((name for name in missing if about == name or about.startswith(f"{name}-")), "")
-            if name and event.get("type") == "Warning" and "FailedCreate" in str(event.get("reason")):
-                found.setdefault(name, []).append(str(event.get("message") or ""))
-        return found
+        return unmade(self.cluster.list_objects(EVENTS, self.namespace.name), missing) if missing else {}
 
 
 def deaths_of(pod: Json) -> tuple[int, int | None]:

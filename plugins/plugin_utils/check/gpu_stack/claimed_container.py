@@ -13,10 +13,10 @@ import time
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...outcome.errors import BringupError
 from ...runtime.clock import Deadline
 from ...runtime.progress import Progress
 from ...workload.namespace import TemporaryNamespace
+from ...workload.pod_logs import log_of_pod
 from ...workload.warnings import warnings_in
 
 Json = dict[str, Any]
@@ -61,10 +61,7 @@ def _printed(namespace: TemporaryNamespace, pod: Json) -> tuple[str, str]:
     """Return the log of a pod that runs or ran, or why it cannot be read."""
     if (pod.get("status") or {}).get("phase") not in ("Running", "Succeeded", "Failed"):
         return "", ""
-    try:
-        return namespace.cluster.logs(pod["metadata"]["name"], namespace.name), ""
-    except BringupError as error:
-        return "", f"{error.subject}: {error.reason}"
+    return log_of_pod(namespace, pod)
 
 
 def container_seen(pod: Json, printed: str, warning: str) -> ContainerSeen:

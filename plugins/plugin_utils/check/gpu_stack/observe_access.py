@@ -26,6 +26,7 @@ from ...workload.claims import claim_templates, claim_variables, gpu_requests
 from ...workload.namespace import MARGIN_S, TemporaryNamespace, temporary_namespace
 from ...workload.pending import held_by_gates, why_pending
 from ...workload.placing import PlacingTime
+from ...workload.pod_logs import log_of_pod
 from ...workload.render import render
 from ...workload.warnings import warnings_in
 from ..kit.settings import setting
@@ -236,10 +237,8 @@ def _log(namespace: TemporaryNamespace, pod: Json, container: str, warning: str)
     """Return what a container wrote, the last warning about its pod, and why its log cannot be read."""
     if (pod.get("status") or {}).get("phase") not in ("Running", *_ENDED) or refused_by_kubelet(pod):
         return "", warning, ""
-    try:
-        return namespace.cluster.logs(pod["metadata"]["name"], namespace.name, container=container), warning, ""
-    except BringupError as error:
-        return "", warning, f"{error.subject}: {error.reason}"
+    log, unread = log_of_pod(namespace, pod, container)
+    return log, warning, unread
 
 
 OBSERVER = observer_of("access", AccessResult, observe)

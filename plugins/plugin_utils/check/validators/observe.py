@@ -16,7 +16,7 @@ from ...clients.kube.cluster import Cluster
 from ...clients.kube.connection import connection_from
 from ...clients.kube.permission import Permission
 from ...component_stack.facts import stack_facts
-from ...outcome.errors import AbortedError, BringupError, InputError
+from ...outcome.errors import AbortedError, InputError
 from ...runtime.files import write_atomic
 from ...runtime.progress import Progress
 from ...runtime.recipe_files import RECIPES
@@ -25,6 +25,7 @@ from ...workload.follow import INDEX_LABEL, Ending, ObservedJob, all_run, ending
 from ...workload.model import JobSpec
 from ...workload.namespace import MAKERS, MARGIN_S, TemporaryNamespace, temporary_namespace
 from ...workload.permission import BASIC
+from ...workload.pod_logs import log_of_pod
 from ...workload.render import render
 from ...workload.tolerations import Toleration
 from ..kit.tolerations import cluster_queue_of, tolerations_of
@@ -288,10 +289,7 @@ def _log(namespace: TemporaryNamespace, pod: Json) -> tuple[str, str]:
     """Return what it wrote, and why that cannot be read."""
     if (pod.get("status") or {}).get("phase") not in ("Running", "Succeeded", "Failed"):
         return "", ""
-    try:
-        return namespace.cluster.logs(pod["metadata"]["name"], namespace.name, container=CONTAINER), ""
-    except BringupError as error:
-        return "", f"{error.subject}: {error.reason}"
+    return log_of_pod(namespace, pod, CONTAINER)
 
 
 def as_text(document: Any) -> str:

@@ -17,6 +17,7 @@ import time
 from dataclasses import dataclass, field
 
 from ...runtime.backoff import Backoff
+from .recovery import CONTROLLERS_LATE_S
 
 _AWAY = frozenset({429, 502, 503, 504})  # the server, or the load balancer before it, has no time for anybody
 _UNDECIDED = frozenset({408, 500, 502, 503, 504})  # may have been carried out
@@ -60,6 +61,7 @@ class Outage:
     over_at: float | None = None  # when the last one ended (time.monotonic)
     away_s: float = 0.0  # how long all that ended lasted
     _since: float | None = None
+    _missing: dict[str, float] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def note(self, fault: Fault) -> None:
@@ -77,6 +79,24 @@ class Outage:
         """Whether the server came back a moment ago."""
         with self._lock:
             return self.over_at is not None and time.monotonic() - self.over_at < SETTLING_S
+
+    @property
+    def recovering(self) -> bool:
+        """Whether the server came back so lately that controllers, schedulers and kubelets may not have."""
+        with self._lock:
+            return self.over_at is not None and time.monotonic() - self.over_at < CONTROLLERS_LATE_S
+
+    def awaits(self, what: str) -> bool:
+        """Tell whether to look again for what is not there and should be: a server may have been away before anybody
+        here asked it, and what comes back after it comes later. Time is counted for the thing, whoever looks for it."""
+        with self._lock:
+            since = self._missing.setdefault(what, time.monotonic())
+        return self.recovering or time.monotonic() - since < CONTROLLERS_LATE_S
+
+    def came(self, what: str) -> None:
+        """Note that it is there."""
+        with self._lock:
+            self._missing.pop(what, None)
 
     def left_s(self, started: float) -> float:
         """Return the seconds that a request of that moment may still be repeated."""

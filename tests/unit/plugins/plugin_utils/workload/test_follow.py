@@ -5,12 +5,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import Kind
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.persistence import Outage
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.capacity import node_capacity
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.follow import (
@@ -230,6 +232,8 @@ def test_a_job_that_was_suspended_when_it_was_made_ends_at_once_and_says_so(kind
     """Where Kueue manages jobs without a queue name, its webhook suspends them."""
 
     class Api:
+        transport = SimpleNamespace(outage=Outage(0.0))
+
         def kind(self, api_version: str, name: str) -> Kind:
             return Kind(api_version=api_version, kind=name, plural=f"{name.lower()}s")
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -18,6 +19,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.rights impo
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import Kind, known_kind
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.persistence import Outage
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError, NotFoundError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.kueue import PERMISSIONS, pods_together, queued
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.model import JobSpec
@@ -34,6 +36,8 @@ WAITS = "couldn't assign flavors to pod set main: insufficient unused quota for 
 
 class Api:
     """A cluster with Kueue (or without: no `versions`): its webhook suspends what names a queue."""
+
+    transport = SimpleNamespace(outage=Outage(0.0))
 
     def __init__(self, versions: tuple[str, ...] = ("v1beta2", "v1beta1"), active: str = "True") -> None:
         self.versions, self.active = versions, active

@@ -5,12 +5,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import Kind
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.persistence import Outage
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import Deadline
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress, silent
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload import serving
@@ -33,6 +35,7 @@ class World:
 
     name, labels, priority_class, cluster_queue = "test", {"gpufleet.io/purpose": "test"}, "low", ""
     tolerated: tuple[dict[str, str], ...] = ()
+    transport = SimpleNamespace(outage=Outage(0.0))
 
     def __init__(
         self, looks: int = 2, deaths: dict[str, int] | None = None, never: tuple[str, ...] = (), pulls: int = 0
