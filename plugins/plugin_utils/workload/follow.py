@@ -11,9 +11,9 @@ from typing import Any
 
 from ..clients.kube.conditions import condition
 from ..clients.kube.recovery import CONTROLLERS_LATE_S
+from ..clients.kube.refusal_words import meaning_of
 from .model import JobSpec, JobState, PodRole
 from .pending import held_by_gates, told_refusal
-from .refusals import meaning_of
 
 Json = dict[str, Any]
 INDEX_LABEL = "batch.kubernetes.io/job-completion-index"

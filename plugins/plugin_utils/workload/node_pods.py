@@ -140,10 +140,12 @@ def _made(namespace: TemporaryNamespace, title: str, node: str, pods: NodePods) 
 
 def _waited(namespace: TemporaryNamespace, titles: set[str], pods: NodePods) -> dict[str, Json]:
     """Return the pods by name once all ended, or as they are when their time is over."""
-    ends = time.monotonic() + pods.start_s + pods.run_s
+    outage, ends = namespace.cluster.transport.outage, time.monotonic() + pods.start_s + pods.run_s
+    away_before_s = outage.away_s
     while True:
         there = {pod["metadata"]["name"]: pod for pod in namespace.pods() if pod["metadata"]["name"] in titles}
-        if all(_phase(pod) in _ENDED for pod in there.values()) or time.monotonic() >= ends:
+        over = time.monotonic() >= ends + outage.late_s(away_before_s)
+        if over or all(_phase(pod) in _ENDED for pod in there.values()):
             return there
         time.sleep(_POLL_S)
 

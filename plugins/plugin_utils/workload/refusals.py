@@ -8,66 +8,16 @@ The words are data: recipes/pod_refusals.yaml.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
-from dataclasses import dataclass
-from functools import cache
-from typing import Any, Literal
+from typing import Any
 
-from ..clients.kube.recovery import awaits_account
-from ..runtime.recipe_files import RECIPES
-from ..runtime.strict import decode_file
+from ..clients.kube.refusal_words import known, meaning_of
 
 Json = dict[str, Any]
-Meaning = Literal["refused", "passing", "unknown"]
 # The message of an event has at most 1024 characters (kubernetes/kubernetes, NoteLengthLimit of events.k8s.io).
 _LONGEST = 2048
 # To the second: older controllers write no more of a time.
 _SECONDS = len("2026-01-01T00:00:00")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
-    """An event that says that a pod could not be made; see the file's head."""
-
-    reason: str
-    begins: str
-    source: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Word:
-    """What a message means that has this; see the file's head."""
-
-    meaning: Literal["refused", "passing"]
-    pattern: str
-    source: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refusals:
-    """The whole file."""
-
-    events: tuple[Said, ...]
-    words: tuple[Word, ...]
-
-
-@cache
-def known() -> Refusals:
-    """Return the words that are known.
-
-    Raises:
-        InputError: the file is not what it should be.
-    """
-    return decode_file(Refusals, RECIPES / "pod_refusals.yaml")
-
-
-def meaning_of(message: str) -> Meaning:
-    """Return what it means that a pod could not be made for this reason; nothing that may pass is a refusal."""
-    if awaits_account(message):
-        return "passing"
-    found = {word.meaning for word in known().words if re.search(word.pattern, message)}
-    return "passing" if "passing" in found else "refused" if found else "unknown"
 
 
 def unmade(events: Iterable[Json], jobs: Iterable[str]) -> dict[str, list[str]]:

@@ -200,14 +200,15 @@ def _waited(
     namespace: TemporaryNamespace, settings: AccessSettings, progress: Progress, count: int
 ) -> Mapping[str, Json]:
     """Return the pods by name once all ended, or as they are when scheduler and kubelets have had their time."""
-    wait = PlacingTime(settings.timeout_s, namespace.cluster.transport.outage)
-    ends = time.monotonic() + settings.timeout_s + settings.run_s
+    outage, ends = namespace.cluster.transport.outage, time.monotonic() + settings.timeout_s + settings.run_s
+    wait, away_before_s = PlacingTime(settings.timeout_s, outage), outage.away_s
     while True:
         pods = namespace.pods()
         placed = [pod for pod in pods if (pod.get("spec") or {}).get("nodeName")]
         ended = [pod for pod in pods if (pod.get("status") or {}).get("phase") in _ENDED]
         out_of_place = len(placed) < len(pods) and wait.left_s(partial(_heard, pods)) <= 0
-        if len(ended) == len(pods) or time.monotonic() >= ends or (out_of_place and len(ended) == len(placed)):
+        over = time.monotonic() >= ends + outage.late_s(away_before_s)
+        if len(ended) == len(pods) or over or (out_of_place and len(ended) == len(placed)):
             return {pod["metadata"]["name"]: pod for pod in pods}
         progress.tick(f"GPU containers: {len(ended)} of {len(pods)} pods looked ({count} at most)")
         time.sleep(0.5)

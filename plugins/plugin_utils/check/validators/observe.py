@@ -244,11 +244,12 @@ def _followed(
 ) -> dict[str, tuple[Json, Ending, float]]:
     """Return by validator its pod as it was seen last, how it ended, and the seconds from its creation."""
     followed = {pod_name(validator): _Followed(_spec(validator)) for validator in validators}
-    begun = time.monotonic()
+    begun, outage = time.monotonic(), namespace.cluster.transport.outage
+    away_before_s = outage.away_s
     while True:
         pods = {pod["metadata"]["name"]: pod for pod in namespace.pods(labels=f"{INDEX_LABEL}=0")}
         for name, entry in followed.items():
-            entry.look(pods.get(name), time.monotonic() - begun)
+            entry.look(pods.get(name), time.monotonic() - begun, outage.away_s - away_before_s)
         left = [name.removeprefix("v-") for name, entry in followed.items() if entry.ending is None]
         if not left:
             break
@@ -271,7 +272,7 @@ class _Followed:
     ended_s: float = 0.0
     _running_at_s: float | None = None
 
-    def look(self, pod: Json | None, age_s: float) -> None:
+    def look(self, pod: Json | None, age_s: float, away_s: float) -> None:
         """Take in what is seen of it now."""
         if self.ending is not None:
             return
@@ -281,7 +282,7 @@ class _Followed:
         if self._running_at_s is None and all_run(self.spec, pods):
             self._running_at_s = age_s
         running_s = None if self._running_at_s is None else age_s - self._running_at_s
-        seen = ObservedJob(pods=pods, age_s=age_s, running_s=running_s, gone=gone)
+        seen = ObservedJob(pods=pods, age_s=age_s, running_s=running_s, gone=gone, away_s=away_s)
         self.ending, self.ended_s = ending_of(self.spec, seen), age_s
 
 

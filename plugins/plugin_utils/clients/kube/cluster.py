@@ -21,6 +21,7 @@ from .listing import list_kept
 from .permission import AskedPermission, Permission
 from .persistence import Fault, Tries
 from .recovery import once_accounted
+from .refusal_words import is_starting
 from .transport import PATIENCE_S, Answered, Transport
 from .watch_event import watch_event
 
@@ -337,20 +338,20 @@ class Cluster:
         return self.transport.text("GET", path, query=query, patient=False, most_bytes=_LOG_BYTES)
 
     def can_i(self, permission: Permission) -> AskedPermission:
-        """Ask the server whether the credentials allow that."""
-        attributes = asdict(permission)
-        answer = self.transport.json(
-            "POST",
-            ACCESS_REVIEWS.path(),
-            body={
-                "apiVersion": ACCESS_REVIEWS.api_version,
-                "kind": ACCESS_REVIEWS.kind,
-                "spec": {"resourceAttributes": {key: value for key, value in attributes.items() if value}},
-            },
-            repeatable=True,
-        )
-        status = answer.get("status") or {}
-        allowed, reason = bool(status.get("allowed", False)), str(status.get("reason", ""))
+        """Ask the server whether the credentials allow that, again if it has not read its roles yet."""
+        attributes, backoff = asdict(permission), Backoff()
+        body = {
+            "apiVersion": ACCESS_REVIEWS.api_version,
+            "kind": ACCESS_REVIEWS.kind,
+            "spec": {"resourceAttributes": {key: value for key, value in attributes.items() if value}},
+        }
+        while True:
+            answer = self.transport.json("POST", ACCESS_REVIEWS.path(), body=body, repeatable=True)
+            status = answer.get("status") or {}
+            allowed, reason = bool(status.get("allowed", False)), str(status.get("reason", ""))
+            if allowed or not is_starting(reason) or not self.transport.outage.awaits_roles:
+                break
+            time.sleep(backoff.pause_s())
         return AskedPermission(**attributes, allowed=allowed, reason=reason)
 
 

@@ -38,6 +38,7 @@ class Fault:
         asked_s: pause that the server asks for; 0: none.
         conflict: a 409 that says that somebody else wrote at the same time (and not that the object is there already).
         renewed: credentials were read again after a 401.
+        starting: a 403 that says that the server does not know everything yet.
     """
 
     status: int = 0
@@ -46,6 +47,7 @@ class Fault:
     asked_s: float = 0.0
     conflict: bool = False
     renewed: bool = False
+    starting: bool = False
 
     @property
     def undecided(self) -> bool:
@@ -86,12 +88,23 @@ class Outage:
         with self._lock:
             return self.over_at is not None and time.monotonic() - self.over_at < CONTROLLERS_LATE_S
 
-    def awaits(self, what: str) -> bool:
+    def late_s(self, away_before_s: float) -> float:
+        """Return the seconds that what others do has lost since `away_s` was so many: the server was away, and they
+        came back later than it."""
+        lost_s = self.away_s - away_before_s
+        return lost_s + CONTROLLERS_LATE_S if lost_s > 0 else 0.0
+
+    def awaits(self, what: str, limit_s: float = CONTROLLERS_LATE_S) -> bool:
         """Tell whether to look again for what is not there and should be: a server may have been away before anybody
         here asked it, and what comes back after it comes later. Time is counted for the thing, whoever looks for it."""
         with self._lock:
             since = self._missing.setdefault(what, time.monotonic())
-        return self.recovering or time.monotonic() - since < CONTROLLERS_LATE_S
+        return self.recovering or time.monotonic() - since < limit_s
+
+    @property
+    def awaits_roles(self) -> bool:
+        """Whether to ask again a server that says that it has just started."""
+        return self.awaits("roles", SETTLING_S)
 
     def came(self, what: str) -> None:
         """Note that it is there."""
@@ -155,7 +168,8 @@ class Tries:
             return repeatable or not fault.sent
         if fault.status == 403:
             self.refused -= 1
-            return self.outage.settling and self.refused > 0
+            # Who asks a server for the first time cannot have seen that it was away.
+            return self.refused > 0 and (self.outage.settling or (fault.starting and self.outage.awaits_roles))
         # 429 is the API server's own word, never that of a kubelet or a service behind it.
         if not (fault.status in _AWAY and (self.patient or fault.status == 429)):
             self.answered -= 1

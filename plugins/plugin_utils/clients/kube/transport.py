@@ -30,6 +30,7 @@ from .errors import (
     status_message,
 )
 from .persistence import Fault, Outage, Tries
+from .refusal_words import is_starting
 
 Query = Mapping[str, str | int | bool]
 JSON_TYPE = "application/json"
@@ -305,6 +306,7 @@ class Transport:
                 asked_s=retry_after_s(response.headers.get("Retry-After", "")),
                 conflict=status == 409 and not rival and is_passing_conflict(data),
                 renewed=status == 401 and not problem and tries.made < _RENEWALS,
+                starting=status == 403 and is_starting(status_message(data)),
             )
             if problem:
                 said = f"{status_message(data)}; reading the credentials again: {problem.rstrip('.')}"

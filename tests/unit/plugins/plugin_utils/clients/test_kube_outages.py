@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from kubernetes.client import Configuration
-from spoiled_api import RESET, Api, Json, busy
+from spoiled_api import RESET, Api, Json, busy, status
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube import persistence
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
@@ -26,7 +26,9 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.erro
     UnauthorizedError,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import NODES, PODS
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.permission import Permission
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.persistence import Fault, Outage, Tries
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.recovery import CONTROLLERS_LATE_S
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import UnavailableError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.backoff import (
     LONGEST_PAUSE_S,
@@ -174,6 +176,69 @@ def test_a_server_that_has_just_come_back_is_not_believed_that_we_may_nothing(ap
     api.faults = [RESET, busy(403), busy(403)]
     assert cluster.get(NODES, "a")
     api.faults = []
+
+
+STARTING = [
+    'nodes "a" is forbidden: not yet ready to handle request',
+    'nodes "a" is forbidden: User "me" cannot get resource "nodes" in API group "" at the cluster scope: RBAC: '
+    'clusterrole.rbac.authorization.k8s.io "gpufleet-test" not found',
+]
+
+
+@pytest.mark.parametrize("said", STARTING)
+def test_a_server_that_says_that_it_has_just_started_is_asked_again_by_who_did_not_see_it_go(
+    api: Api, cluster: Cluster, said: str
+) -> None:
+    api.objects["/api/v1/nodes/a"] = {"metadata": {"name": "a"}}
+    api.faults = [(403, status(said), {}), (403, status(said), {})]
+    assert cluster.get(NODES, "a")
+    assert api.faults == []
+
+
+def test_a_role_that_is_never_there_is_waited_for_once(api: Api, cluster: Cluster, pauses: list[float]) -> None:
+    """A binding may name a role that nobody made: who asks much must not wait each time."""
+    api.faults = [(403, status(STARTING[1]), {})] * 40
+    for _request in range(2):
+        with pytest.raises(ForbiddenError, match="gpufleet-test"):
+            cluster.get(NODES, "a")
+    tried = len(pauses)
+    assert tried == 2 * 9
+    cluster.transport.outage._missing = dict.fromkeys(cluster.transport.outage._missing, -1000000000.0)
+    with pytest.raises(ForbiddenError):
+        cluster.get(NODES, "a")
+    assert len(pauses) == tried
+    api.faults = []
+
+
+def _review(allowed: bool, reason: str = "") -> tuple[int, Json, dict[str, str]]:
+    return 201, {"status": {"allowed": allowed, "reason": reason}}, {}
+
+
+def test_a_server_that_has_not_read_its_roles_is_asked_again_what_we_may(api: Api, cluster: Cluster) -> None:
+    """Before it has, it denies everything, as an answer that is a success."""
+    loading = 'RBAC: clusterrole.rbac.authorization.k8s.io "gpufleet-test" not found'
+    api.faults = [_review(False, loading), _review(False, loading), _review(True)]
+    assert cluster.can_i(Permission("create", "pods")).allowed
+    api.faults = [_review(False)]
+    assert not cluster.can_i(Permission("create", "pods")).allowed
+    cluster.transport.outage._missing = dict.fromkeys(cluster.transport.outage._missing, -1000000000.0)
+    api.faults = [_review(False, loading)]
+    assert not cluster.can_i(Permission("create", "pods")).allowed
+    assert api.faults == []
+
+
+def test_who_may_not_is_told_at_once(api: Api, cluster: Cluster, pauses: list[float]) -> None:
+    api.faults = [(403, status('nodes "a" is forbidden: User "me" cannot get resource "nodes"'), {})]
+    with pytest.raises(ForbiddenError):
+        cluster.get(NODES, "a")
+    assert pauses == []
+
+
+@pytest.mark.parametrize(("lost_s", "late_s"), [(0.0, 0.0), (20.0, 20.0 + CONTROLLERS_LATE_S)])
+def test_what_others_do_is_late_by_the_outage_and_their_way_back(lost_s: float, late_s: float) -> None:
+    outage = Outage(150.0, away_s=7.0)
+    before_s, outage.away_s = outage.away_s, outage.away_s + lost_s
+    assert outage.late_s(before_s) == late_s
 
 
 def test_a_request_whose_time_is_over_ends_as_one_and_does_not_crash(api: Api, cluster: Cluster) -> None:

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.recovery import CONTROLLERS_LATE_S
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.refusal_words import known, meaning_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.follow import ObservedJob, ending_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.model import JobSpec
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.refusals import known, meaning_of, unmade
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.refusals import unmade
 
 Json = dict[str, Any]
 SPEC = JobSpec(name="pair", nodes=("gpu01", "gpu02"), gpus_per_node=8, image="nccl", command=("all_reduce_perf",))

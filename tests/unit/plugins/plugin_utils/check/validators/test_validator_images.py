@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Self
 
 import pytest
@@ -33,6 +34,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.validators.
     validator_objects,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import NAMESPACES, Kind
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.persistence import Outage
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError, InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.model import Check as Entry
@@ -195,6 +197,7 @@ class Api(MemoryCluster):
         super().__init__()
         self.play = play
         self.written: dict[str, str] = {}
+        self.transport = SimpleNamespace(outage=Outage(0.0))
 
     def __enter__(self) -> Self:
         return self
