@@ -71,7 +71,10 @@ def whole_log(read: Read, outage: Outage, pod: Json) -> tuple[str, str]:
         if found.log.strip() and not cut:
             outage.came(node)
             return found.log, ""
-        again = outage.awaits(node) if ended and (found.problem or cut) else outage.recovering
+        if not ended:
+            again = outage.settling
+        else:
+            again = outage.awaits(node) if found.problem or cut else outage.recovering
         if found.final or not again:
             return (with_open_end(found.log), cut) if cut else (found.log, found.problem)
         time.sleep(_PAUSE_S)
