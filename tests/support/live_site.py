@@ -13,6 +13,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -21,6 +22,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import yaml
 from fault_proxy import tls_upstream
@@ -184,9 +186,11 @@ class LiveSite:
         (pid,) = (pid for pid in _pids() if _words(pid) == " ".join(spec.argv))
         assert state is not None
         os.kill(pid, signal.SIGKILL)
+        kept = _kept(self.kubeconfig)
         try:
             yield
         finally:
+            kept.close()
             with (self.rehearsal / "logs" / "kube-apiserver-again.log").open("ab") as log:
                 subprocess.Popen(
                     spec.argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env={**os.environ, **spec.env},
@@ -345,6 +349,26 @@ def _environment(pid: int) -> list[bytes]:
         return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     except OSError:
         return []
+
+
+def _kept(kubeconfig: Path) -> socket.socket:
+    """Keep the port of an API server that was killed, so that connections are refused and no other rehearsal of this
+    machine takes it meanwhile."""
+    address = urlsplit(json.loads(kubeconfig.read_text(encoding="utf-8"))["clusters"][0]["cluster"]["server"])
+    kept = socket.socket()
+    # Past connections of the server may linger; but who wants the port with the same option does not get it.
+    kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    deadline = time.monotonic() + 10
+    while True:
+        try:
+            kept.bind((str(address.hostname), address.port or 443))
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+            continue
+        kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
+        return kept
 
 
 def _send(call: Callable[[int, int], None], pid: int, number: signal.Signals) -> None:

@@ -71,10 +71,8 @@ def whole_log(read: Read, outage: Outage, pod: Json) -> tuple[str, str]:
         if found.log.strip() and not cut:
             outage.came(node)
             return found.log, ""
-        if not ended:
-            again = outage.settling
-        else:
-            again = outage.awaits(node) if found.problem or cut else outage.recovering
+        missing = ended and bool(found.problem or cut)
+        again = outage.awaits(node) if missing else outage.recovering if ended else outage.settling
         if found.final or not again:
             return (with_open_end(found.log), cut) if cut else (found.log, found.problem)
         time.sleep(_PAUSE_S)
