@@ -29,6 +29,7 @@ Json = dict[str, Any]
 Read = Callable[[int], str]
 _PAUSE_S = 1.0
 _END_LINES = 5
+_LOGS = "logs"
 _NO_LOG = re.compile(r"unable to retrieve container logs for \S{1,200}")
 
 
@@ -69,10 +70,13 @@ def whole_log(read: Read, outage: Outage, pod: Json) -> tuple[str, str]:
         found = _asked(read, 0)
         cut = _cut(read, found.log) if ended and found.log.strip() else ""
         if found.log.strip() and not cut:
-            outage.came(node)
+            if outage.came(node):
+                outage.came(_LOGS)
             return found.log, ""
         missing = ended and bool(found.problem or cut)
-        again = outage.awaits(node) if missing else outage.recovering if ended else outage.settling
+        # Where no kubelet can be reached at all, the first is waited for and not each.
+        late = missing and outage.awaits(node) and outage.awaits(_LOGS)
+        again = late or (outage.recovering if ended else outage.settling)
         if found.final or not again:
             return (with_open_end(found.log), cut) if cut else (found.log, found.problem)
         time.sleep(_PAUSE_S)

@@ -106,10 +106,10 @@ class Outage:
         """Whether to ask again a server that says that it has just started."""
         return self.awaits("roles", SETTLING_S)
 
-    def came(self, what: str) -> None:
-        """Note that it is there."""
+    def came(self, what: str) -> bool:
+        """Note that it is there; tell whether it was missed before."""
         with self._lock:
-            self._missing.pop(what, None)
+            return self._missing.pop(what, None) is not None
 
     def left_s(self, started: float) -> float:
         """Return the seconds that a request of that moment may still be repeated."""

@@ -55,12 +55,17 @@ class Wire:
     def recovering(self) -> bool:
         return self.asked < self.settles
 
-    def awaits(self, node: str) -> bool:
-        assert node == "gpu01"
+    @property
+    def settling(self) -> bool:
         return self.recovering
 
-    def came(self, node: str) -> None:
-        assert node == "gpu01"
+    def awaits(self, what: str) -> bool:
+        assert what in ("gpu01", "logs")
+        return self.recovering
+
+    def came(self, what: str) -> bool:
+        assert what in ("gpu01", "logs")
+        return False
 
     def text(self, _method: str, _path: str, *, query: dict[str, Any], **_how: Any) -> str:
         if "tailLines" in query:
@@ -156,13 +161,18 @@ def test_whoever_looks_for_the_logs_of_a_node_waits_once_for_all_of_them(monkeyp
     monkeypatch.setattr(pod_logs.time, "sleep", lambda pause_s: now.__setitem__(0, now[0] + pause_s))
     outage, answers = Outage(0.0), dict[str, Answer]()
 
-    def read(name: str) -> tuple[str, str]:
-        return whole_log(lambda _lines: said(answers.get(name)), outage, POD)
+    def read(name: str, node: str = "gpu01") -> tuple[str, str]:
+        return whole_log(lambda _lines: said(answers.get(name)), outage, {**POD, "spec": {"nodeName": node}})
 
     assert read("first")[1] == "no log is there."
     assert now[0] == pytest.approx(1000.0 + CONTROLLERS_LATE_S, abs=1.0)
     began = now[0]
     assert read("second")[1] == "no log is there." and now[0] == began
+    # Nor does each of a thousand nodes cost it again, where no kubelet can be reached from the API server.
+    assert read("of-another", "gpu02")[1] == "no log is there." and now[0] == began
+    answers["of-a-third"] = TABLE
+    assert read("of-a-third", "gpu03") == (TABLE, "")
+    assert read("of-another", "gpu02")[1] == "no log is there." and now[0] == began
     answers["third"] = TABLE
     assert read("third") == (TABLE, "") and now[0] == began
     # It had come back, so that it may be away again.
