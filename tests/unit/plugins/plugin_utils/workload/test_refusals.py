@@ -5,15 +5,20 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import Kind
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.recovery import CONTROLLERS_LATE_S
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.refusal_words import known, meaning_of
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload import launch
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.follow import ObservedJob, ending_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.model import JobSpec
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.refusals import unmade
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.running import RunningJob
 
 Json = dict[str, Any]
 SPEC = JobSpec(name="pair", nodes=("gpu01", "gpu02"), gpus_per_node=8, image="nccl", command=("all_reduce_perf",))
@@ -190,3 +195,20 @@ def test_only_events_of_pods_that_were_not_made_count() -> None:
 
 def test_a_message_without_an_end_is_read_in_no_time() -> None:
     assert meaning_of(unmade([_event("pair", 'RBAC: "' * 1_000_000, OLD)], ["pair"])["pair"][0]) == "unknown"
+
+
+@pytest.mark.parametrize(("kind", "pods", "asks"), [("mpijob", 2, True), ("mpijob", 3, False), ("gang-job", 2, False)])
+def test_events_are_asked_for_while_a_pod_is_missing_that_of_a_launcher_too(kind: Any, pods: int, asks: bool) -> None:
+    asked = []
+
+    def list_objects(what: Kind, namespace: str) -> list[Json]:
+        asked.append((what.kind, namespace))
+        return [_event("pair-launcher", _said(REFUSED[0]), OLD)]
+
+    cluster: Any = SimpleNamespace(list_objects=list_objects)
+    namespace: Any = SimpleNamespace(name="t")
+    queue = launch._JobQueue(cluster, namespace, [], 1)
+    queue.running = [RunningJob(replace(SPEC, kind=kind), cluster, namespace)]
+    found = queue._refusals({"pair": [{}] * pods})
+    assert found == ({"pair": [_said(REFUSED[0])]} if asks else {})
+    assert asked == ([("Event", "t")] if asks else [])

@@ -159,3 +159,30 @@ def test_pulling_the_image_has_a_limit_of_its_own() -> None:
     (result,) = _started(World(pulls=10_000), 1, Intake(), schedule_s=0.1, pull_s=0.2)
     assert result.state == "slow-start"
     assert "ContainerCreating" in result.reason
+
+
+class Unmade(World):
+    """A cluster whose Job controller cannot make the pod of a server in the first looks, and says why."""
+
+    def __init__(self, why: str, looks_without: int) -> None:
+        super().__init__()
+        self.why, self.looks_without = why, looks_without
+
+    def pods(self, _labels: str = "") -> list[dict[str, Any]]:
+        self.looks_without -= 1
+        return [] if self.looks_without >= 0 else super().pods()
+
+    def list_objects(self, kind: Kind, *_more: Any, **_options: Any) -> list[dict[str, Any]]:
+        about = {"involvedObject": {"kind": "Job", "name": "vllm-1"}, "lastTimestamp": "2026-01-01T00:00:00Z"}
+        event = {"type": "Warning", "reason": "FailedCreate", "message": f"Error creating: {self.why}", **about}
+        return [event] if kind.kind == "Event" else []
+
+
+def test_a_server_whose_pod_could_not_be_made_in_an_outage_is_waited_for() -> None:
+    world = Unmade('Post "https://10.0.0.1:6443/api/v1/namespaces/t/pods": dial tcp: connect: connection refused', 3)
+    assert [result.state for result in _started(world, 1, Intake())] == ["ready"]
+
+
+def test_a_server_whose_pod_is_refused_is_told_at_once() -> None:
+    (result,) = _started(Unmade('pods "vllm-1-x" is forbidden: exceeded quota: gpus, requested: 8', 9999), 1, Intake())
+    assert result.state == "refused" and "exceeded quota" in result.reason
