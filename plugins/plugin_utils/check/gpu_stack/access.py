@@ -111,7 +111,7 @@ def looked(pod: Json, container: str, printed: str, unread: str) -> Looked:
     statuses = (pod.get("status") or {}).get("containerStatuses") or []
     status: Json = next((entry for entry in statuses if entry.get("name") == container), {})
     waiting = (status.get("state") or {}).get("waiting") or {}
-    if _LOOKED in printed:
+    if _LOOKED in printed and not unread:
         return Looked(done=True, devices=tuple(sorted(set(_DEVICE.findall(printed)))))
     words = ": ".join(str(waiting[key]) for key in ("reason", "message") if waiting.get(key))
     no_image = waiting.get("reason") in ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")

@@ -186,6 +186,9 @@ def test_device_files_are_read_from_a_log_that_came_to_its_end() -> None:
     waiting = {"name": "plain", "state": {"waiting": {"reason": "ErrImagePull", "message": "not found"}}}
     found = looked({"status": {"containerStatuses": [waiting]}}, "plain", "", "")
     assert found.no_image and "not found" in found.reason
+    # What stands after a line in the middle of a log may be missing from one that was cut.
+    cut = looked({}, "plain", "looked into /dev\n", "it was cut before its end.")
+    assert not cut.done and cut.reason == "it was cut before its end."
 
 
 def test_a_pod_that_its_kubelet_refuses_has_no_container() -> None:
