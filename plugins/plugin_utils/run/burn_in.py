@@ -18,6 +18,7 @@ from typing import Any
 
 from ..check.benchmark.plan import BenchmarkHost, placement, planned_hosts
 from ..check.burn_in.burn_in_soak import SPEC, SoakSettings
+from ..check.burn_in.dcgm_round import DCGM, diagnose, refuse_without_operator
 from ..check.burn_in.model import ROUNDS, Soak, SoakResult
 from ..check.node_tests.reading import log_of, read_job, without_secrets
 from ..check.node_tests.spec import NodeTest
@@ -128,8 +129,10 @@ def begun(run: Run, context: ObserveContext, tests: Sequence[NodeTest]) -> Soak:
     Raises:
         InputError: there are no tests, or the one that was begun had others.
     """
-    hours = context.settings_of(SPEC.id, SoakSettings).hours
-    names, path = tuple(test.id for test in tests), run.path / ROUNDS
+    settings = context.settings_of(SPEC.id, SoakSettings)
+    refuse_without_operator(context.site, settings.dcgm_level)
+    hours, path = settings.hours, run.path / ROUNDS
+    names = (*(test.id for test in tests), *((DCGM,) if settings.dcgm_level else ()))
     if not names:
         raise InputError("burn-in", "has no test to run.", "enable one: gpufleet_settings: {dl_unit: {enabled: true}}")
     if not path.is_file():
@@ -165,6 +168,7 @@ class Soaking:
             done = self._kept(replace(done, rounds=done.rounds + 1))
             for test in self.tests:
                 done = self._step(done, test)
+            done = self._diagnosed(done)
             idle = idle + 1 if all(done.soaked_s(host) == was for host, was in before.items()) else 0
             self._tell(done)
         return self._kept(done)
@@ -173,6 +177,18 @@ class Soaking:
         if self.limit.left_s <= 0:
             return f"its time was over after {elapsed_text(self.limit.limit_s)}"
         return f"no host came further in {idle} rounds" if idle >= _MOST_IDLE else ""
+
+    def _diagnosed(self, done: Soak) -> Soak:
+        """End the round with DCGM's diagnostic where the site wants that."""
+        level = self.context.settings_of(SPEC.id, SoakSettings).dcgm_level
+        hosts = [host for host in done.hosts if done.still_to_do(host)]
+        if not level or not hosts:
+            return done
+        found = diagnose(self.context, level, done.rounds, hosts)
+        for entry in found:
+            if entry.status is not Status.PASSED:
+                self.emit(f"{entry.status.value} {DCGM} on {entry.host}: {entry.summary}"[:199])
+        return self._kept(replace(done, results=(*done.results, *found)))
 
     def _step(self, done: Soak, test: NodeTest) -> Soak:
         """Run one test on all hosts that have something left to do, at once."""

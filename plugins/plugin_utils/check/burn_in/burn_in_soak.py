@@ -26,6 +26,10 @@ class SoakSettings:
         "How long tests that pass have to load each host; pauses between them do not count.",
         unit="h", above=0,
     )  # fmt: skip
+    dcgm_level: int = setting(
+        "Level of `dcgmi diag -r` that every round ends with, where the driver is the GPU operator's; 0: none.",
+        minimum=0, maximum=4, use="run",
+    )  # fmt: skip
 
 
 SPEC = CheckSpec(

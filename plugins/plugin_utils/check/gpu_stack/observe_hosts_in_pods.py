@@ -58,7 +58,7 @@ def observe(context: ObserveContext) -> from_evidence.SavedHosts:
     Raises:
         BringupError: the API server does not answer, or no host left evidence.
     """
-    return _observe(context, context.settings_of(DCGM_DIAG, DcgmDiagSettings).level)
+    return observe_at_level(context, context.settings_of(DCGM_DIAG, DcgmDiagSettings).level)
 
 
 def observe_without_load(context: ObserveContext) -> from_evidence.SavedHosts:
@@ -67,10 +67,15 @@ def observe_without_load(context: ObserveContext) -> from_evidence.SavedHosts:
     Raises:
         BringupError: the API server does not answer, or no host left evidence.
     """
-    return _observe(context, 0)
+    return observe_at_level(context, 0)
 
 
-def _observe(context: ObserveContext, level: int) -> from_evidence.SavedHosts:
+def observe_at_level(context: ObserveContext, level: int) -> from_evidence.SavedHosts:
+    """Do the same with the diagnostic at that level; 0: without it.
+
+    Raises:
+        BringupError: the API server does not answer, or no host left evidence.
+    """
     site = context.site
     settings = context.settings_of(DCGM_DIAG, DcgmDiagSettings)
     with Cluster(connection_from(context.connections)) as cluster:
