@@ -32,6 +32,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.wave_proof im
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.keeping import working
 
+_LONGEST = 400
 _NOTHING: dict[str, Any] = {
     "changed": False,
     "stopped": "",
@@ -71,6 +72,8 @@ class ActionModule(ModuleAction):
             return {**_NOTHING, "states": []}
         with nodes_of_site(run.site, options, self.emit) as nodes:
             blocked = nodes.preview(options["nodes"])
+        foreseen = {node: f"its change would be refused: {text}" for node, text in _problems(options).items()}
+        blocked = {node: foreseen.get(node) or text for node, text in blocked.items()}
         lines = [f"{node}: {text or 'would be cordoned and drained'}" for node, text in blocked.items()]
         for line in lines:
             self.emit(f"check mode: {line}"[:199])
@@ -85,7 +88,7 @@ class ActionModule(ModuleAction):
         opened.roll.give_back()
         if decision.stopped:
             self.emit(f"the roll stops before wave {decision.wave}: {decision.stopped}"[:199])
-        nodes = list(opened.roll.drain(batch))
+        nodes = list(opened.roll.drain(batch, _problems(options)))
         return {"stopped": decision.stopped, "nodes": nodes, "labels": opened.nodes.labels(nodes)}
 
     def _upgrade(self, run: Run, opened: OpenRoll, options: dict[str, Any]) -> dict[str, Any]:
@@ -190,9 +193,14 @@ class ActionModule(ModuleAction):
         return found if good else {**found, "failed": True}
 
 
+def _problems(options: Mapping[str, Any]) -> dict[str, str]:
+    """Return by node what was found in the way of its change, cut to what a journal takes."""
+    return {node: str(text)[:_LONGEST] for node, text in options["problems"].items() if text}
+
+
 def _changed_from(entry: Mapping[str, Any]) -> Changed:
     return Changed(
-        problem=str(entry.get("problem") or "")[:400],
+        problem=str(entry.get("problem") or "")[:_LONGEST],
         reboot=bool(entry.get("reboot")),
         boot_id=str(entry.get("boot_id") or ""),
         kernel=str(entry.get("kernel") or ""),

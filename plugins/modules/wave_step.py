@@ -60,6 +60,12 @@ options:
         empty where any may; with C(rebooted) the one that runs, and C(problem) says what is still not as declared.
     type: dict
     default: {}
+  problems:
+    description:
+      - With C(drain) by node why its change would be refused, empty where nothing is in the way. Such a node stays in
+        service, and is spared.
+    type: dict
+    default: {}
   proof:
     description:
       - With C(verify_driver), C(verify_fabric), C(verify_rest) and C(verified) the run directory that the step before

@@ -17,6 +17,7 @@ from slurm import NODES, NoSlurmError, Slurm, running_slurm
 from waiting import eventually
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.journal import Journal
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.slurm_drain import SlurmLimits, SlurmNodes
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import UnavailableError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe import slurm_nodes
@@ -74,13 +75,13 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return work
 
 
-def roll_over(site: Path, slurm: Slurm, **more: Any) -> Rehearsed:
+def roll_over(site: Path, slurm: Slurm, inventory: Path | None = None, **more: Any) -> Rehearsed:
     stated = {
         "wave_roll": "driver", "wave_change": str(site / "change.yml"), "wave_directory": str(site), "wave_keep": "0",
         "wave_size": "3", "wave_budget": "1", "wave_scontrol": slurm.scontrol, "wave_drain_timeout": 300,
         "gates": ["nodes"],
     }  # fmt: skip
-    return rehearse(site, playbook="waves.yml", inventory=site / "inventory.yml", **stated | more)
+    return rehearse(site, playbook="waves.yml", inventory=inventory or site / "inventory.yml", **stated | more)
 
 
 def sleeping_job(slurm: Slurm, *words: str) -> str:
@@ -117,6 +118,35 @@ def test_a_roll_waits_for_jobs_and_resumes_only_what_it_drained(slurm: Slurm, si
     assert now[BAD][0] == "IDLE+DRAIN" and now[BAD][1].startswith(f"{OURS} held: not verified: gpu-ecc")
     traces = {node: run_enclosed(site / "rehearsal", node, "cat /etc/gpufleet-changed")[1] for node in NODES}
     assert traces == {node: b"" if node == FOREIGN else b"changed\n" for node in NODES}
+
+
+def test_a_version_that_no_repository_has_takes_no_node_out_of_work(slurm: Slurm, site: Path) -> None:
+    """Role converge is the change; apt of the simulated hosts is real, and has no such toolkit."""
+    inventory = json.loads((site / "inventory.yml").read_text(encoding="utf-8"))
+    inventory["gpu_nodes"]["hosts"]["gpu01"] |= {"gpufleet_converge": {"container_toolkit": {"version": "9.9.9"}}}
+    inventory["gpu_nodes"]["vars"] = {"converge_refresh": False}
+    path = site / "declared.yml"
+    path.write_text(json.dumps(inventory), encoding="utf-8")
+    before = seen(slurm)
+    done = roll_over(site, slurm, inventory=path, wave_roll="toolkit", wave_change="", wave_nodes=["gpu01"])
+    state = Journal(site / "toolkit.jsonl").states["gpu01"]
+    assert state.stage.value == "spared", done.output[-3000:]
+    assert "its change would be refused" in state.reason and "nvidia-container-toolkit" in state.reason
+    assert [event.stage.value for event in Journal(site / "toolkit.jsonl").events] == ["spared"] and seen(
+        slurm
+    ) == before
+
+
+def test_a_node_that_is_rebooted_while_it_is_ours_is_still_ours(slurm: Slurm, site: Path) -> None:
+    """Whatever Slurm says of a start that it did not expect, the reason stays ours, and so does the way back."""
+    nodes = SlurmNodes("kernel", {"gpu01": "gpu01"}, SlurmLimits(scontrol=slurm.scontrol))
+    assert nodes.cordon("gpu01") == ""
+    slurm.stop_node("gpu01")
+    slurm.start_node("gpu01")
+    slurm.wait("the node answers again", lambda: "NOT_RESPONDING" not in slurm.states()["gpu01"])
+    assert nodes.ours(["gpu01"]) == {"gpu01"} and seen(slurm)["gpu01"][1].startswith("gpufleet.bringup:kernel")
+    assert nodes.give_back("gpu01") == ""
+    slurm.wait_state(gpu01="IDLE")
 
 
 def test_an_abort_resumes_nothing_of_others_and_keeps_what_is_held(slurm: Slurm, site: Path) -> None:

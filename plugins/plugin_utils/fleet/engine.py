@@ -79,13 +79,19 @@ class Roll:
             self._leave(node, reason)
         return decision
 
-    def drain(self, nodes: Sequence[str]) -> tuple[str, ...]:
+    def drain(self, nodes: Sequence[str], unfit: Mapping[str, str] | None = None) -> tuple[str, ...]:
         """Cordon and drain the nodes, and return those to change now.
+
+        `unfit` says by node why its change would be refused: such a node is not taken out of service. One whose change
+        was begun already is changed again, and held by what that says.
 
         A node that cannot be drained is given back untouched. The others are kept as `changing`, so what follows is
         known to have been begun. What an interrupted roll had begun is cordoned and drained again: meanwhile somebody
         may have given it back. Where that fails, a node that may be changed already is held.
         """
+        for node in self._of(nodes, Stage.PENDING, Stage.CORDONED, Stage.DRAINED):
+            if problem := (unfit or {}).get(node):
+                self._leave(node, f"its change would be refused: {problem}")
         begun = self._of(nodes, Stage.PENDING, Stage.CORDONED, Stage.DRAINED, Stage.CHANGING)
         for node in begun:
             problem = self._orchestrator.cordon(node)

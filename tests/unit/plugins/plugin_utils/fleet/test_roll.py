@@ -347,3 +347,20 @@ def test_a_kernel_that_nobody_installed_is_not_waited_for(tmp_path: Path) -> Non
     found = world.change(roll.drain(roll.begin().nodes))
     asked = roll.changed({node: replace(entry, kernel="") for node, entry in found.items()}, reboots="needed")
     assert roll.rebooted(world.reboot(asked)) == ("n00",) and not world.held
+
+
+def test_a_node_whose_change_would_be_refused_is_never_taken_out_of_service(tmp_path: Path) -> None:
+    world = World({"n00": "good", "n01": "good", "n02": "good"})
+    roll = new_roll(tmp_path, world, Policy(keep="0", budget="0", canaries=0, size="100%"))
+    refused = {"n01": "version 580.126.09 is not in the repositories", "n02": ""}
+    assert roll.drain(roll.begin().nodes, refused) == ("n00", "n02")
+    assert world.out == {"n00", "n02"} and roll.states["n01"].stage is Stage.SPARED
+    assert roll.states["n01"].reason == f"its change would be refused: {refused['n01']}"
+    # One whose change was begun is not given up by it.
+    again = new_roll(tmp_path, world, Policy(keep="0", budget="0", canaries=0, size="100%"))
+    assert again.drain(again.begin().nodes, dict.fromkeys(world.fates, "dpkg was interrupted")) == ("n00", "n02")
+    # One that an earlier controller cordoned and did not begin to change is given back.
+    roll.journal.add(Event(node="n01", stage=Stage.PENDING))
+    roll.journal.add(Event(node="n01", stage=Stage.CORDONED))
+    world.out.add("n01")
+    assert "n01" not in roll.drain(["n01"], refused) and "n01" not in world.out
