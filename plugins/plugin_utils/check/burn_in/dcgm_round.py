@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The diagnostic of DCGM as a part of a round: asked in the operator's pods, and judged by check dcgm-diag as at a gate.
+"""DCGM in a round of a burn-in: asked in the pods of the operator, and judged by check dcgm-diag as at a gate.
 
 A round has no test pod on the hosts meanwhile. A host whose GPUs a pod of a user holds is left alone.
 """
