@@ -33,9 +33,10 @@ def remembered(store: ServiceStore, site: str, *, rehearsal: bool, now_s: float)
     """
     latest = store.latest(site, rehearsal=rehearsal, whole=False)
     unclear = sorted({result.node for result in latest.values() if not _says(result, now_s)})
-    recent = store.results(site, rehearsal=rehearsal, since_s=now_s - _GIVEN_BACK_S, whole=False)
-    found = {_identity(result): result for result in latest.values()}
-    found |= {_identity(result): result for result in recent if result.status is Status.PENDING}
+    given_back = store.results(
+        site, rehearsal=rehearsal, since_s=now_s - _GIVEN_BACK_S, statuses={Status.PENDING}, whole=False
+    )
+    found = {_identity(result): result for result in (*latest.values(), *given_back)}
     for start in range(0, len(unclear), _NAMES):
         some = unclear[start : start + _NAMES]
         tried = store.results(site, rehearsal=rehearsal, since_s=now_s - _TRIES_S, nodes=some, whole=False)

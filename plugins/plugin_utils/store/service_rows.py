@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..fingerprint.dependencies import digest
@@ -162,21 +162,29 @@ def result_query(*, whole: bool = True) -> Any:
     return query.join(digests, digests.c.digest == table.c.digests) if whole else query
 
 
-def results_of(rows: Iterable[Mapping[str, Any]]) -> Iterator[NodeResult]:
-    """Return the results that rows of `result_query` keep; facts that several share are read once."""
+def results_of(rows: Iterable[Sequence[Any]]) -> Iterator[NodeResult]:
+    """Return the results that rows of `result_query` keep, in its order; what several share is read once.
+
+    By place and not by name: a row looks a name up in its query every time, which was most of the reading.
+    """
     read: dict[str, dict[str, str]] = {}
-    for row in rows:
-        for text in (row["parts"], row["digests"]):
+    statuses, ratings = {word.value: word for word in Status}, {word.value: word for word in Rating}
+    for *plain, status, rating, parts, figures, digests in rows:
+        for text in (parts, digests):
             if text not in read:
                 read[text] = json.loads(text)
         yield NodeResult(
-            **{name: row[name] for name in _PLAIN},
-            status=Status(row["status"]),
-            rating=Rating(row["rating"]),
-            parts=dict(read[row["parts"]]),
-            digests=dict(read[row["digests"]]),
-            figures=tuple(Figure(name=n, number=x, unit=u, part=p) for n, x, u, p in json.loads(row["figures"])),
+            **dict(zip(_PLAIN, plain, strict=True)),
+            status=statuses.get(status) or Status(status),
+            rating=ratings.get(rating) or Rating(rating),
+            parts=dict(read[parts]),
+            digests=dict(read[digests]),
+            figures=() if figures == "[]" else _figures(figures),
         )
+
+
+def _figures(text: str) -> tuple[Figure, ...]:
+    return tuple(Figure(name=n, number=x, unit=u, part=p) for n, x, u, p in json.loads(text))
 
 
 def class_row(entry: NodeClass) -> dict[str, Any]:

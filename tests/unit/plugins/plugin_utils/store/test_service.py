@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from history_rows import drivers, record
 from service_rows import SITE, cycle, node_result
+from sqlalchemy.event import listen
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
@@ -90,6 +91,22 @@ def test_what_was_given_back_may_be_tried_again_and_is_never_the_newest(store: S
     assert store.add_result(again)
     assert store.latest(SITE, rehearsal=False)["gpu01", "dl"] == again
     assert store.results(SITE, rehearsal=False, since_s=0) == (given_back, again)
+    assert store.results(SITE, rehearsal=False, since_s=0, statuses=[Status.PENDING]) == (given_back,)
+    assert store.results(SITE, rehearsal=False, since_s=2500, statuses=[Status.PENDING]) == ()
+
+
+def test_recent_results_are_found_by_their_time_and_not_by_the_cycles_of_all_years(tmp_path: Path) -> None:
+    # Of SQLite alone, which knows nothing of how many rows there are.
+    store = open_service(tmp_path / "history.sqlite")
+    asked: list[tuple[str, tuple[object, ...]]] = []
+    listen(store.engine, "before_cursor_execute", lambda _c, _cursor, sql, given, *_rest: asked.append((sql, given)))
+    store.results(SITE, rehearsal=False, since_s=1.0, whole=False)
+    ((query, given),) = [told for told in asked if "started_s >=" in told[0]]
+    with store.engine.begin() as connection:
+        steps = [row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {query}", given)]
+    # Of the cycle only the one of each result is looked up.
+    assert any("node_result_by_time" in step for step in steps), steps
+    assert not any("cycle_of_site" in step or step.startswith("SCAN cycle") for step in steps), steps
 
 
 @pytest.mark.parametrize("late", [False, True])
