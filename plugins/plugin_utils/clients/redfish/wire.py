@@ -148,7 +148,10 @@ class Wire:
         """Return the body; who sends a byte a second does not hold us."""
         parts: list[bytes] = []
         size = 0
-        while chunk := response.read(_CHUNK):
+        # What has come, and not a whole chunk, for which urllib3 waits as long as now and then a byte comes. Before 2.1
+        # it has no such method.
+        read = getattr(response, "read1", response.read)
+        while chunk := read(_CHUNK):
             parts.append(chunk)
             size += len(chunk)
             if size > _LARGEST_BYTES:

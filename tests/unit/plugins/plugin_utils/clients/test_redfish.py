@@ -7,8 +7,9 @@ from __future__ import annotations
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -31,11 +32,13 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.redfish.s
     Account,
     RedfishService,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.redfish.wire import Wire
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.bmc.certificates import (
     AUTHORITY,
     write_certificates,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.bmc import Bmc
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import Deadline
 
 ACCOUNT = Account(LOGIN.user, LOGIN.password)
 CHASSIS = "/redfish/v1/Chassis"
@@ -171,8 +174,11 @@ def odd(tmp_path: Path, answers: dict[tuple[str, str], tuple[int, dict[str, str]
 ROOT = b'{"RedfishVersion": "1.0.2", "Chassis": {"@odata.id": "/redfish/v1/Chassis"}}'
 
 
-def test_a_service_without_sessions_is_read_with_basic_authentication(tmp_path: Path) -> None:
+@pytest.mark.parametrize("status", [404, 405, 501])
+def test_a_service_without_sessions_is_read_with_basic_authentication(tmp_path: Path, status: int) -> None:
     answers = {("GET", "/redfish/v1/"): (200, {}, ROOT), ("GET", CHASSIS): (200, {}, b'{"Members": []}')}
+    for path in ("/redfish/v1/SessionService/Sessions", "/redfish/v1/Sessions"):
+        answers["POST", path] = (status, {}, b"{}")
     with odd(tmp_path, answers) as found, found as bmc:
         assert bmc.get(CHASSIS) == {"Members": []}
     posts = [path for method, path, _sent, _body in Odd.seen if method == "POST"]
@@ -213,3 +219,67 @@ def test_a_password_that_the_service_repeats_is_masked(tmp_path: Path) -> None:
     with odd(tmp_path, answers) as found, pytest.raises(BusyError) as caught:
         _opened(found)
     assert LOGIN.password not in str(caught.value) and "no room for" in str(caught.value)
+
+
+class Slow(BaseHTTPRequestHandler):
+    """A BMC that is busy at first, and then sends a byte now and then."""
+
+    busy: ClassVar[int] = 0
+    pause_s: ClassVar[float] = 0.0
+
+    def do_GET(self) -> None:
+        if type(self).busy:
+            type(self).busy -= 1
+            self.send_response(503)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(ROOT)))
+        self.end_headers()
+        with suppress(OSError):
+            for byte in ROOT:
+                self.wfile.write(bytes([byte]))
+                self.wfile.flush()
+                time.sleep(self.pause_s)
+
+    def log_message(self, *_args: Any) -> None:
+        pass
+
+
+@contextmanager
+def slow(tmp_path: Path, busy: int, pause_s: float) -> Iterator[Wire]:
+    Slow.busy, Slow.pause_s = busy, pause_s
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(write_certificates(tmp_path)["good"])
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Slow)
+    server.daemon_threads = True
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+    url = f"https://127.0.0.1:{server.server_address[1]}"
+    wire = Wire(url, "slow", ca_cert=str(tmp_path / AUTHORITY), validate_certs=True, timeout_s=2.0)
+    try:
+        yield wire
+    finally:
+        wire.close()
+        server.shutdown()
+        server.server_close()
+
+
+def test_a_service_that_is_busy_for_a_moment_is_read(tmp_path: Path) -> None:
+    with slow(tmp_path, busy=2, pause_s=0.0) as wire:
+        assert wire.patient("GET", "/redfish/v1/", {}, Deadline.after(60)).body == ROOT
+    with slow(tmp_path, busy=9, pause_s=0.0) as wire:
+        assert wire.patient("GET", "/redfish/v1/", {}, Deadline.after(60)).status == 503
+    assert Slow.busy == 6
+
+
+def test_a_service_that_sends_a_byte_now_and_then_holds_nobody(tmp_path: Path) -> None:
+    """It would take a minute, each byte within any limit of its own."""
+    began = time.monotonic()
+    with (
+        slow(tmp_path, busy=0, pause_s=0.8) as wire,
+        pytest.raises(SilentError, match="no whole answer within 2 s"),
+    ):
+        wire.once("GET", "/redfish/v1/", {}, None, Deadline.after(60))
+    assert time.monotonic() - began < 20
