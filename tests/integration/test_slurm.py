@@ -291,8 +291,8 @@ class Cycles:
         run.save_hardware(hardware())
         run.save_record(new_run(run.path.name, "lab", "2026-11-23T08:00:00Z", ("nodes",), rehearsal=False))
         options = {
-            "store": str(self.path / "history.sqlite"), "log_dir": str(self.path / "logs"), "tests": [], "number": 1,
-            "passive": False, "policy": policy or {}, "scontrol": self.slurm.scontrol,
+            "store": str(self.path / "history.sqlite"), "log_dir": str(self.path / "logs"), "tests": ["dl_unit"],
+            "number": 1, "passive": False, "policy": policy or {}, "scontrol": self.slurm.scontrol,
         }  # fmt: skip
         self.done = run_cycle(run, options, print)
         assert not self.store.leases("lab", rehearsal=False) and not list((self.path / "shared").iterdir())

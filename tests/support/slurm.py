@@ -31,7 +31,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress 
 
 PACKAGES = ("slurmctld", "slurmd", "slurm-client", "munge")
 NODES = ("gpu01", "gpu02", "gpu03", "gpu04")
-_CLIENTS = ("scontrol", "sinfo", "squeue", "sbatch", "scancel")
+_CLIENTS = ("scontrol", "sinfo", "squeue", "sbatch", "srun", "scancel")
 _LIMIT_S = 60.0
 _CONFIG = """ClusterName=gpufleet-test
 SlurmctldHost={host}(127.0.0.1)

@@ -62,7 +62,11 @@ class FleetCycle:
             replace(node, not_free=node.not_free or self._left.get(node.name, ""), parts=parts.get(node.name, {}))
             for node in (stock or work.stock()).nodes
         )
-        leases = work.store.leases(site, rehearsal=rehearsal)
+        # By this controller's clock from here on: only what is left of them matters.
+        ahead_s = now_s - self._lease_now()
+        leases = tuple(
+            replace(lease, until_s=lease.until_s + ahead_s) for lease in work.store.leases(site, rehearsal=rehearsal)
+        )
         again = frozenset(key for key in work.again if key not in self.log.results)
         known = standings(seen, now_s)
         demands = demands_of(work.tests.values(), work.settings)
@@ -124,14 +128,15 @@ class FleetCycle:
             self._left[node] = "this cycle has tested it"
             return
         test, work, now_s = self.work.tests[due], self.work, self.work.now()
+        lease_s = self._lease_now()
         self._serial += 1
         unfit, unready = test.unfit(host), ""
         spec = None
         if not unfit:
             unready = test.unready(host)
             spec = None if unready else self._spec(test.job(f"{due.replace('_', '-')}-{self._serial}", host))
-        until_s = now_s + (self._until_gone_s(spec) if spec else MARGIN_S)
-        claim = work.store.take_lease(node, due, work.cycle.cycle_id, now_s, until_s)
+        until_s = lease_s + (self._until_gone_s(spec) if spec else MARGIN_S)
+        claim = work.store.take_lease(node, due, work.cycle.cycle_id, lease_s, until_s)
         if claim.lease is None:
             held = claim.holder
             self._left[node] = f"cycle {held.cycle_id} has the lease of {held.test}" if held else "this cycle did it"
@@ -146,6 +151,9 @@ class FleetCycle:
             work.store.release(claim.lease)
             return
         self._begun[entry.spec.name] = entry
+
+    def _lease_now(self) -> float:
+        return (self.work.lease_now or self.work.now)()
 
     def _spec(self, spec: JobSpec) -> JobSpec:
         return replace(spec, schedule_s=self.work.settings.schedule_s)

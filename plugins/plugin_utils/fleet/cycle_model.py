@@ -37,7 +37,8 @@ class CycleWork:
     """What a cycle works with.
 
     `stock` looks at the cluster anew each time; `limits` are those of a batch; `again` are tests, by node and test,
-    that are repeated however young their result is; `now` is the time in seconds since the epoch.
+    that are repeated however young their result is; `now` is the time in seconds since the epoch, `lease_now` that by
+    which leases run out, None for the same.
     """
 
     cycle: Cycle
@@ -50,6 +51,7 @@ class CycleWork:
     again: frozenset[tuple[str, str]] = frozenset()
     emit: Emit = silent
     now: Callable[[], float] = time.time
+    lease_now: Callable[[], float] | None = None
 
 
 @dataclass(frozen=True, slots=True)

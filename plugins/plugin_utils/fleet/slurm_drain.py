@@ -6,6 +6,11 @@
 A drain of ours has a reason that begins with our name and that of the roll; Slurm itself appends to it (`: reboot
 issued`), so it is told by its beginning. A node that has any other reason, of people, of a health check or of Slurm, is
 neither drained nor resumed. Jobs are waited for and never cancelled. (scontrol.1, slurm.conf.5; schedmd.com)
+
+Slurm has no update that depends on what was read: `state=drain` takes the place of any reason, and `state=resume` and
+`undrain` clear it (tried with 22.05). So state, reason and user are read again right before each update and right after
+it. Whoever drains a node after ours keeps it. A drain of somebody else between the first of these looks and the update,
+which is the time of one scontrol, cannot be seen.
 """
 
 from __future__ import annotations
@@ -120,7 +125,12 @@ class SlurmNodes:
         seen = self._seen(node)
         if self._ours(seen):
             self._update(node, "state=resume")
-            return ""
+            seen = self._seen(node)
+            # A resumed node does not respond yet; what counts is whether somebody drained it in this moment.
+            if not (seen.draining or seen.reason):
+                return ""
+            if self._ours(seen):
+                return f"is {seen.state} after `state=resume`"
         left = self._foreign(seen)
         return left and f"{left}, and stays so"
 
@@ -129,12 +139,20 @@ class SlurmNodes:
         del again
         seen, words = self._seen(node), " ".join(reason.split())[:_LONGEST_REASON]
         text = f"{self._reason} held: {words}"
-        if self._ours(seen) and not seen.reason.startswith(text):
-            self._update(node, f"reason={text}", "state=drain")
+        if not self._ours(seen) or seen.reason.startswith(text):
+            return
+        # The reason alone: with `state=drain` a node that a person resumed since this look would be drained again.
+        self._update(node, f"reason={text}")
+        now = self._seen(node)
+        if not now.draining and self._says_ours(now):
+            self._update(node, "reason=")
+            self._emit(f"{node}: was given back by somebody while its reason was written; it stays so")
 
     def _ours(self, seen: SlurmNode) -> bool:
-        said = seen.reason
-        return seen.draining and (said == self._reason or said.startswith(f"{self._reason} "))
+        return seen.draining and self._says_ours(seen)
+
+    def _says_ours(self, seen: SlurmNode) -> bool:
+        return seen.reason == self._reason or seen.reason.startswith(f"{self._reason} ")
 
     def _foreign(self, seen: SlurmNode) -> str:
         """Return who or what else keeps the node from work; empty if nobody does."""

@@ -33,7 +33,9 @@ from .slurm_script import (
     SlurmWays,
     directory_of,
     ending_of,
+    machine_of,
     mark,
+    no_container,
     sbatch_words,
     script_of,
     seconds_of,
@@ -264,13 +266,14 @@ class SlurmRunner:
     def _by_its_log(self, entry: _Running, ending: Ending) -> Ending | None:
         """Return the end of a script as its log confirms it; None while the log may still be on its way to us."""
         entry.ended_at = entry.ended_at or time.monotonic()
-        _body, problem, code = self._log(entry)
+        body, problem, code, _machine = self._log(entry)
         if code is None:
             late = time.monotonic() - entry.ended_at > _LOG_S
             return Ending("unknown", f"{ending.reason}; {problem}") if late else None
         if (code == 0) is not (ending.state == "succeeded"):
             return Ending("unknown", f"{ending.reason}; its log says exit code {code}")
-        return ending
+        absent = no_container(body) if code and self._ways.containers == "pyxis" else None
+        return absent or ending
 
     def _look(self, job_id: str) -> SlurmJob:
         """Return how a job stands; one that Slurm does not know any more, or tells otherwise, is in no known state."""
@@ -330,23 +333,24 @@ class SlurmRunner:
 
     def _result(self, entry: _Running, ending: Ending) -> JobResult:
         """Return a result with what the job wrote."""
-        log, problem, code = self._log(entry) if entry.ran_at is not None else ("", "", None)
+        log, problem, code, machine = self._log(entry) if entry.ran_at is not None else ("", "", None, "")
         pod = PodResult(
-            name=f"job {entry.job_id}", node=entry.node, hostname=entry.node, exit_code=code, log=log, problem=problem
+            name=f"job {entry.job_id}", node=entry.node, hostname=machine, exit_code=code, log=log, problem=problem,
+            role="launcher",
         )  # fmt: skip
         return JobResult(
             name=entry.spec.name, state=ending.state, reason=ending.reason, pods=(pod,) if entry.job_id else (),
             started=entry.started, duration_s=time.monotonic() - entry.began_at, nodes=entry.spec.nodes,
         )  # fmt: skip
 
-    def _log(self, entry: _Running) -> tuple[str, str, int | None]:
-        """Return the log of a job, what is wrong with it, and the exit code that it ends with."""
+    def _log(self, entry: _Running) -> tuple[str, str, int | None, str]:
+        """Return the log of a job, what is wrong with it, the exit code that it ends with, and the machine's name."""
         path = directory_of(entry.spec, self._ways, self._cycle_id) / LOG
         text, problem = _read(path)
         body, code = whole_log(text, entry.job_id)
         if code is None and not problem:
             problem = f"its log {path} is not whole, as this controller sees it"
-        return body, problem, code
+        return body, problem, code, machine_of(text, entry.job_id)
 
 
 def _read(path: Path) -> tuple[str, str]:

@@ -13,15 +13,28 @@ from __future__ import annotations
 import math
 import re
 import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..probe.slurm_jobs import SlurmJob
+from ..runtime.recipe_files import RECIPES
 from ..workload.follow import Ending
-from ..workload.model import CONFIG_DIR, JobSpec
+from ..workload.model import CONFIG_DIR, DATA_DIR, JobSpec
+from ..workload.node_directory import data_directory
 
 OWNER = "gpufleet.bringup"
 LOG = "job.log"
+_PROGRAMS = RECIPES / "workloads" / "slurm"
+_BEGAN = re.compile(rf"^{re.escape(OWNER)}: job (\d{{1,12}}) runs on (\S{{1,253}})$", re.M)
+# srun without the plugin does not know its options; with it, slurmstepd says why there is no container.
+_NO_CONTAINER = re.compile(
+    r"^srun: (?P<option>unrecognized option '--(?:no-)?container[^\n]*)$"
+    r"|^(?:slurmstepd\S*|srun): error: pyxis: (?:failed to import docker image|failed to create container filesystem"
+    r"|container start failed|failed to start container|container exited too soon"
+    r"|container was not started successfully)[^\n]*$",
+    re.M,
+)
 _END = re.compile(rf"^{re.escape(OWNER)}: job (\d{{1,12}}) ended with (\d{{1,3}})$")
 _WAITS = frozenset({"PENDING"})
 _GOES_ON = frozenset(
@@ -68,6 +81,8 @@ def sbatch_words(spec: JobSpec, ways: SlurmWays, cycle_id: str, gpus: int | None
         f"--nodelist={spec.nodes[0]}", "--exclusive", "--mem=0", "--no-requeue", f"--nice={ways.nice}",
         f"--time={int(limit_s // 60)}", f"--deadline=now+{math.ceil(spec.placing_s + limit_s)}",
         f"--output={directory / LOG}", "--open-mode=truncate", f"--chdir={directory}",
+        # Limits of the node's own slurmd: this controller's are what it happens to have, 8 MiB of locked memory maybe.
+        "--propagate=NONE",
     ]  # fmt: skip
     words += [f"--gres=gpu:{spec.gpus_per_node}"] if gpus is not None and spec.gpus_per_node else []
     stated = {"partition": ways.partition, "account": ways.account, "qos": ways.qos}
@@ -80,18 +95,69 @@ def directory_of(spec: JobSpec, ways: SlurmWays, cycle_id: str) -> Path:
 
 
 def script_of(spec: JobSpec, ways: SlurmWays, cycle_id: str) -> str:
-    """Return the script of a job: its command once, and a last line with its exit code."""
-    directory = directory_of(spec, ways, cycle_id)
+    """Return the script of a job: a line with the machine's name, its command, and a last line with its exit code."""
     environment = {"PYTHONDONTWRITEBYTECODE": "1", **spec.env}
-    lines = [f"export {name}={shlex.quote(value)}" for name, value in environment.items()]
     if ways.containers == "pyxis":
-        step = ["srun", "--ntasks=1", f"--container-image={pyxis_image(spec.image)}", "--no-container-mount-home"]
-        step += [f"--container-mounts={directory}:{CONFIG_DIR}:ro", *spec.command]
-        command = shlex.join(step).replace("--ntasks=1", '--ntasks=1 --cpus-per-task="$SLURM_CPUS_ON_NODE"', 1)
+        command = step_words(spec, ways, cycle_id, environment)
+        environment = {**_hooks(spec), **environment}
     else:
-        command = shlex.join(word.replace(CONFIG_DIR, str(directory)) for word in spec.command)
+        directory, data = str(directory_of(spec, ways, cycle_id)), data_path(spec)
+        environment = {name: data if value == DATA_DIR else value for name, value in environment.items()}
+        command = shlex.join(word.replace(CONFIG_DIR, directory) for word in _command(spec, environment))
+    lines = [f"export {name}={shlex.quote(value)}" for name, value in environment.items()]
+    first = f'echo "{OWNER}: job $SLURM_JOB_ID runs on $(uname -n)"'
     last = f'echo "{OWNER}: job $SLURM_JOB_ID ended with $rc"'
-    return "\n".join(["#!/bin/sh", *lines, command, "rc=$?", last, 'exit "$rc"', ""])
+    return "\n".join(["#!/bin/sh", first, *lines, command, "rc=$?", last, 'exit "$rc"', ""])
+
+
+def _command(spec: JobSpec, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return what runs on the node: the command itself, or what starts it once for every GPU."""
+    if spec.kind == "plain-job":
+        return spec.command
+    script = (_PROGRAMS / "ranks.sh").read_text(encoding="utf-8")
+    return ("sh", "-c", script, "ranks.sh", str(spec.ranks), ",".join(environment), *spec.command)
+
+
+def data_path(spec: JobSpec) -> str:
+    """Return the directory of the nodes that is the volume of a job; empty without one.
+
+    Raises:
+        InputError: it is no directory of the nodes.
+    """
+    return data_directory(spec.data) if spec.data else ""
+
+
+def _hooks(spec: JobSpec) -> dict[str, str]:
+    """Return what Enroot's hooks are told that a container is to get of the node: GPUs, and for ranks all adapters.
+
+    What the job says goes before what the image says; an image that says nothing would get no GPU, and none gets
+    adapters by itself (NVIDIA/enroot: conf/hooks/98-nvidia.sh, 99-mellanox.sh).
+    """
+    return {
+        "NVIDIA_VISIBLE_DEVICES": "all" if spec.gpus_per_node else "void",
+        "NVIDIA_DRIVER_CAPABILITIES": "compute,utility",
+        "MELLANOX_VISIBLE_DEVICES": "void" if spec.kind == "plain-job" else "all",
+    }
+
+
+def step_words(spec: JobSpec, ways: SlurmWays, cycle_id: str, environment: Mapping[str, str]) -> str:
+    """Return the command line of the one step of a job, whose task Pyxis puts into a container.
+
+    As a pod has it: the program in CONFIG_DIR, the volume in DATA_DIR, no home, no entrypoint, a file system that can
+    be written, and this environment before what the image says. Values of several lines cannot be named in
+    `--container-env`, and reach the task where the image does not have them (NVIDIA/pyxis: README, args.c,
+    pyxis_slurmstepd.c). Who starts ranks needs no MPI plugin of Slurm (slurm: srun.1 `--mpi=none`).
+    """
+    mounts = [f"{directory_of(spec, ways, cycle_id)}:{CONFIG_DIR}:ro"]
+    mounts += [f"{data_path(spec)}:{DATA_DIR}"] if spec.data else []
+    names = [name for name, value in environment.items() if value and "\n" not in value]
+    words = [
+        "--mpi=none", f"--container-image={pyxis_image(spec.image)}", f"--container-mounts={','.join(mounts)}",
+        "--no-container-mount-home", "--no-container-remap-root", "--no-container-entrypoint", "--container-writable",
+        f"--container-env={','.join(names)}", *_command(spec, environment),
+    ]  # fmt: skip
+    # One task with all CPUs of the node: a step does not take them over from its job (srun.1, --cpus-per-task).
+    return f'srun --ntasks=1 --cpus-per-task="$SLURM_CPUS_ON_NODE" {shlex.join(words)}'
 
 
 def pyxis_image(image: str) -> str:
@@ -102,12 +168,39 @@ def pyxis_image(image: str) -> str:
 
 
 def whole_log(text: str, job_id: str) -> tuple[str, int | None]:
-    """Return a log without its last line, and the exit code that this says; None where it is not that line."""
+    """Return a log without our own lines, and the exit code that the last one says; None where it is not that line."""
     body, _newline, last = text.rstrip("\n").rpartition("\n")
     match = _END.fullmatch(last)
     if match is None or match.group(1) != job_id:
         return text, None
+    began = _began(body, job_id)
+    body = body.replace(began.group(0), "", 1).removeprefix("\n") if began else body
     return f"{body}\n" if body else "", int(match.group(2))
+
+
+def machine_of(text: str, job_id: str) -> str:
+    """Return what the node of a job calls itself, without its domain, as NCCL says it; empty where its log does not
+    say so."""
+    began = _began(text, job_id)
+    return began.group(2).partition(".")[0] if began else ""
+
+
+def _began(text: str, job_id: str) -> re.Match[str] | None:
+    return next((match for match in _BEGAN.finditer(text) if match.group(1) == job_id), None)
+
+
+def no_container(log: str) -> Ending | None:
+    """Return how a job ended whose container was never there, by what srun and Pyxis print; None where it was.
+
+    The program of the test did not begin then, so whatever its exit code is says nothing about the node.
+    """
+    match = _NO_CONTAINER.search(log)
+    if match is None:
+        return None
+    if match.group("option"):
+        hint = "install Pyxis, or state continuous.slurm_containers=none"
+        return Ending("refused", f"srun on the node has no Pyxis ({match.group(0).strip()[:120]}); {hint}")
+    return Ending("image", match.group(0).strip()[:200])
 
 
 def waits(job: SlurmJob) -> bool:

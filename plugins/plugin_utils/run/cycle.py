@@ -80,7 +80,7 @@ def run_cycle(run: Run, options: Mapping[str, Any], emit: Emit) -> CycleDone:
         work = CycleWork(
             cycle=cycle, store=store, tests={test.id: test for test in tests}, settings=settings,
             limits=limits_of(settings), stock=place.stock, logs=NodeLogs(log_dir_of(options)), again=frozenset(again),
-            emit=emit,
+            emit=emit, lease_now=store.clock_s,
         )  # fmt: skip
         going = FleetCycle(work)
         with _recorded(store, cycle, going.log):

@@ -41,6 +41,7 @@ CHECKS = (
 )  # fmt: skip
 _GATE = "nodes"
 _SHOWN, _LONGEST = 3, 500
+_WHERE = {HOSTS: "the host was", DRIVERS: "the operator's pod on it was"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,16 @@ class Reading:
     at_s: float
     unread: str = ""
     cause: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What one kind of evidence says of one host: how it was read, the checks that were asked, what they found."""
+
+    kind: str
+    reading: Reading
+    asked: Mapping[str, tuple[str, ...]]
+    about: Sequence[Outcome]
 
 
 def passive_results(
@@ -77,18 +88,24 @@ def passive_results(
     if not kinds:
         return ()
     parts = _observe(run, context, kinds)
-    outcomes = [outcome for part in parts for outcome in judge_gate(part, _judging(run, part), run.path)]
-    known = _by_node(outcomes)
-    asked = {check.id: frozenset(check.subjects) for part in parts for check in part.checks}
+    known = {kind: _by_node(judge_gate(part, _judging(run, part), run.path)) for kind, part in parts.items()}
+    asked = {kind: {check.id: frozenset(check.subjects) for check in part.checks} for kind, part in parts.items()}
     results = []
     for host in run.site.in_scope:
-        reading = _reading(run, host, kinds, before.get((host.name, TEST)), now_s)
-        seen = {} if reading.unread else parts_of(run.path, run.site, host, context.hardware.get(host.sku))
-        about = known.get(host.name, ())
-        mine = {check: (host.name,) for check, names in asked.items() if host.name in names}
-        result = _result(run, host, mine, about, reading, cycle_id)
-        kept = logs.keep(TEST, host.name, result.started_s, _log(result, about))
-        results.append(replace(result, parts=seen, log=kept))
+        seen = tuple(
+            _Seen(
+                kind,
+                _reading(run, host, kind, before.get((host.name, TEST)), now_s),
+                {check: (host.name,) for check, names in asked[kind].items() if host.name in names},
+                known[kind].get(host.name, []),
+            )
+            for kind in parts
+        )
+        whole = not any(part.reading.unread for part in seen)
+        found = parts_of(run.path, run.site, host, context.hardware.get(host.sku)) if whole else {}
+        result = _result(run, host, seen, cycle_id)
+        kept = logs.keep(TEST, host.name, result.started_s, _log(result, [o for part in seen for o in part.about]))
+        results.append(replace(result, parts=found, log=kept))
     return tuple(results)
 
 
@@ -108,18 +125,18 @@ def _kinds(site: Site) -> tuple[str, ...]:
     return (*kinds, DRIVERS) if in_pods else kinds
 
 
-def _observe(run: Run, context: ObserveContext, kinds: Sequence[str]) -> list[Declaration]:
-    """Look at the hosts, and return the checks that are asked, by the gate that judges them at this site."""
-    parts = []
+def _observe(run: Run, context: ObserveContext, kinds: Sequence[str]) -> dict[str, Declaration]:
+    """Look at the hosts, and return the checks that are asked by the kind of evidence that they rest on."""
+    parts = {}
     if HOSTS in kinds:
         observe(ON_HOSTS, _GATE, context)
-        parts.append(_passive(run.declaration(_GATE)))
+        parts[HOSTS] = _passive(run.declaration(_GATE))
     if DRIVERS in kinds:
         for host in run.site.in_scope:
             # What an earlier cycle saw must not stand for this one.
             (run.path / evidence_file(host.name, DRIVERS)).unlink(missing_ok=True)
         observe(replace(IN_PODS, observe=observe_without_load), DRIVER_GATE, context)
-        parts.append(_passive(run.declaration(DRIVER_GATE)))
+        parts[DRIVERS] = _passive(run.declaration(DRIVER_GATE))
     return parts
 
 
@@ -131,51 +148,49 @@ def _judging(run: Run, part: Declaration) -> JudgeContext:
     return run.judge_context(part.gate, run_day(run.record))
 
 
-def _reading(run: Run, host: Host, kinds: Sequence[str], before: NodeResult | None, now_s: float) -> Reading:
+def _reading(run: Run, host: Host, kind: str, before: NodeResult | None, now_s: float) -> Reading:
     """Return when a host was read; a reading that an earlier cycle of this run has judged is none."""
-    times = []
-    for kind in kinds:
-        path = run.path / evidence_file(host.name, kind)
-        try:
-            evidence = read_evidence(path)
-        except (InputError, OSError) as error:
-            return Reading(now_s, f"not read: {error}", "evidence-missing")
-        at_s = datetime.fromisoformat(evidence.started.replace("Z", "+00:00")).timestamp()
-        if not evidence.reached:
-            return Reading(at_s, f"not reached: {evidence.reason}", "host-unreachable")
-        times.append(at_s)
-    at_s = times[0]
+    try:
+        evidence = read_evidence(run.path / evidence_file(host.name, kind))
+    except (InputError, OSError) as error:
+        return Reading(now_s, f"not read: {error}", "evidence-missing")
+    at_s = datetime.fromisoformat(evidence.started.replace("Z", "+00:00")).timestamp()
+    if not evidence.reached:
+        return Reading(at_s, f"not reached: {evidence.reason}", "host-unreachable")
     mine = before is not None and before.cycle_id.startswith(f"{run.record.run_id}-")
     if before is not None and mine and before.started_s >= at_s:
         return Reading(now_s, f"not read since cycle {before.cycle_id}", "not-read-anew")
     return Reading(at_s)
 
 
-def _result(
-    run: Run,
-    host: Host,
-    asked: Mapping[str, tuple[str, ...]],
-    about: Sequence[Outcome],
-    reading: Reading,
-    cycle_id: str,
-) -> NodeResult:
+def _result(run: Run, host: Host, seen: Sequence[_Seen], cycle_id: str) -> NodeResult:
+    """Return the result of a node. A fault that was seen is told, whatever could not be seen besides; without one, what
+    could not be seen makes it `other`."""
+    unread = next((part.reading for part in seen if part.reading.unread), None)
+    read = [part for part in seen if not part.reading.unread]
     known = NodeResult(
-        cycle_id=cycle_id, node=host.name, test=TEST, started_s=reading.at_s, duration_s=0.0, status=Status.OTHER,
-        cohort=host.sku,
+        cycle_id=cycle_id, node=host.name, test=TEST, started_s=seen[0].reading.at_s, duration_s=0.0,
+        status=Status.OTHER, cohort=host.sku,
     )  # fmt: skip
-    if reading.unread:
-        return replace(known, cause=reading.cause, summary=f"{host.name}: {reading.unread}"[:_LONGEST])
-    if not asked:
+    asked = {check: names for part in read for check, names in part.asked.items()}
+    about = [outcome for part in read for outcome in part.about]
+    verdict = decide(TEST, asked, about, run.site, run_day(run.record)) if asked else None
+    failed = verdict is not None and verdict.status is Status.FAILED
+    if unread is not None and not failed:
+        return replace(known, cause=unread.cause, summary=f"{host.name}: {unread.unread}"[:_LONGEST])
+    if verdict is None:
         return replace(known, cause="nothing-asked", summary=f"{host.name}: no passive check is asked at this site")
-    verdict = decide(TEST, asked, about, run.site, run_day(run.record))
     if verdict.status is Status.PASSED:
         return replace(known, status=Status.PASSED, rating=Rating.GOOD, summary=_passed(asked, verdict))
-    first = verdict.blocking[0]
-    told = first_of([f"{entry.cause} ({entry.shown}: {entry.summary})" for entry in verdict.blocking], _SHOWN)
-    rating = Rating.BAD if verdict.status is Status.FAILED else Rating.UNKNOWN
+    blocking = verdict.blocking
+    told = first_of([f"{entry.cause} ({entry.shown}: {entry.summary})" for entry in blocking], _SHOWN)
+    missing = [f"{_WHERE[part.kind]} {part.reading.unread}" for part in seen if part.reading.unread]
+    if missing:
+        told = f"{told[: _LONGEST // 2]}; beside this, {', '.join(missing)}"
+    rating = Rating.BAD if failed else Rating.UNKNOWN
     if verdict.status is Status.OTHER and _only_marginal(verdict, about):
         rating = Rating.MARGINAL
-    return replace(known, status=verdict.status, rating=rating, cause=first.cause, summary=told[:_LONGEST])
+    return replace(known, status=verdict.status, rating=rating, cause=blocking[0].cause, summary=told[:_LONGEST])
 
 
 def _passed(asked: Mapping[str, tuple[str, ...]], verdict: GateVerdict) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..check.benchmark.plan import BenchmarkHost
-from ..check.node_tests.registry import enabled_tests, node_tests
+from ..check.node_tests.registry import enabled_tests
 from ..check.node_tests.settings import CONTINUOUS, ContinuousSettings
 from ..check.spec import ObserveContext
 from ..fleet.cycle_model import RunJobs, Stock
@@ -27,6 +27,7 @@ from ..runtime.progress import Emit
 from ..store.service import ServiceStore
 from ..store.service_model import Cycle
 from ..workload.keeping import hold_hosts
+from ..workload.node_directory import plain_path
 from .cycle_place import CyclePlace, forget_dead, others
 from .holding import WAIT, claim_of_run
 from .run import Run
@@ -41,7 +42,7 @@ def slurm_place(
 
     Raises:
         HeldError: another run of this controller holds the hosts.
-        InputError: a setting is missing, or a test is asked for that is not run over Slurm.
+        InputError: a setting is missing, or a test is asked for that is not enabled.
         BringupError: Slurm does not answer.
     """
     context = context_of(claim_of_run(run).holder)
@@ -54,9 +55,8 @@ def slurm_place(
     remains = commands.remove(dead, emit) if dead else ()
     if not remains:
         forget_dead(store, cycle, emit, dead.__contains__)
-    left = [name for name, kind in node_tests().items() if not kind.over_slurm]
-    if not options["tests"] and left:
-        emit(f"over Slurm cycles run {', '.join(test.id for test in tests) or 'no test'}, and not {', '.join(left)}")
+    for test in tests:
+        test.look(None)
 
     @contextmanager
     def jobs(notes: list[str]) -> Iterator[RunJobs]:
@@ -88,7 +88,7 @@ def ways_of(settings: ContinuousSettings) -> SlurmWays:
         InputError: no directory is stated, or no path.
     """
     directory = Path(settings.slurm_dir)
-    if not directory.is_absolute():
+    if not plain_path(settings.slurm_dir):
         said = f"is {settings.slurm_dir!r}." if settings.slurm_dir else "is not stated."
         hint = (
             "state one that this controller and all nodes see alike: gpufleet_set=continuous.slurm_dir=/shared/gpufleet"

@@ -5,7 +5,21 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
+
+
+def clock_s(connection: Any) -> float:
+    """Return the time (seconds since the epoch) that all controllers of a history share, and no controller's own.
+
+    All controllers of a file are on its machine; those of a server ask that, so that one whose clock is wrong neither
+    takes over a lease that is alive nor holds one for ever.
+    """
+    from sqlalchemy import text
+
+    if connection.dialect.name == "sqlite":
+        return time.time()
+    return float(connection.execute(text("SELECT extract(epoch FROM clock_timestamp())")).scalar_one())
 
 
 def insert_into(connection: Any, table: Any) -> Any:

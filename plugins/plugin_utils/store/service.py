@@ -12,7 +12,7 @@ from typing import Any
 from ..outcome.errors import InputError, NotFoundError
 from ..outcome.model import Status
 from .database import open_database, our_errors
-from .dialect import insert_into
+from .dialect import clock_s, insert_into
 from .place import Place
 from .service_model import (
     Claim,
@@ -97,13 +97,22 @@ class ServiceStore:
         query = self._mine(table, site, rehearsal).where(table.c.started >= since)
         return tuple(Cycle(**row) for row in self._rows(query.order_by(table.c.started, table.c.cycle_id)))
 
+    def clock_s(self) -> float:
+        """Return the time (seconds since the epoch) by which leases run out (dialect.clock_s).
+
+        Raises:
+            BringupError: the history does not answer.
+        """
+        with our_errors(self.path), self.engine.begin() as connection:
+            return clock_s(connection)
+
     def take_lease(self, node: str, test: str, cycle_id: str, now_s: float, until_s: float) -> Claim:
         """Take the right to run one test on one node, if nobody has it.
 
         It is refused while any other cycle holds a lease on that node that did not run out (two tests at once would
         measure each other), while this cycle holds this one already (its job may be running: follow it), and after
         this cycle has recorded that result. A lease that ran out is taken over, so `until_s` has to lie behind the
-        deadline that the job has inside the cluster: then its job is gone too.
+        deadline that the job has inside the cluster: then its job is gone too. Both times are by `clock_s`.
 
         Raises:
             BringupError: there is no such cycle, it has ended, or the history cannot be written.

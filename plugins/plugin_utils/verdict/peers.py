@@ -9,6 +9,8 @@ are in the slower one: of a cohort in which every second host is slow, the media
 One host is no mode. Where it alone is faster than two and more others, either it was measured too fast or all others
 are slow, and figures alone do not tell which: two hosts that are wrong alike are far less likely than one, and one
 value has no spread. Then what the others must reach decides, and where nobody says what that is, nobody is named.
+Only of twenty hosts and more is one set aside that is alone: real figures have heavy tails, and one is the highest.
+Two that are fast alike are a mode in any cohort.
 """
 
 from __future__ import annotations
@@ -21,6 +23,8 @@ from statistics import median
 
 # So many hosts besides a faster one make that one the odd one; of two hosts the slower one is suspect.
 _LEAST_OTHERS = 2
+# Of so many hosts one may be set aside that is faster than all others.
+_ONE_OF = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +48,8 @@ class PeerVerdict:
     is False where there was nobody to compare with. `enough` is False for so small a cohort that a slow member is found
     and its agreement proves nothing. `cohort_to_blame` says that most are suspect, or all so slow, that the comparison
     cannot tell which of them are at fault. `alone` is the one host that is faster than all others: if they reach what
-    they must, they were compared without it, and else nobody can be named and `cohort_to_blame` is set.
+    they must, or are many that agree, they were compared without it, and else nobody can be named and `cohort_to_blame`
+    is set.
     """
 
     evaluated: bool
@@ -102,7 +107,8 @@ def compare(
         hosts: which hosts a member is a figure of: GPUs of one host are not equals that were measured independently.
     """
     rule = limits or PeerLimits()
-    found = _compare(values, rule, least_median, hosts)
+    spare = len({host for name in values for host in hosts(name)}) // _ONE_OF
+    found = _compare(values, rule, least_median, hosts, spare)
     hidden = _without_first(values, rule, least_median, hosts) if found.evaluated and not found.suspects else None
     return hidden or found
 
@@ -112,16 +118,19 @@ def _compare(
     limits: PeerLimits,
     least_median: float | None,
     hosts: Callable[[str], Collection[str]],
+    spare: int = 0,
 ) -> PeerVerdict:
+    """Compare; `spare` hosts may be set aside, one after the other, each of which alone is faster than those left."""
     count = len(values)
     if count < 2:
         return PeerVerdict(evaluated=False, arithmetic=f"{count} members, 2 are needed to compare")
     mode = _faster_mode(sorted(values.values(), reverse=True), limits)
     alone = _alone(values, mode, hosts)
-    if alone and least_median is not None:
+    if alone and (least_median is not None or spare):
         others = _without(values, alone, hosts)
-        found = _compare(others, limits, least_median, hosts)
-        if found.median >= least_median:
+        found = _compare(others, limits, least_median, hosts, spare - 1 if spare else 0)
+        well = not found.cohort_to_blame if least_median is None else found.median >= least_median
+        if well:
             text = f"{found.arithmetic}; without {alone}, which alone is faster ({mode.middle:.4g})"
             return replace(found, alone=alone, arithmetic=text)
     suspects = tuple(name for name, value in values.items() if value < mode.line)

@@ -232,6 +232,19 @@ def read_network(cluster: Cluster, context: ObserveContext, settings: NetworkSet
     )
 
 
+def hosts_network(context: ObserveContext, settings: NetworkSettings) -> Network:
+    """Return the network of the hosts in scope for jobs that are no pods: nothing is asked for, and nothing given out.
+
+    Raises:
+        InputError: the cabling plan cannot be used.
+    """
+    return Network(
+        settings=settings, resource="the adapters of its host", offers={}, gang="none",
+        cabling=stated_cabling(context.site, context.hardware),
+        adapters=read_adapters(context.run_dir, context.site, context.hardware),
+    )  # fmt: skip
+
+
 def _rack_wide(context: ObserveContext) -> bool:
     """Whether NVLink of a host in scope reaches other hosts of its rack."""
     skus = (context.hardware.get(host.sku) for host in context.site.in_scope)

@@ -17,6 +17,7 @@ from ...workload.model import JobResult, JobSpec
 from ..benchmark.network import (
     FILTERED_FABRICS,
     connected_placement,
+    hosts_network,
     pod_network,
     port_filter,
     read_network,
@@ -62,6 +63,25 @@ def plan_nccl(
 
     hosts = planned_hosts(cluster, context, planned)
     return Plan(hosts=hosts, settings=settings, rdma_resource=network.resource, gang=network.gang, adapter_runs=True)
+
+
+def plan_on_hosts(context: ObserveContext, settings: FabricValidationSettings) -> Plan:
+    """Return the plan where no pod is made: jobs see every adapter of their host, and use those for GPU traffic.
+
+    Raises:
+        InputError: the cabling plan cannot be used.
+    """
+    network = hosts_network(context, network_settings(settings))
+    hosts = {}
+    for host in context.site.in_scope:
+        sku = sku_or_error(context.hardware, host.sku)
+        ports, leaves = network.ports(host, sku), network.leaves(host)
+        hosts[host.name] = PlannedHost(
+            name=host.name, node=host.node_name or host.name, sku=host.sku, rack=host.rack, hcas=ports, leaves=leaves,
+            rdma_offered=len(ports),
+        )  # fmt: skip
+    found = tuple(hosts.values())
+    return Plan(hosts=found, settings=settings, rdma_resource=network.resource, gang=network.gang, adapter_runs=True)
 
 
 def adapter_environment(phase: Phase, sku: Sku) -> dict[str, str]:

@@ -33,7 +33,6 @@ class DlUnit(NodeTest):
 
     id = ID
     title = "Arithmetic of every GPU"
-    over_slurm = True
     settings_type = DlUnitSettings
     _by_dra = False
 
@@ -41,8 +40,10 @@ class DlUnit(NodeTest):
     def _settings(self) -> DlUnitSettings:
         return self.context.settings_of(ID, DlUnitSettings)
 
-    def look(self, cluster: Cluster) -> None:
+    def look(self, cluster: Cluster | None) -> None:
         """Look whether nodes offer their GPUs by DRA, which needs further rights."""
+        if cluster is None:
+            return
         nodes = {host.node_name for host in self.context.site.in_scope}
         found = read_node_capacity(cluster, nodes, tolerations_of(self.context))
         self._by_dra = any(capacity.by_dra for capacity in found.values())

@@ -24,7 +24,7 @@ from ..benchmark.network import FILTERED_FABRICS, gang_permissions
 from ..benchmark.plan import BenchmarkHost
 from ..fabric_validation.bandwidth import rate_run
 from ..fabric_validation.model import Phase, PlannedHost, Run, Wanted
-from ..fabric_validation.nccl_job import NcclJobs, plan_nccl
+from ..fabric_validation.nccl_job import NcclJobs, plan_nccl, plan_on_hosts
 from ..fabric_validation.parse_run import parse_run
 from ..fabric_validation.settings import GATE, FabricValidationSettings
 from ..fabric_validation.transport import Transport, host_log, transport_of
@@ -42,10 +42,11 @@ class NcclLoop(NodeTest):
     _jobs: NcclJobs
     _adapters: dict[str, HostAdapters]
 
-    def look(self, cluster: Cluster) -> None:
-        """Look at which adapters pods of each node get, as gate fabric_validation does."""
-        settings = self.context.settings_of(GATE, FabricValidationSettings)
-        self._jobs = NcclJobs(plan_nccl(cluster, self.context, settings, connected=True), self.context.hardware)
+    def look(self, cluster: Cluster | None) -> None:
+        """Look at which adapters pods of each node get, as gate fabric_validation does; jobs of Slurm have them all."""
+        settings, context = self.context.settings_of(GATE, FabricValidationSettings), self.context
+        plan = plan_nccl(cluster, context, settings, connected=True) if cluster else plan_on_hosts(context, settings)
+        self._jobs = NcclJobs(plan, self.context.hardware)
         self._adapters = read_adapters(self.context.run_dir, self.context.site, self.context.hardware)
 
     def unfit(self, host: BenchmarkHost) -> str:

@@ -37,21 +37,13 @@ def node_tests() -> dict[str, type[NodeTest]]:
 def enabled_tests(context: ObserveContext, asked: Sequence[str] = ()) -> tuple[NodeTest, ...]:
     """Return the tests that cycles of this site run, each with its settings; with `asked` those of them.
 
-    Where Slurm gives the nodes work, these are the ones whose jobs need no Kubernetes.
-
     Raises:
         ProblemsError: everything that is wrong with what the site states for one of them.
         InputError: one that is asked for is not enabled.
     """
     tests = (kind(context) for kind in node_tests().values())
-    enabled = tuple(test for test in tests if test.common.enabled)
-    slurm = context.site.orchestrator == "slurm"
-    found = tuple(test for test in enabled if test.over_slurm or not slurm)
+    found = tuple(test for test in tests if test.common.enabled)
     unknown = [name for name in asked if name not in {test.id for test in found}]
-    pods = [test.id for test in enabled if test.id in unknown]
-    if pods:
-        known = ", ".join(test.id for test in found) or "none"
-        raise InputError("tests", f"{', '.join(pods)}: need pods, and not yet run over Slurm.", f"these are: {known}")
     if unknown:
         known = ", ".join(test.id for test in found) or "none"
         raise InputError("tests", f"{', '.join(unknown)}: not enabled here.", f"enabled are {known}")

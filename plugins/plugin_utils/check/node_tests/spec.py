@@ -28,16 +28,17 @@ class NodeTest(ABC):
 
     id: ClassVar[str]
     title: ClassVar[str]
-    # Whether its job needs nothing that only Kubernetes gives (claims, networks of pods, volumes).
-    over_slurm: ClassVar[bool] = False
     settings_type: ClassVar[type[NodeTestSettings]] = NodeTestSettings
 
     def __init__(self, context: ObserveContext) -> None:
         self.context = context
         self.common: NodeTestSettings = context.settings_of(self.id, self.settings_type)
 
-    def look(self, cluster: Cluster) -> None:
+    def look(self, cluster: Cluster | None) -> None:
         """Look once, before the first job of a cycle, at what jobs need of the cluster; most need nothing.
+
+        Args:
+            cluster: None where Slurm gives the nodes their work: jobs see the node as it is then.
 
         Raises:
             BringupError: the API server does not answer.

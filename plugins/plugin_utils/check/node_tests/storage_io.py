@@ -8,9 +8,11 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass, replace
 
+from ...outcome.errors import InputError
 from ...outcome.model import Rating, Status
 from ...store.service_model import Figure, NodeResult
 from ...workload.model import JobResult, JobSpec
+from ...workload.node_directory import data_directory
 from ..benchmark.plan import BenchmarkHost
 from ..kit.settings import setting
 from ..shared_storage.run import StorageReading, read_result, storage_job
@@ -53,6 +55,17 @@ class StorageIo(NodeTest):
     def unfit(self, host: BenchmarkHost) -> str:
         """Without a volume there is nothing to test on any host."""
         return "" if self.settings.declared else f"gpufleet_settings.{KEY} states neither volume nor claim"
+
+    def unready(self, host: BenchmarkHost) -> str:
+        """Jobs of Slurm mount nothing: the volume has to be a directory that the nodes have."""
+        del host
+        if self.context.site.orchestrator != "slurm":
+            return ""
+        try:
+            data_directory(self.settings.source)
+        except InputError as error:
+            return f"gpufleet_settings.{KEY}: {error}"
+        return ""
 
     def job(self, name: str, host: BenchmarkHost) -> JobSpec:
         """Return the job that writes and reads in a directory that no other run has."""

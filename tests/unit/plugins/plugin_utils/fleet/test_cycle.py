@@ -183,6 +183,21 @@ def test_a_lease_of_another_cycle_is_respected(rig: Rig) -> None:
     assert [lease.cycle_id for lease in rig.leases()] == ["c2"]
 
 
+@pytest.mark.parametrize("ahead_s", [86400.0, -86400.0])
+def test_a_controller_whose_clock_is_wrong_steals_no_lease_and_leaves_none_for_ever(rig: Rig, ahead_s: float) -> None:
+    """Its own clock says something else by a day; leases run out by the clock of the history."""
+    rig.store.begin_cycle(replace(CYCLE, cycle_id="c2"))
+    assert rig.store.take_lease("gpu01", "probe", "c2", NOW, NOW + 600).lease is not None
+    skewed: dict[str, Any] = {"now": lambda: NOW + ahead_s, "lease_now": lambda: NOW}
+    assert sorted(rig.go(**skewed)) == [("gpu02", "probe"), ("gpu03", "probe")]
+    assert [lease.cycle_id for lease in rig.leases()] == ["c2"]
+    # The lease of a controller that died runs out for it as for every other.
+    skewed["lease_now"] = lambda: NOW + 601
+    rig.work = replace(rig.work, cycle=replace(CYCLE, cycle_id="c3"))
+    rig.store.begin_cycle(rig.work.cycle)
+    assert ("gpu01", "probe") in rig.go(**skewed)
+
+
 def test_an_error_on_the_way_leaves_no_lease_and_says_what_was_not_done(rig: Rig) -> None:
     def broken(spec: JobSpec) -> JobState:
         raise UnavailableError("API server", "does not answer.", "look")

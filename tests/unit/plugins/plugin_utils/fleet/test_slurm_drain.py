@@ -100,3 +100,46 @@ def test_an_unknown_node_is_an_error_that_names_the_command(tmp_path: Path) -> N
     (tmp_path / "gpu01.state").unlink()
     with pytest.raises(BringupError, match="scontrol show node gpu01: exit code 1: Node gpu01 not found"):
         site.nodes.cordon("gpu01")
+
+
+class Moment:
+    """Somebody else changes gpu01 right before, or right after, our first update reaches Slurm."""
+
+    def __init__(self, site: Site, when: str, *words: str) -> None:
+        scontrol, real = site.path / "scontrol", site.path / "scontrol.real"
+        scontrol.rename(real)
+        theirs = f"{real} update nodename=gpu01 {' '.join(words)}"
+        did = f'[ "$1" = update ] && [ ! -f {site.path}/{when}.done ] && touch {site.path}/{when}.done && {theirs}'
+        before, after = (did, "") if when == "before" else ("", did)
+        scontrol.write_text(f'#!/bin/sh\n{before}\n{real} "$@"\nrc=$?\n{after}\nexit $rc\n')
+        scontrol.chmod(0o755)
+
+
+def test_a_drain_of_somebody_else_right_after_ours_is_theirs(tmp_path: Path) -> None:
+    site = Site(tmp_path, gpu01="IDLE")
+    Moment(site, "after", "state=drain", "reason=cooling")
+    assert site.nodes.cordon("gpu01") == "is IDLE+DRAIN by root: cooling"
+    assert site.state("gpu01") == ("IDLE+DRAIN", "cooling")
+
+
+def test_a_node_that_somebody_resumed_at_once_is_not_told_as_ours(tmp_path: Path) -> None:
+    site = Site(tmp_path, gpu01="IDLE")
+    Moment(site, "after", "state=resume")
+    assert site.nodes.cordon("gpu01") == "is IDLE after `state=drain`"
+
+
+def test_what_was_drained_by_somebody_else_while_we_gave_it_back_is_told(tmp_path: Path) -> None:
+    site = Site(tmp_path, gpu01="IDLE")
+    site.nodes.cordon("gpu01")
+    Moment(site, "after", "state=drain", "reason=cooling")
+    assert site.nodes.give_back("gpu01") == "is IDLE+DRAIN by root: cooling, and stays so"
+    assert site.state("gpu01") == ("IDLE+DRAIN", "cooling")
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_node_that_somebody_gave_back_while_its_reason_was_written_stays_so(tmp_path: Path, when: str) -> None:
+    site = Site(tmp_path, gpu01="IDLE")
+    site.nodes.cordon("gpu01")
+    Moment(site, when, "state=resume")
+    site.nodes.hold("gpu01", "not verified: gpu-ecc")
+    assert site.state("gpu01") == ("IDLE", "")

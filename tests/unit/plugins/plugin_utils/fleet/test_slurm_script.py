@@ -5,7 +5,10 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +18,15 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.slurm_scrip
     SlurmWays,
     directory_of,
     ending_of,
+    machine_of,
     mark,
+    no_container,
     pyxis_image,
     sbatch_words,
     script_of,
     whole_log,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.slurm_jobs import SlurmJob
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.model import JobSpec
 
@@ -48,11 +54,107 @@ def test_a_job_has_the_whole_node_comes_last_and_ends_by_itself() -> None:
     assert not [word for word in words if word.startswith("--gres")]
 
 
-def test_the_image_is_started_by_pyxis_with_the_program_in_its_place() -> None:
+def words_of_step(spec: JobSpec) -> list[str]:
+    (line,) = re.findall(r"^srun (?:.|\n)*?(?=^rc=)", script_of(spec, WAYS, "c1"), re.M)
+    return shlex.split(line)
+
+
+def test_the_image_is_started_by_pyxis_as_a_pod_would_be() -> None:
+    words = words_of_step(SPEC)
+    assert words == [
+        "srun", "--ntasks=1", "--cpus-per-task=$SLURM_CPUS_ON_NODE", "--mpi=none",
+        "--container-image=nvcr.io#nvidia/pytorch:25.08-py3",
+        "--container-mounts=/shared/c1/dl-unit-1:/etc/program:ro", "--no-container-mount-home",
+        "--no-container-remap-root", "--no-container-entrypoint", "--container-writable",
+        "--container-env=PYTHONDONTWRITEBYTECODE,A", "python3", "/etc/program/dl_unit.py", "--gpus=8",
+    ]  # fmt: skip
     text = script_of(SPEC, WAYS, "c1")
-    assert "'--container-image=nvcr.io#nvidia/pytorch:25.08-py3'" in text
-    assert "--container-mounts=/shared/c1/dl-unit-1:/etc/program:ro" in text
-    assert '--cpus-per-task="$SLURM_CPUS_ON_NODE"' in text and "export A='b c'" in text
+    assert "export A='b c'" in text and "export NVIDIA_VISIBLE_DEVICES=all" in text
+    assert "export MELLANOX_VISIBLE_DEVICES=void" in text
+
+
+def test_ranks_get_the_adapters_and_their_environment() -> None:
+    spec = replace(SPEC, kind="gang-job", command=("/opt/all_reduce_perf", "-b", "8"), env={"NCCL_DEBUG": "INFO"})
+    words = words_of_step(spec)
+    names = "PYTHONDONTWRITEBYTECODE,NCCL_DEBUG"
+    assert words[-6:] == ["ranks.sh", "8", names, "/opt/all_reduce_perf", "-b", "8"]
+    assert "export MELLANOX_VISIBLE_DEVICES=all" in script_of(spec, WAYS, "c1")
+
+
+def test_a_volume_is_mounted_and_text_of_several_lines_is_no_name_for_the_image() -> None:
+    spec = replace(
+        SPEC, gpus_per_node=0, data={"hostPath": {"path": "/mnt/all"}}, env={"JOBS": "a\nb", "STORAGE_VOLUME": "/data"}
+    )
+    words = words_of_step(spec)
+    assert "--container-mounts=/shared/c1/dl-unit-1:/etc/program:ro,/mnt/all:/data" in words
+    assert any(word.startswith("--container-env=") and "JOBS" not in word for word in words)
+    text = script_of(spec, WAYS, "c1")
+    assert "export NVIDIA_VISIBLE_DEVICES=void" in text and "export STORAGE_VOLUME=/data" in text
+    bare = script_of(spec, SlurmWays(directory=Path("/shared"), containers="none"), "c1")
+    assert "export STORAGE_VOLUME=/mnt/all" in bare and "srun" not in bare
+
+
+@pytest.mark.parametrize(
+    "source", [{"nfs": {"server": "a", "path": "/b"}}, {"hostPath": {"path": "b"}}, {"hostPath": {"path": "/a:b"}},
+               {"hostPath": {"path": "/a/../b"}}, {"hostPath": "/a"}],
+)  # fmt: skip
+def test_a_volume_that_is_no_directory_of_the_nodes_is_refused(source: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match="hostPath"):
+        script_of(replace(SPEC, data=source), WAYS, "c1")
+
+
+_MPIRUN = """#!/bin/sh
+echo "mpirun $*"
+env | grep -c -E '^(SLURM|PMI)' || true
+exit $CODE
+"""
+
+
+@pytest.mark.parametrize("code", [0, 7])
+def test_ranks_are_started_once_for_every_gpu_without_slurm_in_sight(tmp_path: Path, code: int) -> None:
+    (tmp_path / "mpirun").write_text(_MPIRUN)
+    (tmp_path / "mpirun").chmod(0o755)
+    spec = replace(SPEC, kind="gang-job", command=("all_reduce_perf", "-b", "8 G"), env={"NCCL_DEBUG": "INFO"})
+    told = {
+        "PATH": f"{tmp_path}:{os.environ['PATH']}", "SLURM_JOB_ID": "41", "SLURM_NODELIST": "gpu02", "PMIX_RANK": "0",
+        "PMI_SIZE": "1", "CODE": str(code),
+    }  # fmt: skip
+    script = script_of(spec, SlurmWays(directory=tmp_path, containers="none"), "c1")
+    ran = subprocess.run(["sh"], input=script, capture_output=True, text=True, env=told, check=False)
+    body, said = whole_log(ran.stdout, "41")
+    assert ran.returncode == said == code, ran
+    lines = body.splitlines()
+    assert lines[0].startswith("mpirun --allow-run-as-root -np 8 --host localhost:8 --map-by ppr:8:node ")
+    assert lines[0].endswith("-x PYTHONDONTWRITEBYTECODE -x NCCL_DEBUG all_reduce_perf -b 8 G") and lines[1] == "0"
+    name = machine_of(ran.stdout, "41")
+    assert name == os.uname().nodename.partition(".")[0]
+    assert (len(lines) == 2) is (code == 0)
+    assert code == 0 or lines[2].startswith(f"gpufleet: locked memory of {name} is ")
+
+
+# What srun of Slurm 22.05 prints without Pyxis, and what Pyxis 0.21 with Enroot 4.1 prints in it.
+@pytest.mark.parametrize(
+    ("log", "state"),
+    [
+        ("srun: unrecognized option '--container-image=a'\nTry \"srun --help\" for more information\n", "refused"),
+        ("pyxis: importing docker image: a\nslurmstepd: error: pyxis: failed to import docker image: a\n", "image"),
+        ("slurmstepd-gpu03: error: pyxis: failed to create container filesystem for image: /a.sqsh\n", "image"),
+        ("slurmstepd: error: pyxis: container start failed with error code: 1\n", "image"),
+        ("pyxis: importing docker image: a\npyxis: imported docker image: a\nKilled\n", None),
+        ("the model printed: slurmstepd: error: pyxis: failed to import docker image\n", None),
+        ("", None),
+    ],
+)
+def test_a_container_that_was_never_there_says_nothing_about_the_node(log: str, state: str | None) -> None:
+    found = no_container(log)
+    assert (found.state if found else None) == state
+
+
+def test_a_log_says_by_what_name_its_machine_goes() -> None:
+    ours = "gpufleet.bringup: job 41"
+    text = f"slurmd: note\n{ours} runs on n1.example.org\nfine\n{ours} ended with 0\n"
+    assert machine_of(text, "41") == "n1" and machine_of(text, "42") == machine_of("", "41") == ""
+    assert whole_log(text, "41") == ("slurmd: note\n\nfine\n", 0)
 
 
 @pytest.mark.parametrize(

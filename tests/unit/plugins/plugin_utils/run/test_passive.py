@@ -133,6 +133,46 @@ def test_a_driver_in_pods_is_asked_anew_and_what_its_pods_do_not_say_is_other(
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("unread", ["hosts", "pods"])
+def test_a_fault_that_was_seen_is_told_whatever_was_not_seen_beside_it(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, unread: str
+) -> None:
+    """SSH is down, or the operator's pod is away: the other of both saw the fault."""
+
+    def ask(_observer: Any, gate: str, _context: Any) -> None:
+        for name in ("gpu01", *(("gpu02",) if unread == "hosts" else ())):
+            if gate == "gpu_stack":
+                read = HostEvidence(host=name, reached=True, started="2026-11-21T10:21:00Z")
+                write_evidence(bench.path, read, DRIVERS)
+
+    def judge(part: Declaration, *_rest: Any) -> tuple[Outcome, ...]:
+        seen_by = "gpu_stack" if unread == "hosts" else "nodes"
+        return bench._judge(part) if part.gate == seen_by else tuple(outcome(name) for name in NAMES)
+
+    bench.site = replace(bench.site, driver_owner=DriverOwner.OPERATOR, capabilities=("host_access", "kubernetes"))
+    monkeypatch.setattr(passive, "observe", ask)
+    monkeypatch.setattr(passive, "judge_gate", judge)
+    if unread == "hosts":
+        write_evidence(bench.path, unreached("gpu02", "no route to host"))
+    words = {"hosts": "the host was not reached: no route to host", "pods": "the operator's pod on it was not read"}
+    assert bench.results()["gpu02"].status is Status.OTHER, "without a fault what was not seen decides"
+    bench.said["gpu02"] = outcome("gpu02", Status.FAILED, cause="ecc-uncorrectable", hint="reset it")
+    found = bench.results()
+    told = found["gpu02"]
+    assert (told.status, told.rating, told.cause) == (Status.FAILED, Rating.BAD, "ecc-uncorrectable")
+    assert words[unread] in told.summary and told.parts == {} and found["gpu01"].status is Status.PASSED
+    seen = outcome("gpu02", Status.OTHER, cause="ecc-many-corrected", rating=Rating.MARGINAL)
+    bench.said["gpu02"] = seen
+    assert bench.results()["gpu02"].status is Status.OTHER
+
+
+def test_a_fault_that_stands_only_in_old_evidence_is_not_told_again(bench: Bench) -> None:
+    bench.said["gpu02"] = outcome("gpu02", Status.FAILED, cause="ecc-uncorrectable", hint="reset it")
+    before = replace(bench.results()["gpu02"], cycle_id=f"{RUN_ID}-cycle-001")
+    found = bench.results((before,))["gpu02"]
+    assert (found.status, found.cause) == (Status.OTHER, "not-read-anew")
+
+
 def test_a_fault_fails_its_node_alone_and_its_log_says_what_to_do(bench: Bench) -> None:
     bench.said["gpu02"] = outcome("gpu02", Status.FAILED, cause="ecc-uncorrectable", hint="reset it")
     found = bench.results()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -136,3 +137,18 @@ def test_a_missing_driver_is_named(place: Place, monkeypatch: pytest.MonkeyPatch
     with pytest.raises(BringupError, match="psycopg: is not installed") as error:
         open_service(place)
     assert error.value.hint == "pip install 'psycopg[binary]'"
+
+
+def test_leases_run_out_by_the_clock_of_the_server(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A controller whose clock is a day ahead, or behind, does not take over what another holds."""
+    store = open_service(place)
+    for name in ("c1", "c2", "c3"):
+        store.begin_cycle(cycle(name))
+    true_s = time.time()
+    for name, ahead_s in (("c1", 0.0), ("c2", 86400.0), ("c3", -86400.0)):
+        monkeypatch.setattr(time, "time", lambda ahead_s=ahead_s: true_s + ahead_s)
+        now_s = store.clock_s()
+        assert abs(now_s - true_s) < 60
+        claim = store.take_lease("gpu01", "dl", name, now_s, now_s + 600)
+        assert (claim.lease is not None) is (name == "c1")
+    assert store.take_lease("gpu01", "dl", "c2", now_s + 700, now_s + 800).took_over is not None

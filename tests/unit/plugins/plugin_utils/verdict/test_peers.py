@@ -230,3 +230,35 @@ def test_confirmation() -> None:
     assert not confirmed([True, False, False])
     assert not confirmed([True])
     assert not confirmed([True, True])
+
+
+def test_of_many_hosts_one_high_outlier_is_set_aside_and_of_few_it_leaves_all_undecided() -> None:
+    draw = random.Random(5)
+    for others, decided in ((4, False), (18, False), (19, True), (64, True), (1000, True)):
+        values = {f"h{n}": draw.gauss(400, 1.6) for n in range(others)}
+        well = compare({**values, "fast": 520.0})
+        assert (well.alone, well.cohort_to_blame) == ("fast", not decided), others
+        assert bool(well.suspects) is not decided and ("fast" in well.undecided) is not decided
+        # A slow one is found beside it, and the fast one is never a suspect.
+        slow = compare({**values, "fast": 520.0, "slow": 300.0})
+        assert not decided or (slow.suspects, slow.cohort_to_blame) == (("slow",), False), others
+        # What all must reach decides for any number: nothing passes for being many.
+        low = compare({**values, "fast": 520.0}, least_median=450.0)
+        assert low.cohort_to_blame and set(low.suspects) == set(values)
+
+
+def test_two_hosts_that_are_fast_alike_are_a_mode_among_any_number() -> None:
+    draw = random.Random(6)
+    for others in (19, 64, 1000):
+        values = {f"h{n}": draw.gauss(400, 1.6) for n in range(others)}
+        verdict = compare({**values, "fast1": 520.0, "fast2": 519.0})
+        assert verdict.cohort_to_blame and set(verdict.suspects) == set(values)
+
+
+def test_the_tails_of_real_noise_seldom_keep_a_healthy_fleet_undecided() -> None:
+    """Student's t with three degrees of freedom, 1 % a run: a figure far above all others is nothing rare."""
+    draw, undecided, fleets = random.Random(7), 0, 200
+    for _fleet in range(fleets):
+        noise = (draw.gauss(0, 1) / (sum(draw.gauss(0, 1) ** 2 for _k in range(3)) / 3) ** 0.5 for _host in range(64))
+        undecided += compare({f"h{n}": 400 * (1 + 0.01 * value) for n, value in enumerate(noise)}).cohort_to_blame
+    assert undecided <= 0.05 * fleets, undecided

@@ -10,13 +10,16 @@ from pathlib import Path
 
 import pytest
 from nccl_fleet import Fleet
+from sites import make_site
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.benchmark.plan import BenchmarkHost
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_validation.model import Wanted
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_validation.nccl_job import NcclJobs
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.node_tests.nccl_loop import NcclLoop
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import ObserveContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import Sku, load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import RECIPES
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service_model import NodeResult
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.model import JobResult, JobState, PodResult
 
@@ -133,3 +136,28 @@ def test_nodes_without_such_adapters_are_skipped_and_unknown_ones_are_not(node: 
     assert "one GPU" in asked(replace(sku, gpus=1), ports)[0]
     assert "fabric none" in asked(replace(sku, fabric="none"), ports)[0]
     assert asked(sku, ()) == ("", "nothing is known of its adapters")
+
+
+def test_over_slurm_a_job_uses_the_stated_adapters_of_its_node(tmp_path: Path) -> None:
+    ports = tuple(f"mlx5_{number}" for number in range(8))
+    hosts = (Host(name=NODE, sku="dgx-h100", node_name="n-gpu01", hcas=ports),)
+    site = make_site(hosts, orchestrator="slurm")
+    test = NcclLoop(ObserveContext(site=site, run_dir=tmp_path, today=date(2026, 1, 1), hardware=HARDWARE))
+    test.look(None)
+    host = BenchmarkHost(name=NODE, node="n-gpu01", sku="dgx-h100")
+    assert not test.unready(host) and not test.unfit(host)
+    spec = test.job("nccl-loop-1", host)
+    assert spec.nodes == ("n-gpu01",) and spec.ranks == 8 and not spec.limits and spec.gang == "none"
+    assert spec.env["NCCL_IB_HCA"] == "=" + ",".join(f"{port}:1" for port in ports)
+    assert spec.env["NCCL_P2P_DISABLE"] == spec.env["NCCL_SHM_DISABLE"] == "1"
+
+
+def test_over_slurm_a_machine_whose_name_nobody_said_proves_nothing(node: Node, tmp_path: Path) -> None:
+    said = node.log(Wanted(phase="loop", hosts=(NODE,)), node.plan().settings.run.rail_smallest)
+    for machine, status in ((f"{NODE}-pod", "passed"), ("", "other"), ("another", "other")):
+        context = ObserveContext(site=node.site(), run_dir=tmp_path, today=date(2026, 1, 1), hardware=node.hardware)
+        test, plan = NcclLoop(context), node.plan()
+        test._jobs, test._adapters = NcclJobs(plan, node.hardware), {}
+        pod = PodResult(name="job 4", node=NODE, hostname=machine, exit_code=0, log=said, role="launcher")
+        job = JobResult(name="nccl-loop-1", state="succeeded", reason="", pods=(pod,), started="", duration_s=9.0)
+        assert test.read("c1", plan.host(NODE), job, 100.0).status.value == status, machine

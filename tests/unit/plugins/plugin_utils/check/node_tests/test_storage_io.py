@@ -81,3 +81,16 @@ def test_its_pod_writes_below_the_volume_alone_and_at_the_rate_for_users() -> No
     assert volume == {"hostPath": {"path": "/mnt/shared"}, "name": "data"}
     assert container["volumeMounts"] == [{"name": "data", "mountPath": "/data"}]
     assert pod["securityContext"]["runAsUser"] == 65534 and "resources" not in container
+
+
+@pytest.mark.parametrize(
+    ("volume", "words"),
+    [({"hostPath": {"path": "/mnt/all"}}, ""), ({"nfs": {"server": "a", "path": "/b"}}, "state the directory")],
+)
+def test_over_slurm_the_volume_is_a_directory_that_nodes_have(volume: dict[str, Any], words: str) -> None:
+    site = make_site((), settings={KEY: {"volume": volume}}, orchestrator="slurm")
+    test = StorageIo(ObserveContext(site=site, run_dir=Path(), today=date(2026, 1, 1), hardware=hardware()))
+    assert not test.unfit(HOST)
+    said = test.unready(HOST)
+    assert words in said and bool(said) is bool(words)
+    assert not a_test(volume=volume).unready(HOST), "pods mount any volume"
