@@ -17,7 +17,7 @@ from dl_unit_lines import lines_of, text_of
 from service_rows import SITE, cycle, node_result
 from simulated_training import hardware
 from sites import make_site
-from slurm import NODES, NoSlurmError, Slurm, running_slurm
+from slurm import NODES, Slurm
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet import slurm_jobs
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.node_logs import NodeLogs
@@ -43,15 +43,6 @@ NOW, DAY = 1793440800.0, 86400.0
 BAD = "gpu03"
 USER = getpass.getuser()
 FREE = dict.fromkeys(NODES, "")
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Slurm]:
-    try:
-        with running_slurm() as found:
-            yield found
-    except NoSlurmError as error:
-        pytest.skip(f"no Slurm: {error}")
 
 
 @pytest.fixture

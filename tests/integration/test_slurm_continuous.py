@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 import os
 import signal
@@ -17,12 +18,21 @@ from typing import Any
 
 import pytest
 import yaml
-from slurm import NODES, NoSlurmError, Slurm, running_slurm
+from slurm import NODES, Slurm
 from slurm_programs import SlurmPrograms
 from waiting import eventually
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.benchmark.plan import BenchmarkHost
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.settings_layers import checked_settings
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.shared_storage.run import storage_job
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.shared_storage.settings import KEY, StorageSettings
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.slurm_jobs import SlurmCommands, SlurmRunner
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.slurm_script import SlurmWays
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import Deadline
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress, silent
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service import open_service
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service_model import NodeResult
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.model import JobResult
 
 TESTS = ("dl_unit", "nccl_loop", "storage_io")
 HOST = {
@@ -31,15 +41,6 @@ HOST = {
 }  # fmt: skip
 # fio of a second: what is tested is its way through Slurm.
 STORAGE = {"size_mib": 1, "threads": 1, "seconds": 0.2}
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Slurm]:
-    try:
-        with running_slurm() as found:
-            yield found
-    except NoSlurmError as error:
-        pytest.skip(f"no Slurm: {error}")
 
 
 class Site:
@@ -128,7 +129,7 @@ def test_only_idle_nodes_are_tested_and_users_come_first(site: Site) -> None:
     """Drained, reserved, flagged nodes and those with jobs are left; a user who comes gets the node."""
     slurm = site.slurm
     slurm.update("gpu02", "state=drain", "reason=bad fan")
-    words = ("starttime=now", "duration=10", "users=root", "nodes=gpu03")
+    words = ("starttime=now", "duration=10", f"users={getpass.getuser()}", "nodes=gpu03")
     slurm.run("scontrol", "create", "reservation", "reservationname=visitors", *words)
     theirs = users_job(slurm, "-w", "gpu04", "-n1")
     slurm.wait_state(gpu03="IDLE+RESERVED", gpu04="MIXED")
@@ -220,3 +221,25 @@ def test_a_fault_on_the_volume_or_in_arithmetic_fails_its_node_alone(site: Site)
     code, said = site.play()
     assert code != 0 and "gpu5 got 3 rows" in said, said[-3000:]
     assert site.words() == passed(*NODES) | {("gpu02", "dl_unit"): "failed"}
+
+
+def test_a_storage_test_that_is_cancelled_removes_what_it_wrote(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", f"{site.programs.bin}:{os.environ['PATH']}")
+    volume = site.programs.volume
+    stated = {"volume": {"hostPath": {"path": str(volume)}}, "size_mib": 8, "threads": 1, "seconds": 60.0}
+    settings = checked_settings(StorageSettings, KEY, stated)
+    spec = storage_job("storage-1", BenchmarkHost(name="gpu01", node="gpu01", sku="dgx-h100"), settings, "aa11")
+    ways = SlurmWays(directory=site.shared, containers="none")
+    seen: list[Path] = []
+
+    def pause(seconds: float) -> None:
+        if not seen and list(volume.rglob("gpufleet-fio-*/*")):
+            seen.extend(volume.rglob("gpufleet-fio-*"))
+            site.slurm.run("scancel", f"--user={getpass.getuser()}")
+        time.sleep(seconds / 4)
+
+    results: list[JobResult] = []
+    runner = SlurmRunner(SlurmCommands(site.slurm.scontrol), ways, "c1", sleep=pause)
+    runner.run([spec], Progress(silent), Deadline.after(120), results.append)
+    assert [result.state for result in results] == ["preempted"] and seen
+    eventually(lambda: not list(volume.rglob("gpufleet-fio-*")), 30, lambda: str(list(volume.rglob("*"))))

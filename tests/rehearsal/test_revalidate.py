@@ -26,6 +26,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.choose import choose_faults
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import healthy_cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import read_spec, write_spec
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.history import open_store
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.own_cordon import HELD_TAINT, MARK
 
 pytestmark = pytest.mark.drawn(1, of="rolls over nodes", whole=True)
@@ -141,6 +142,40 @@ def repaired(site: LiveSite, *nodes: str) -> None:
     with cluster_of(site) as cluster:
         for node in nodes:
             cluster.patch(NODES, node, {"spec": {"unschedulable": None, "taints": None}})
+
+
+def test_a_node_that_is_added_is_proven_between_hosts_and_the_old_ones_keep_what_they_passed(site: LiveSite) -> None:
+    old, new = NAMES[:-1], NAMES[-1]
+    absent = [{"node": new, "reason": "not delivered", "ticket": "OPS-1", "who": "jo"}]
+    before = site.run("nodes", "fabric_validation", quarantine=absent)
+    assert before.rc == 0, before.output[-3000:]
+    first, history = before.run_dir.name, open_store(before.run_dir.parent / "history.sqlite")
+
+    def passes() -> dict[tuple[str, str], str]:
+        found = history.last_passes("rehearsal", rehearsal=True)
+        return {(entry.check, entry.subject): entry.run_id for entry in found if not entry.check.endswith("-uniform")}
+
+    kept = {key: run_id for key, run_id in passes().items() if run_id == first}
+    assert (
+        {name for check, name in kept if check == "nccl-intra-node-bw"}
+        == set(old)
+        == {name for check, name in kept if check == "gpu-census"}
+    )
+    added = revalidate(site, "added", wave_change="none", wave_nodes=[new])
+    assert added.rc == 0 and stages(site, "added") == {new: "returned"}, added.output[-3000:]
+    # It was measured by itself and with a neighbour, which was neither cordoned nor asked for anything else.
+    measured = {(test["extra"]["outcome"]["check"], test["status"]) for test in suite(
+        added, "000-fabric_validation", "fabric_validation"
+    )}  # fmt: skip
+    assert {("nccl-intra-node-bw", "passed"), ("nccl-pair-bw", "passed")} <= measured, measured
+    assert {event.node for event in Journal(site.directory / "added.jsonl").events if event.node} == {new}
+    assert out_of_work(site) == {}
+    asked = added.run_dir.resolve() / "waves"
+    assert {path.stem for path in asked.glob("000/evidence/hosts/*.json")} == {new}
+    # What the old ones passed is still what they passed, in both gates; the new one has its own.
+    now = passes()
+    assert {key: now[key] for key in kept} == kept
+    assert now["gpu-census", new].startswith(added.run_dir.resolve().name)
 
 
 def test_a_bad_driver_stops_at_the_canary(site: LiveSite) -> None:
