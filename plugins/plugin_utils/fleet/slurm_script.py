@@ -198,8 +198,10 @@ def no_container(log: str) -> Ending | None:
     if match is None:
         return None
     if match.group("option"):
-        hint = "install Pyxis, or state continuous.slurm_containers=none"
-        return Ending("refused", f"srun on the node has no Pyxis ({match.group(0).strip()[:120]}); {hint}")
+        hint = "install Pyxis 0.15 or newer, or state continuous.slurm_containers=none"
+        return Ending(
+            "refused", f"srun on the node has no Pyxis, or an old one ({match.group('option')[:120]}); {hint}"
+        )
     return Ending("image", match.group(0).strip()[:200])
 
 

@@ -21,7 +21,7 @@ _LAUNCH: dict[str, tuple[str, str]] = {
         "make the image reachable from the node (mirror, pull secret), or state another one",
     ),
     "refused": (
-        "the API server refused it",
+        "it was refused",
         "correct what the message names (quota, admission, permissions); `kubectl get events -A` may say more",
     ),
     "held": (
@@ -33,7 +33,7 @@ _LAUNCH: dict[str, tuple[str, str]] = {
         "pull the image to the nodes beforehand, or raise pull_s; `kubectl describe pod` says what is waited for",
     ),
     "lost-node": ("a node went away", "look at the node, then run gate nodes again"),
-    "preempted": ("a user's pod took the place", "run the gate again when the host is free"),
+    "preempted": ("a user took the place", "run the gate again when the host is free"),
     "unknown": (
         "how it ended is not known",
         "`scontrol show job`; its log has to lie where controller and nodes see it by one path (continuous.slurm_dir)",

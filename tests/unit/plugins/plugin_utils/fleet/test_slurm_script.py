@@ -132,11 +132,12 @@ def test_ranks_are_started_once_for_every_gpu_without_slurm_in_sight(tmp_path: P
     assert code == 0 or lines[2].startswith(f"gpufleet: locked memory of {name} is ")
 
 
-# What srun of Slurm 22.05 prints without Pyxis, and what Pyxis 0.21 with Enroot 4.1 prints in it.
+# What srun of Slurm 22.05 prints without Pyxis, and what Pyxis 0.24 with Enroot 4.1 prints in it.
 @pytest.mark.parametrize(
     ("log", "state"),
     [
         ("srun: unrecognized option '--container-image=a'\nTry \"srun --help\" for more information\n", "refused"),
+        ("srun: unrecognized option '--container-env=A'\nTry \"srun --help\" for more information\n", "refused"),
         ("pyxis: importing docker image: a\nslurmstepd: error: pyxis: failed to import docker image: a\n", "image"),
         ("slurmstepd-gpu03: error: pyxis: failed to create container filesystem for image: /a.sqsh\n", "image"),
         ("slurmstepd: error: pyxis: container start failed with error code: 1\n", "image"),
