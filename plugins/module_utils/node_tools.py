@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.module_utils.host_guard import lock_of_host, processes_on_gpus
@@ -27,7 +29,8 @@ def run_tools(
     A request has `tool`, `commands` (alternatives: the first that is there, ends with 0 and prints something counts),
     `timeout_s`, `alone`, `after` and `again`. Cheap tools run side by side. Those that want to be alone run last, one
     after the other; each is left out where the tool that it comes `after` is missing or hangs, for it would only hang,
-    too. What is to be asked `again` runs once more after them, and is returned as `<tool>_after`.
+    too. What is to be asked `again` runs once more after them, and is returned as `<tool>_after`. What names one of
+    them as `beside` runs as long as that one does, and goes on until it is ended.
 
     With a `guard` they are left out as well where another run loads the host already (`owner` is who we are), or where
     somebody uses its GPUs: `in_use` says who, as far as the controller knows, processes are looked for here. `disturb`
@@ -37,14 +40,23 @@ def run_tools(
     def run(request: dict[str, Any]) -> dict[str, Any]:
         return _first_good(request["commands"], request["timeout_s"], max_output_bytes)
 
-    quick = [request for request in requests if not request["alone"]]
+    def run_loading(request: dict[str, Any]) -> dict[str, Any]:
+        with _beside(
+            [other for other in requests if other.get("beside") == request["tool"]], max_output_bytes
+        ) as found:
+            result = run(request)
+        results.update(found)
+        return result
+
+    quick = [request for request in requests if not request["alone"] and not request.get("beside")]
     with ThreadPoolExecutor(max_workers=_WORKERS) as pool:
         results = dict(zip([request["tool"] for request in quick], pool.map(run, quick)))
     loaded = False
     for request in requests:
         before = results.get(request["after"], {})
         if request["alone"] and not before.get("timed_out") and not before.get("missing"):
-            results[request["tool"]] = run(request) if guard is None else _guarded(request, guard, results, run)
+            loading = run_loading if guard is None else lambda one: _guarded(one, guard, results, run_loading)
+            results[request["tool"]] = loading(request)
             loaded = loaded or not (results[request["tool"]]["missing"] or results[request["tool"]].get("withheld"))
     if loaded:
         once_more = [request for request in quick if request["again"]]
@@ -52,6 +64,26 @@ def run_tools(
             names = [request["tool"] + "_after" for request in once_more]
             results.update(zip(names, pool.map(run, once_more)))
     return results
+
+
+@contextmanager
+def _beside(requests: list[dict[str, Any]], max_output_bytes: int) -> Iterator[dict[str, dict[str, Any]]]:
+    """Within it these tools run; afterwards the mapping has what they did, by their names."""
+    stop = threading.Event()
+    found: dict[str, dict[str, Any]] = {}
+
+    def follow(request: dict[str, Any]) -> None:
+        found[request["tool"]] = run_tool(request["commands"][0], request["timeout_s"], max_output_bytes, stop)
+
+    threads = [threading.Thread(target=follow, args=(request,), daemon=True) for request in requests]
+    for thread in threads:
+        thread.start()
+    try:
+        yield found
+    finally:
+        stop.set()
+        for request, thread in zip(requests, threads):
+            thread.join(request["timeout_s"])
 
 
 def _guarded(

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import threading
 import time
+from collections.abc import Callable
 from typing import IO, Any
 
 from ansible_collections.gpufleet.bringup.plugins.module_utils.host_guard import Caller, end_with_parent
@@ -20,10 +21,15 @@ _CHUNK = 65536
 _KILL_WAIT_S = 5.0
 _DRAIN_WAIT_S = 2.0
 _LOOK_S = 1.0
+_LOOK_FOR_STOP_S = 0.2
 # Who called this process: looked at when it starts, for later it may be gone already. A fork has another caller.
 _CALLERS = {os.getpid(): Caller()}
 # Where administrators' tools are; a login without a login shell often lacks them.
 _MORE_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin", "/opt/mellanox/bin")
+
+
+class _Stopped(Exception):
+    """Whoever started the tool has seen enough of it."""
 
 
 class _Kept:
@@ -45,6 +51,11 @@ class _Kept:
             del self._tail[:surplus]
             self.cut += surplus
 
+    @property
+    def any(self) -> bool:
+        """Whether there was anything."""
+        return bool(self._head)
+
     def text(self) -> str:
         """Return the text; where something was cut, a line says how much."""
         mark = b"\n[... %d bytes cut ...]\n" % self.cut if self.cut else b""
@@ -59,8 +70,13 @@ def tool_environment() -> dict[str, str]:
     return environment
 
 
-def run_tool(argv: list[str], timeout_s: float, max_output_bytes: int) -> dict[str, Any]:
+def run_tool(
+    argv: list[str], timeout_s: float, max_output_bytes: int, stop: threading.Event | None = None
+) -> dict[str, Any]:
     """Run a tool and return what it did as plain data; nothing it does is an error here.
+
+    One that goes on until it is ended gets `stop`: once that is set, and the tool has printed something, it is killed,
+    and its exit code is 0.
 
     At the limit its whole process group is killed, and so it is when this process or its controller ends. A process
     that cannot be killed (a driver that hangs in the kernel) is left behind rather than waited for.
@@ -97,7 +113,11 @@ def run_tool(argv: list[str], timeout_s: float, max_output_bytes: int) -> dict[s
         return result
     streams = [_follow(stream, max_output_bytes) for stream in (process.stdout, process.stderr)]
     try:
-        result["rc"] = _ended(process, timeout_s)
+        enough = None if stop is None else lambda: stop.is_set() and streams[0][0].any
+        result["rc"] = _ended(process, timeout_s, enough)
+    except _Stopped:
+        result["rc"] = 0
+        _kill_group(process)
     except subprocess.TimeoutExpired:
         result["timed_out"] = True
         _kill_group(process)
@@ -114,21 +134,25 @@ def run_tool(argv: list[str], timeout_s: float, max_output_bytes: int) -> dict[s
     return result
 
 
-def _ended(process: subprocess.Popen[bytes], timeout_s: float) -> int:
+def _ended(process: subprocess.Popen[bytes], timeout_s: float, enough: Callable[[], bool] | None) -> int:
     """Return the exit code of a tool.
 
     Raises:
+        _Stopped: it is enough.
         TimeoutExpired: its time is over.
         SystemExit: the controller is gone: nobody waits for what it says, and nobody would end it.
     """
     end = time.monotonic() + timeout_s
     caller = _CALLERS.get(os.getpid()) or _CALLERS.setdefault(os.getpid(), Caller())
+    look_s = _LOOK_S if enough is None else _LOOK_FOR_STOP_S
     while True:
         left_s = end - time.monotonic()
         try:
-            return process.wait(timeout=max(0.0, min(_LOOK_S, left_s)))
+            return process.wait(timeout=max(0.0, min(look_s, left_s)))
         except subprocess.TimeoutExpired:
-            if left_s <= _LOOK_S:
+            if enough is not None and enough():
+                raise _Stopped() from None
+            if left_s <= look_s:
                 raise
             if caller.gone():
                 raise SystemExit("the controller is gone") from None

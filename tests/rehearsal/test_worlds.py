@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Healthy worlds pass, and faults in them are found: each run of the tests draws six worlds, and twelve faults.
+"""Healthy worlds pass, and faults in them are found: each run of the tests draws some worlds and some faults.
 
 What is drawn is known when it runs: every worker, and all who only collect, would draw all worlds first.
 """
@@ -13,17 +13,23 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+import yaml
 from seeds import drawing, run_seed
 
 # The bench of the worlds is no part of the collection: it is a module of the checkout.
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import load_catalogue
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.worlds.catalogue import load_worlds
-from tools.world_bench.draws import Drawn, drawn_faults, problems_of
+from tools.world_bench.draws import Drawn, drawn_faults, drawn_for, problems_of
 from tools.world_bench.judge import DATA, held, judge_world, judged_gates
 
 WORLDS = load_worlds(DATA)
 HEALTHY, FAULTS = 5, 7
+# Faults of nodes that came after the first release; each is put into a random world that it fits, on a random subject.
+FIRST = yaml.safe_load((Path(__file__).parents[1] / "data/first_release_node_faults.yaml").read_text(encoding="utf-8"))
+LATER = [name for name, fault in load_catalogue(DATA).items() if fault.expect.gate == "nodes" and name not in FIRST]
+LEAST_LATER = 25
 
 
 @cache
@@ -50,3 +56,14 @@ def test_a_healthy_world_passes(number: int, tmp_path: Path) -> None:
 def test_a_fault_in_a_world_is_found_and_nothing_else(number: int, tmp_path: Path) -> None:
     drawn = faults_in_worlds()[number]
     assert problems_of(drawn, tmp_path) == [], f"{drawn.id}, seed {run_seed()}"
+
+
+def test_there_are_enough_node_faults_beyond_those_of_the_first_release() -> None:
+    assert len(LATER) >= LEAST_LATER
+
+
+@pytest.mark.drawn(6)
+@pytest.mark.parametrize("fault", LATER)
+def test_a_later_fault_of_a_node_is_found_in_a_random_world(fault: str, tmp_path: Path) -> None:
+    drawn = drawn_for(drawing(f"world for {fault}"), fault, tmp_path / "fit")
+    assert problems_of(drawn, tmp_path / "run", only="nodes") == [], f"{drawn.id}, seed {run_seed()}"

@@ -7,15 +7,18 @@ from __future__ import annotations
 from tool_samples import Sample, Stated
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe import (
+    disk_space,
     fio,
     ibswinfo,
+    imex_domain,
     ipmi_sensors,
-    nvbandwidth,
+    module_licence,
+    network_mounts,
     nvidia_smi_query,
-    page_retirement,
-    perfquery,
-    perftest,
-    sinfo,
+    nvme_health,
+    pcie_under_load,
+    roce_ecn,
+    waiting_processes,
 )
 
 _SIDE = '{"bw_bytes": 1000, "iops": 2.5, "clat_ns": {"mean": 7.5}, "total_ios": 9}'
@@ -24,42 +27,9 @@ SAMPLES_OF_MEASURES: dict[str, Sample] = {
         fio.parse,
         f'{{"fio version": "fio-3.36", "jobs": [{{"jobname": "a", "error": 0, "read": {_SIDE}, "write": {_SIDE}}}]}}',
     ),
-    "perftest": (
-        perftest.parse,
-        " Device         : mlx5_0\n Link type       : Ethernet\n GID index       : 3\n"
-        " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n"
-        " 65536      5000             392.38             392.34 \t\t     0.748336\n",
-    ),
-    "nvbandwidth": (
-        nvbandwidth.parse,
-        "nvbandwidth Version: v0.6\nDriver Version: 550.54.15\nRunning host_to_device_memcpy_ce.\n"
-        "memcpy CE CPU(row) -> GPU(column) bandwidth (GB/s)\n           0\n 0    369.36\n\n"
-        "SUM host_to_device_memcpy_ce 369.36\nWaived:\n",
-    ),
-    "nvbandwidth_json": (
-        nvbandwidth.parse,
-        '{"nvbandwidth": {"Driver Version": "565.02", "testcases": [{"name": "a", "status": "Passed", "sum": 12.5}, '
-        '{"name": "b", "status": "Waived"}]}}',
-    ),
     "nvidia_smi_query": (
         nvidia_smi_query.parse,
         "index, pci.bus_id, memory.total [MiB], temperature.memory\n0, 00000018:1B:00.0, 81559 MiB, N/A\n",
-    ),
-    "page_retirement": (
-        page_retirement.parse,
-        "Attached GPUs                             : 1\nGPU 00000001:00:00.0\n    Retired Pages\n"
-        "        Single Bit ECC                    : 2\n        Double Bit ECC                    : N/A\n"
-        "        Pending Page Blacklist            : Yes\n",
-    ),
-    "sinfo": (
-        sinfo.parse,
-        "NODELIST |PARTITION |STATE |REASON |GRES\ngpu1 |all* |drain* |bad fan |gpu:8\n"
-        "gpu1 |few |drain* |bad fan |gpu:8\n",
-    ),
-    "perfquery": (
-        perfquery.parse,
-        "# Port extended counters: Lid 7 port 1 (CapMask: 0x5300)\nPortSelect:......................1\n"
-        "CounterSelect:...................0x0000\nLinkDownedCounter:...............3\n",
     ),
     "ibswinfo": (
         ibswinfo.parse,
@@ -71,39 +41,50 @@ SAMPLES_OF_MEASURES: dict[str, Sample] = {
         ipmi_sensors.parse,
         "Ambient Temp     | 20 degrees C      | ok\nDASD Backplane 3 | Not Readable      | ns\n",
     ),
+    "roce_ecn": (
+        roce_ecn.parse,
+        "".join(f"/sys/class/net/eth0/ecn/roce_{s}/enable/{n}:{int(n == 3)}\n" for s in ("np", "rp") for n in range(8)),
+    ),
+    "imex_domain": (
+        imex_domain.parse,
+        '{"nodes": {"0": {"status": "READY", "host": "10.0.0.1", "hostName": "a", "version": "580.95.05"}, '
+        '"1": {"status": "UNAVAILABLE", "host": "10.0.0.2"}}, "status": "DEGRADED"}',
+    ),
+    "disk_space": (
+        disk_space.parse,
+        "Filesystem     1024-blocks      Used Available Capacity Mounted on\n"
+        "/dev/sda2        959786032 290512000 620000000      32% /\n"
+        "/dev/sda2        959786032 290512000 620000000      32% /\n/dev/sda3 100 60 20 75% /var/log\n",
+    ),
+    "waiting_processes": (
+        waiting_processes.parse,
+        "".join(f"===== {n} =====\n  42 1 D 7200 python3\n 311 2 D 9 kworker/u9:1\nprocesses 9\n" for n in (1, 2, 3)),
+    ),
+    "nvme_health": (
+        nvme_health.parse,
+        '===== nvme0 =====\n{"critical_warning": 4, "temperature": 308, "avail_spare": 9, "percent_used": 3}\n'
+        "===== nvme1 =====\nPermission denied\n===== end =====\n",
+    ),
+    "network_mounts": (
+        network_mounts.parse,
+        "/home autofs rw\n/home/ann nfs4 rw\n/shared nfs4 ro,hard\n",
+    ),
+    "pcie_under_load": (
+        pcie_under_load.parse,
+        "pci.bus_id, utilization.gpu [%], pcie.link.gen.current, pcie.link.gen.max, pcie.link.width.current\n"
+        "00000000:1B:00.0, 0 %, 1, 5, 16\npci.bus_id, utilization.gpu [%], pcie.link.gen.current, "
+        "pcie.link.gen.max, pcie.link.width.current\n00000000:1B:00.0, 98 %, 5, 5, 16\n",
+    ),
+    "module_licence": (module_licence.parse, "Dual MIT/GPL\n"),
 }
 STATED_OF_MEASURES: dict[str, Stated] = {
     "fio": (
         lambda report: [(j.name, j.error, j.read.bytes_per_s, j.write.latency_ns) for j in report.jobs],
         [("a", 0, 1000.0, 7.5)],
     ),
-    "perftest": (
-        lambda r: (r.device, r.link_type, r.gid_index, r.best_gbps, r.rows[0].peak_gbps),
-        ("mlx5_0", "Ethernet", 3, 392.34, 392.38),
-    ),
-    "nvbandwidth": (
-        lambda r: ([(t.name, t.total, t.unit) for t in r.tests], r.waived),
-        ([("host_to_device_memcpy_ce", 369.36, "GB/s")], 1),
-    ),
-    "nvbandwidth_json": (
-        lambda r: ([(t.name, t.status, t.total) for t in r.tests], r.driver),
-        ([("a", "passed", 12.5), ("b", "waived", None)], "565.02"),
-    ),
     "nvidia_smi_query": (
         lambda gpus: [(g.bus_id, g.values["memory.total"], g.values["temperature.memory"]) for g in gpus],
         [("0018:1b:00.0", "81559", None)],
-    ),
-    "page_retirement": (
-        lambda gpus: [(g.bus_id, g.single_bit, g.double_bit, g.pending) for g in gpus],
-        [("0001:00:00.0", 2, None, True)],
-    ),
-    "sinfo": (
-        lambda nodes: [(n.name, n.state, n.responding, n.reason, n.partitions) for n in nodes],
-        [("gpu1", "drained", False, "bad fan", ("all", "few"))],
-    ),
-    "perfquery": (
-        lambda found: [(b.kind, b.lid, b.port, b.counters) for b in found],
-        [("Port extended", 7, 1, {"LinkDownedCounter": 3})],
     ),
     "ibswinfo": (
         lambda s: (
@@ -118,4 +99,21 @@ STATED_OF_MEASURES: dict[str, Stated] = {
         lambda found: [(s.name, s.state, s.value, s.unit) for s in found],
         [("Ambient Temp", "ok", 20.0, "degrees C"), ("DASD Backplane 3", "ns", None, "")],
     ),
+    "roce_ecn": (lambda ports: [(p.device, p.notifies, p.reacts) for p in ports], [("eth0", (3,), (3,))]),
+    "imex_domain": (
+        lambda d: (d.status, [(n.address, n.name, n.status) for n in d.nodes], len(d.unready)),
+        ("DEGRADED", [("10.0.0.1", "a", "READY"), ("10.0.0.2", "", "UNAVAILABLE")], 1),
+    ),
+    "disk_space": (lambda found: [(f.mount, round(f.free_percent)) for f in found], [("/", 68), ("/var/log", 25)]),
+    "waiting_processes": (lambda found: [(w.pid, w.program, w.age_s) for w in found], [(42, "python3", 7200)]),
+    "nvme_health": (
+        lambda found: [(d.name, d.warning, d.used_percent, d.temperature_c, d.complaint) for d in found],
+        [("nvme0", 4, 3.0, 35.0, ""), ("nvme1", 0, 0.0, 0.0, "Permission denied")],
+    ),
+    "network_mounts": (lambda found: [(m.path, m.kind, m.read_only) for m in found], [("/shared", "nfs4", True)]),
+    "pcie_under_load": (
+        lambda links: [(g.bus_id, g.busy, g.generation, g.able, g.least_width) for g in links],
+        [("0000:1b:00.0", 1, 5, 5, 16)],
+    ),
+    "module_licence": (lambda kind: kind, "open"),
 }

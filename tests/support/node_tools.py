@@ -36,8 +36,33 @@ def network_texts(hcas: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
         ),
         "sysctl": "/proc/sys/kernel/numa_balancing:0\n/proc/sys/vm/nr_hugepages:0\n/proc/sys/vm/zone_reclaim_mode:0\n",
         "kernel_cmdline": "BOOT_IMAGE=/vmlinuz root=UUID=1 ro iommu=pt\n",
+        "roce_ecn": "".join(
+            f"/sys/class/net/en{name}/ecn/roce_{side}/enable/{number}:{_on(values, number)}\n"
+            for name, values in roce.items()
+            for side in ("np", "rp")
+            for number in range(8)
+        )
+        or "no ECN settings\n",
+        "disk_space": (
+            "Filesystem 1024-blocks Used Available Capacity Mounted on\n/dev/sda2 959786032 290512000 620000000 32% /\n"
+        ),
+        "waiting_processes": "".join(f"===== {n} =====\nprocesses 812\n" for n in (1, 2, 3)),
+        "nvme_health": "".join(
+            f'===== {name} =====\n{{"critical_warning": 0, "temperature": 308, "avail_spare": 100, '
+            '"percent_used": 3}\n'
+            for name in ("nvme0", "nvme1")
+        )
+        + "===== end =====\n",
+        "network_mounts": "/shared nfs4 rw,relatime,vers=4.2\n",
+        "module_licence": "Dual MIT/GPL\n",
+        "ipmi_sensors": "Inlet Temp       | 24 degrees C      | ok\nFan1             | 8160 RPM          | ok\n",
+        "imex_domain": '{"nodes": {"0": {"status": "READY", "host": "10.0.0.1"}}, "status": "UP"}',
         "dcgmi_health": '{"body": {"Overall Health": {"value": "Healthy"}}, "header": ["Health Monitor Report"]}',
     }
+
+
+def _on(values: Mapping[str, str], number: int) -> int:
+    return int(str(number) in values.get("ecn", "01234567"))
 
 
 def _gids(name: str, values: Mapping[str, str]) -> list[str]:

@@ -25,7 +25,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe import (
 Stated = tuple[Callable[[Any], Any], Any]
 Sample = tuple[Callable[[Any], Any], str]
 # Printed as JSON, which may stand on one line of any length.
-DOCUMENTS = {"rdma_link_json", "dcgmi_health", "fio", "nvbandwidth_json"}
+DOCUMENTS = {"rdma_link_json", "dcgmi_health", "fio", "imex_domain"}
 MORE_SAMPLES: dict[str, Sample] = {
     "mlxlink": (
         mlxlink.parse,

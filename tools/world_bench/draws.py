@@ -30,6 +30,8 @@ from .place import settle
 
 # A host whose tools hang takes their time limits.
 _PATIENT = "hang"
+# A rack of eighteen takes as long as five smaller worlds.
+_MOST_HOSTS = 9
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,26 @@ def drawn_faults(draw: random.Random, count: int, directory: Path) -> list[Drawn
     return found
 
 
+def drawn_for(draw: random.Random, fault: str, directory: Path) -> Drawn:
+    """Return one fault of gate nodes in a random world that it fits and that declares that gate.
+
+    Args:
+        draw: the source of random numbers.
+        fault: its id.
+        directory: where SKU files of worlds may be written.
+
+    Raises:
+        LookupError: no world has what it needs.
+    """
+    definition, worlds = load_catalogue(DATA)[fault], load_worlds(DATA)
+    for name in draw.sample(sorted(worlds), len(worlds)):
+        place = settle(worlds[name], directory / name)
+        offered = offers(worlds[name], place.hardware, place.healthy)
+        if definition.fits(offered) and _asked(definition, offered) and len(place.model.nodes) <= _MOST_HOSTS:
+            return Drawn(name, fault, draw.randrange(10**6))
+    raise LookupError(f"no world has what fault {fault} needs: {', '.join(definition.needs)}")
+
+
 def _fitting(
     worlds: Mapping[str, World], catalogue: Mapping[str, FaultDefinition], directory: Path
 ) -> dict[str, list[str]]:
@@ -124,9 +146,10 @@ def _asked(fault: FaultDefinition, offered: frozenset[str]) -> bool:
     return "host_driver" in offered or not spec.needs_driver
 
 
-def problems_of(drawn: Drawn, directory: Path) -> list[str]:
+def problems_of(drawn: Drawn, directory: Path, *, only: str = "") -> list[str]:
     """Return what the gates say of a drawn fault that they should not, and what they do not; nothing if all is
-    right. The gates come in their order, and what comes after the one that finds it is not reached."""
+    right. The gates come in their order, and what comes after the one that finds it is not reached; with `only` that
+    gate alone is asked."""
     world, definition = load_worlds(DATA)[drawn.world], load_catalogue(DATA)[drawn.fault]
     place = settle(world, directory / "first")
     alike = Counter(host.sku for host in place.site.in_scope)
@@ -139,6 +162,7 @@ def problems_of(drawn: Drawn, directory: Path) -> list[str]:
         node = fault.subject.partition("/")[0]
         if definition.kind not in ("node", "gpu", "hca") or node in looked_at:
             break
+    world = replace(world, gates=(only,)) if only else world
     expect = definition.earlier if definition.earlier and "fabric" in world.gates else definition.expect
     for gate, outcomes in judge_gates(world, directory / "run", faults=(fault,)):
         if gate == expect.gate and expect.status != "passed":

@@ -52,7 +52,8 @@ def node_requests(
             positive(option, value)
 
     def limit(tool: HostTool) -> float:
-        return single.get(tool.name) or (diag_timeout_s if tool.loads_gpus else timeout_s) or tool.timeout_s
+        of_diagnostic = tool.loads_gpus or bool(tool.beside)
+        return single.get(tool.name) or (diag_timeout_s if of_diagnostic else timeout_s) or tool.timeout_s
 
     return [
         {
@@ -61,10 +62,11 @@ def node_requests(
             "timeout_s": limit(tool),
             "alone": tool.loads_gpus,
             "after": tool.after,
+            "beside": tool.beside,
             "again": tool.again,
         }
         for tool in known
-        if (tools is None or tool.name in tools) and (diag_level > 0 or not tool.loads_gpus)
+        if (tools is None or tool.name in tools) and (diag_level > 0 or not (tool.loads_gpus or tool.beside))
     ]
 
 
@@ -101,7 +103,7 @@ def fabric_requests(
 def longest_s(requests: Sequence[Request]) -> float:
     """Return how long a host may take for all of these tools, whatever each of them does, in seconds."""
     limits = [(request, request["timeout_s"] * len(request.get("commands", [0]))) for request in requests]
-    quick = sum(limit for request, limit in limits if not request.get("alone"))
+    quick = sum(limit for request, limit in limits if not request.get("alone") and not request.get("beside"))
     again = sum(limit for request, limit in limits if request.get("again"))
     alone = sum(limit for request, limit in limits if request.get("alone"))
     # Those of the fabric are asked of every port, and twice.

@@ -50,6 +50,7 @@ class HostTool:
     needs_root: bool = False
     loads_gpus: bool = False
     after: str = ""
+    beside: str = ""
     port_options: tuple[str, ...] = ()
     rc_is_answer: bool = False
     may_be_cut: bool = False
@@ -112,8 +113,9 @@ class HostTools:
             raise InputError("advice", f"expected one for each of {', '.join(FAILURE_KINDS)}.", f"see {missing[0]}")
         names = {tool.name for tool in self.tools}
         for tool in self.tools:
-            if tool.after and tool.after not in names:
-                raise InputError(f"tool {tool.name}", f"after: there is no tool {tool.after!r}.", "correct its name")
+            for word, other in (("after", tool.after), ("beside", tool.beside)):
+                if other and other not in names:
+                    raise InputError(f"tool {tool.name}", f"{word}: there is no tool {other!r}.", "correct its name")
 
     def used_by(self, part: Part) -> tuple[HostTool, ...]:
         """Return the tools of one part of the collection, in the order of the table."""

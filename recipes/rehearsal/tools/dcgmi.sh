@@ -4,13 +4,15 @@
 # A simulated dcgmi (DCGM 4).
 out=${0%/*}/../out
 case "$*" in
-    "diag -r "[123]" -j" | "diag --run "[123]" --json" | "diag -j -r "[123])
+    "diag -r "[1234]" -j" | "diag --run "[1234]" --json" | "diag -j -r "[1234])
+        level=$(printf '%s' "$*" | tr -cd 1234)
         run=${0%/*}/../run
         [ -d "$run" ] || run=/run
-        if [ "$(cat "$out/hurt-by.txt")" = dcgmi ]; then
+        if [ "$level" != 1 ] && [ "$(cat "$out/hurt-by.txt")" = dcgmi ]; then
             mkdir -p "$run/gpu-node" && : > "$run/gpu-node/loaded"
         fi
-        cat "$out/dcgmi-diag.json"
+        cat "$out/dcgmi-diag-$level.json"
+        grep -q '"status" : "Fail"' "$out/dcgmi-diag-$level.json" || exit 0
         exit "$(cat "$out/dcgmi-diag.rc")"
         ;;
     "health -c -j" | "health -c --json")

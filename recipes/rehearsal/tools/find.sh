@@ -10,6 +10,8 @@ case "$*" in
     "-L /sys/class/infiniband "*"/pkeys/"*) cat "$out/pkeys.txt" ;;
     "-L /sys/class/infiniband "*"/hw_counters/"*) cat "$out/efa-counters.txt" ;;
     "-L /sys/class/infiniband "*) cat "$out/port-counters.txt" ;;
+    "-L /sys/class/net "*"/ecn/"*) cat "$out/ecn.txt" ;;
+    "/sys/class/nvme "*) cat "$out/nvme.txt" ;;
     "/sys/devices/system/cpu/cpufreq "*) cat "$out/governors.txt" ;;
     *) exec /usr/bin/find "$@" ;;
 esac

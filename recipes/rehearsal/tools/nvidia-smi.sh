@@ -52,6 +52,7 @@ case "$*" in
     "topo -m" | "topo --matrix") cat "$out/topo.txt" ;;
     "nvlink -s" | "nvlink --status") cat "$out/nvlink.txt" ;;
     "nvlink -e" | "nvlink --errorcounters") cat "$out/nvlink-errors.txt" ;;
+    "--query-gpu=pci.bus_id,utilization.gpu,pcie.link.gen.current,"*" --format=csv") cat "$out/pcie-under-load.csv" ;;
     "--query-gpu="*" --format=csv"*)
         fields=${1#--query-gpu=}
         [ $# -eq 2 ] || invalid

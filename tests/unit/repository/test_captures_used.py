@@ -19,10 +19,15 @@ UNASKED = {
     "ibnetdiscover/": "links are read by iblinkinfo",
     "k8s/aicr-dra-evidence-h100.md": "a document; its slices are a capture of their own",
     "k8s/gfd-labels-mig-mixed-golden.txt": "labels are never taken for what a node offers",
+    "ib-perftest/": "pairs of hosts are measured by NCCL over each adapter, which is what jobs use",
+    "nvbandwidth/": "dcgmi diag measures copies to and from the host, NCCL those between GPUs",
+    "nvidia-smi-text/a100-8gpu-page-retirement-BAD.txt": "nvidia-smi -q -x has the same counts",
     "nvidia-smi-text/h100-": "nvidia-smi -q -x is asked",
     "nvidia-smi-text/h200-": "nvidia-smi -q -x is asked",
+    "perfquery/": "ibqueryerrors reads the counters of every port of switches and adapters",
     "slurm/scontrol-show-partition-oneliner.txt": "nothing is decided by the partition of a node",
-    "slurm/sinfo-fallback-jsonlines.txt": "lines of a script of others around sinfo; sinfo and scontrol are asked",
+    "slurm/sinfo-fallback-jsonlines.txt": "lines of a script of others around sinfo; scontrol is asked",
+    "slurm/sinfo-wide-text-gpu-drain.txt": "scontrol is asked, which has states, reasons and GPUs of every node",
 }
 
 

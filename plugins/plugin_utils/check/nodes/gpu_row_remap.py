@@ -1,18 +1,37 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check gpu-row-remap: no failed or pending row remapping, no pending page retirement, spare rows left."""
+"""Check gpu-row-remap: no failed or pending row remapping, no pending page retirement, spare rows left.
+
+Generations before Ampere retire pages of memory in place of rows: sixty of them are a case for the vendor (NVIDIA,
+"Dynamic Page Retirement", RMA policy thresholds). Later ones report no such number.
+"""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from ...collect.host_facts import FleetFacts
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ...probe.nvidia_smi_model import Gpu
 from ..kit.counting import count
 from ..kit.finding import Finding, Report
+from ..kit.settings import setting
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .node_context import NodeContext, Unreported, per_gpu, per_host
 from .observe_hosts import OBSERVER
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowRemapSettings:
+    """Settings of check gpu-row-remap."""
+
+    retired_pages: int = setting(
+        "Retired pages of memory from which on a GPU is to be replaced, on generations that retire pages.",
+        unit="pages",
+        minimum=1,
+    )
+
 
 SPEC = CheckSpec(
     id="gpu-row-remap",
@@ -21,7 +40,8 @@ SPEC = CheckSpec(
     per=SubjectKind.NODE,
     disturbs=Disturbance.HOST_COMMAND,
     needs_driver=True,
-    causes=("row-remap-failure", "row-remap-pending", "page-retirement-pending"),
+    causes=("row-remap-failure", "row-remap-pending", "page-retirement-pending", "pages-retired"),
+    settings=RowRemapSettings,
 )
 _REBOOT = "drain the node and reset the GPU (`nvidia-smi -r -i <gpu>`) or reboot, then run the gate again"
 
@@ -70,6 +90,11 @@ def _gpu(host: NodeContext, gpu: Gpu) -> list[Finding]:
     if gpu.retirement_pending:
         text = f"{gpu.bus_id}: page retirement pending"
         findings.append(Finding(cause="page-retirement-pending", text=text, hint=_REBOOT, subjects=parts))
+    retired = (gpu.retired_pages_single_bit or 0) + (gpu.retired_pages_double_bit or 0)
+    if retired >= (most := host.settings(RowRemapSettings).retired_pages):
+        text = f"{gpu.bus_id}: {count(retired, 'page')} of memory retired, a GPU is to be replaced from {most} on"
+        hint = "save `nvidia-smi -q -d PAGE_RETIREMENT` for the vendor and have the GPU replaced"
+        findings.append(Finding(cause="pages-retired", text=text, hint=hint, subjects=parts))
     if rows is not None and not rows.failure:
         scarce = rows.histogram.get("low", 0) + rows.histogram.get("none", 0)
         if scarce:

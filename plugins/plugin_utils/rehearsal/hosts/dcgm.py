@@ -13,14 +13,18 @@ from .accelerators import PrintedFacts
 
 # Exit code of dcgmi when a test failed: DCGM's status -30 as an unsigned byte.
 FAILED_RC = 226
+# NVIDIA's guide, "DCGM Diagnostics": each test with the level from which on it is run.
 _TESTS = (
-    ("Deployment", ("software",)),
-    ("Hardware", ("memory", "diagnostic")),
-    ("Integration", ("pcie",)),
-    ("Stress", ("memory_bandwidth", "targeted_stress", "targeted_power")),
+    ("Deployment", (("software", 1),)),
+    ("Hardware", (("memory", 2), ("diagnostic", 3), ("memtest", 4), ("pulse_test", 4))),
+    ("Integration", (("pcie", 2),)),
+    ("Stress", (("memory_bandwidth", 3), ("targeted_stress", 3), ("targeted_power", 3))),
 )
+LEVELS = (1, 2, 3, 4)
 _INFO_LINES = 16
 _WARNINGS: dict[str, tuple[int, int, str]] = {
+    "memtest": (91, 2, "GPU {gpu} failed a pattern of the memory test."),
+    "pulse_test": (1, 2, "GPU {gpu} did not take the change of power of the pulse test."),
     "software": (40, 5, "A pending row remapping was detected on GPU {gpu}."),
     "memory": (6, 2, "Detected an uncorrectable memory error on GPU {gpu}."),
     "diagnostic": (50, 2, "GPU {gpu} returned wrong results in the arithmetic of the stress test."),
@@ -35,21 +39,26 @@ _WARNINGS: dict[str, tuple[int, int, str]] = {
 }
 
 
-def diagnostic(node: Node, facts: PrintedFacts) -> tuple[str, int]:
-    """Return what `dcgmi diag -r 3 -j` prints and its exit code."""
+def diagnostics(node: Node, facts: PrintedFacts) -> tuple[dict[int, str], int]:
+    """Return what `dcgmi diag -r <level> -j` prints by level, and its exit code at those that find something."""
+    failed = any(status == "Fail" for gpu in node.working_gpus for status in gpu.diag.values())
+    return {level: _diagnostic(node, facts, level) for level in LEVELS}, FAILED_RC if failed else 0
+
+
+def _diagnostic(node: Node, facts: PrintedFacts, level: int) -> str:
     gpus = node.working_gpus
     budget = [_INFO_LINES]
     categories = [
-        {"category": category, "tests": [_test(name, gpus, facts, budget) for name in names]}
-        for category, names in _TESTS
+        {"category": category, "tests": tests}
+        for category, known in _TESTS
+        if (tests := [_test(name, gpus, facts, budget) for name, first in known if first <= level])
     ]
     document = {
         "DCGM Diagnostic": {"test_categories": categories},
         "entity_groups": [{"entity_group": "GPU", "entity_group_id": 1, "entities": _entities(node)}],
         "metadata": {"version": node.dcgm_version, "Driver Version Detected": node.driver_version},
     }
-    failed = any(status == "Fail" for gpu in gpus for status in gpu.diag.values())
-    return json.dumps(document, indent="\t", separators=(",", " : ")) + "\n", FAILED_RC if failed else 0
+    return json.dumps(document, indent="\t", separators=(",", " : ")) + "\n"
 
 
 def _entities(node: Node) -> list[dict[str, Any]]:

@@ -161,3 +161,16 @@ def _nic_cell(node: Node, one: Hca, other: Hca) -> str:
 def _side(node: Node, hca: Hca) -> int:
     """The processor that an adapter hangs on; those that carry no GPU traffic hang on the first."""
     return _half(hca.index, len(node.hcas)) if hca in node.hcas else 0
+
+
+def pcie_under_load(node: Node) -> str:
+    """Return what `nvidia-smi --query-gpu=... --format=csv` prints of PCIe links while something loads the GPUs."""
+    names = ("utilization.gpu [%]", "pcie.link.gen.current", "pcie.link.gen.max", "pcie.link.width.current")
+    rows = [", ".join(("pci.bus_id", *names, "pcie.link.width.max"))]
+    for gpu in node.listed_gpus:
+        if gpu.presence == "lost":
+            rows.append(", ".join([gpu.pci_bus_id, *["[GPU is lost]"] * 5]))
+            continue
+        generation, width = gpu.loaded_generation or gpu.pcie_generation, gpu.loaded_width or gpu.pcie_width
+        rows.append(f"{gpu.pci_bus_id}, 100 %, {generation}, {gpu.pcie_generation}, {width}, {gpu.pcie_width_max}")
+    return "".join(f"{row}\n" for row in rows)

@@ -26,7 +26,7 @@ from typing import BinaryIO, Protocol
 
 from ...outcome.errors import NotFoundError, UnavailableError
 from ..model.values import ClusterModel, Node, ToolState
-from . import dcgm, host_settings, mlxlink, nvidia_smi_text, pci_bridges, roce, system_tools
+from . import dcgm, host_settings, imex, machine, mlxlink, nvidia_smi_text, pci_bridges, roce, system_tools
 from .accelerators import printed_facts
 from .host_record import SCHEMA_VERSION, host_directory
 from .loaded import loaded_node
@@ -86,7 +86,7 @@ def prepare_hosts(
         _clear(root)
         writer = _Writer(root, data, moment, fabric)
         for done, node in enumerate(model.nodes, 1):
-            writer.write(node)
+            writer.write(node, imex.domain(node, model.nodes))
             progress(done, len(model.nodes))
         _copy_kernel_settings(kernel_settings, root / "shared" / "proc-sys")
     except OSError as error:
@@ -133,13 +133,13 @@ class _Writer:
         if not self._tools:
             raise NotFoundError(str(data / "tools"), "has no tools.", "reinstall the collection")
 
-    def write(self, node: Node) -> None:
+    def write(self, node: Node, imex_domain: str) -> None:
         home = host_directory(self._root, node.name)
         for name in ("bin", "out", "run", "layers/root/upper/etc", "layers/root/work"):
             (home / name).mkdir(parents=True)
         bound = self._fabric.host_files(node) if self._fabric is not None else {}
         outputs = self._outputs(node)
-        files = {**outputs, **bound, "hurt-by.txt": f"{node.hurt_by}\n"}
+        files = {**outputs, **bound, "hurt-by.txt": f"{node.hurt_by}\n", "imex.json": imex_domain}
         if node.hurt_by:
             (home / "out" / "loaded").mkdir()
             files |= {f"loaded/{name}": text for name, text in self._outputs(loaded_node(node)).items()}
@@ -156,7 +156,7 @@ class _Writer:
     def _outputs(self, node: Node) -> dict[str, str | bytes]:
         facts = printed_facts(node.accelerator, self._data)
         xml = self._xml.render_compressed(node, facts, f"{self._now:%a %b %d %H:%M:%S %Y}")
-        diag, diag_rc = dcgm.diagnostic(node, facts)
+        diags, diag_rc = dcgm.diagnostics(node, facts)
         health, health_rc = dcgm.health(node)
         fields = nvidia_smi_text.query_fields(node, facts)
         listing = nvidia_smi_text.gpu_list(node)
@@ -164,6 +164,7 @@ class _Writer:
             "nvidia-smi.xml.gz": xml,
             "nvidia-smi.txt": f"NVIDIA-SMI {node.driver_version}  CUDA Version: {node.cuda_version}\n{listing}",
             "gpus.txt": listing,
+            "pcie-under-load.csv": nvidia_smi_text.pcie_under_load(node),
             "query.tsv": "".join("\t".join([name, unit, *row]) + "\n" for name, (unit, row) in fields.items()),
             "topo.txt": nvidia_smi_text.topology(node),
             "nvlink.txt": nvidia_smi_text.nvlink_status(node, facts),
@@ -176,7 +177,7 @@ class _Writer:
             "qos.txt": roce.mlnx_qos(node),
             "fi-info.txt": roce.fi_info(node),
             "nic-counters.txt": roce.nic_counters(node),
-            "dcgmi-diag.json": diag,
+            **{f"dcgmi-diag-{level}.json": text for level, text in diags.items()},
             "dcgmi-diag.rc": f"{diag_rc}\n",
             "dcgmi-health.txt": health,
             "dcgmi-health.rc": f"{health_rc}\n",
@@ -192,7 +193,9 @@ class _Writer:
             "ofed.txt": f"{node.ofed_version}:\n",
             "services.txt": "".join(f"{name} {state}\n" for name, state in sorted(node.services.items())),
             **{f"{program}.printed": f"{text}\n" for program, text in node.printed.items()},
+            "ecn.txt": roce.ecn(node),
             **host_settings.outputs(node),
+            **machine.outputs(node),
             **system_tools.kernel_logs(node, self._now - _BOOTED_BEFORE),
         }
 

@@ -89,6 +89,20 @@ def mlnx_qos(node: Node) -> str:
     return "".join(found)
 
 
+def ecn(node: Node) -> str:
+    """Return the ECN switches of all RoCE ports as `grep -H` prints them (MLNX_OFED and DOCA manuals, "Explicit
+    Congestion Notification"). A virtual function has none."""
+    if node.virtualisation != "none":
+        return ""
+    return "".join(
+        f"/sys/class/net/{netdev(hca)}/ecn/roce_{side}/enable/{number}:{int(number in hca.setup.ecn)}\n"
+        for hca in node.all_hcas
+        if hca.link_layer == "Ethernet"
+        for side in ("np", "rp")
+        for number in range(8)
+    )
+
+
 def fi_info(node: Node) -> str:
     """Return what libfabric prints of EFA devices: each is an entry of two fabrics. Empty on hosts without EFA."""
     if node.fabric != "efa":

@@ -12,18 +12,35 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostSetup:
     """`memlock` and `nofile` are limits of every unit as systemd prints them, `governor` is that of all processors
-    (empty: the kernel sets no frequency, as in a virtual machine), `cgroup` the file system at /sys/fs/cgroup."""
+    (empty: the kernel sets no frequency, as in a virtual machine), `cgroup` the file system at /sys/fs/cgroup.
+    `root_used_percent` is how full the root file system is, `stuck` a program that waits for ever, `module_licence`
+    that of the driver's kernel module. Of its `nvme_drives` the first has the warning bits `nvme_warning` and is worn
+    to `nvme_used_percent`. `mounts` are its file systems of the network, with `mount_options`. `sensor` is one more
+    sensor of its management controller, as `ipmitool sdr` prints it; `imex` what its IMEX service says where it has
+    one."""
 
     memlock: str = "infinity"
     nofile: str = "1048576"
     governor: str = "performance"
     cgroup: str = "cgroup2fs"
+    root_used_percent: int = 31
+    stuck: str = ""
+    module_licence: str = "Dual MIT/GPL"
+    nvme_drives: int = 2
+    nvme_warning: int = 0
+    nvme_used_percent: int = 3
+    mounts: tuple[str, ...] = ("/shared",)
+    mount_options: str = "rw,relatime,vers=4.2,hard,proto=tcp"
+    sensor: str = ""
+    imex: str = "READY"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PortSetup:
     """`pkeys` are the partition keys that the subnet manager gave an InfiniBand port, as the kernel prints them,
-    `drops` the packets that an EFA device had no buffer for."""
+    `drops` the packets that an EFA device had no buffer for, `ecn` the priorities on which a RoCE port marks and heeds
+    congestion (the adapter's default: all)."""
 
     pkeys: tuple[str, ...] = ("0xffff",)
     drops: int = 0
+    ecn: tuple[int, ...] = (0, 1, 2, 3, 4, 5, 6, 7)

@@ -67,7 +67,8 @@ class Gpu:
     what happens to a rank of a training on it. `power_limit` is the part of its default limit that it is held to,
     `slowdown` the reason for which its clock is lowered, `vbios` its own where it is not that of its kind,
     `held_down` what heat or power do to it under a long load, `under_load` what the load of Node.hurt_by does to it.
-    `nvlink_replays` its first NVLink has counted. In the DL unit test `numerics` is what its arithmetic does, `gemm`
+    `nvlink_replays` its first NVLink has counted. Under load its PCIe link has `loaded_generation` and `loaded_width`,
+    0: all that it is able to. In the DL unit test `numerics` is what its arithmetic does, `gemm`
     the part of its rate of matrix products, `hbm` of copies within its memory."""
 
     index: int
@@ -104,6 +105,8 @@ class Gpu:
     vbios: str = ""
     under_load: Literal["", "lost", "nvlink-errors"] = ""
     nvlink_replays: int = 0
+    loaded_generation: int = 0
+    loaded_width: int = 0
     held_down: HeldDown = field(default_factory=HeldDown)
     numerics: NumericsState = "ok"
     gemm: float = 1.0

@@ -153,3 +153,18 @@ def test_a_tool_goes_on_when_only_what_is_above_the_connection_ends(tmp_path: Pa
         os.kill(connection_pid, signal.SIGKILL)
         eventually(lambda: not tool.alive())
         eventually(lambda: identify(module_pid) is None)
+
+
+def test_what_runs_beside_a_load_ends_with_it_and_has_said_something() -> None:
+    """It is started first, read until the load ends, and never longer; without the load it is not run."""
+    common = {"timeout_s": 20.0, "after": "", "again": False}
+    endless = "while :; do echo reading; sleep 0.1; done"
+    requests = [
+        {"tool": "load", "commands": [["sh", "-c", "sleep 0.3; echo done"]], "alone": True, **common},
+        {"tool": "links", "commands": [["sh", "-c", endless]], "alone": False, "beside": "load", **common},
+    ]
+    runs = run_tools(requests, max_output_bytes=10_000)
+    assert runs["load"]["stdout"] == "done\n"
+    assert (runs["links"]["rc"], runs["links"]["timed_out"]) == (0, False)
+    assert runs["links"]["stdout"].startswith("reading\n") and runs["links"]["duration_s"] < 10.0
+    assert run_tools(requests[1:], max_output_bytes=10_000) == {}

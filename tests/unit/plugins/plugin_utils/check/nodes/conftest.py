@@ -86,7 +86,8 @@ class FakeGpu:
         """Its element in `nvidia-smi -q -x`."""
         v = {
             "ecc": "Enabled", "unc": "0", "dram_corr": "0", "threshold": "No", "repair": "No", "agg_unc": "0",
-            "remap_failure": "No", "remap_pending": "No", "low": "0", "retire_pending": "N/A", "mig": "Disabled",
+            "remap_failure": "No", "remap_pending": "No", "low": "0", "retired": "N/A", "mig": "Disabled",
+            "retire_pending": "N/A",
             "mig_pending": "", "state": "Completed", "status": "Success", "health": "N/A", "width": "16x", "gen": "5",
             "action": "None", "replay": "150", "clique": "0", "cluster": "00000000-0000-0000-0000-000000000000",
             "remap": "", "persistence": "Enabled", "temp": "31", "margin": "56 C", "limit": "700.00 W",
@@ -121,7 +122,8 @@ class FakeGpu:
             f"<dram_correctable>0</dram_correctable><dram_uncorrectable>{v['agg_unc']}</dram_uncorrectable>"
             f"<sram_threshold_exceeded>{v['threshold']}</sram_threshold_exceeded></aggregate>"
             f"<channel_repair_pending>{v['repair']}</channel_repair_pending></ecc_errors>"
-            f"<retired_pages><pending_retirement>{v['retire_pending']}</pending_retirement></retired_pages>"
+            f"<retired_pages><multiple_single_bit_retirement><retired_count>{v['retired']}</retired_count>"
+            f"</multiple_single_bit_retirement><pending_retirement>{v['retire_pending']}</pending_retirement></retired_pages>"
             f"<remapped_rows>{remap}</remapped_rows><fabric><state>{v['state']}</state><status>{v['status']}</status>"
             f"<cliqueId>{v['clique']}</cliqueId><clusterUuid>{v['cluster']}</clusterUuid>"
             f"<health><summary>{v['health']}</summary></health></fabric></gpu>"
@@ -239,6 +241,9 @@ class FakeHost:
             "os_release": f'NAME="Ubuntu"\nID=ubuntu\nVERSION_ID="{self.version_id}"\nPRETTY_NAME="Ubuntu"\n',
             "fabric_manager": f"{self.fabric_manager}\n",
             "ofed_info": f"{self.ofed}:\n",
+            "pcie_under_load": "pci.bus_id, utilization.gpu [%], pcie.link.gen.current, pcie.link.gen.max, "
+            "pcie.link.width.current, pcie.link.width.max\n"
+            + "".join(f"0000{gpu.bus}, 98 %, 5, 5, 16, 16\n" for gpu in self.listed),
             **network_texts(self.hcas),
         }
 

@@ -95,6 +95,7 @@ FAILS: dict[str, tuple[Mutate, tuple[str, str, str]]] = {
     "remap failure": (gpu(3, remap_failure="Yes"), ("gpu-row-remap", "row-remap-failure", "gpu02/gpu3")),
     "remap pending": (gpu(3, remap_pending="Yes"), ("gpu-row-remap", "row-remap-pending", "gpu02/gpu3")),
     "retirement": (gpu(3, retire_pending="Yes"), ("gpu-row-remap", "page-retirement-pending", "gpu02/gpu3")),
+    "retired pages": (gpu(2, retired="61"), ("gpu-row-remap", "pages-retired", "gpu02/gpu2")),
     "recovery": (gpu(0, action="Drain and Reset"), ("gpu-recovery-action", "gpu-recovery-required", "gpu02/gpu0")),
     "width": (gpu(0, width="8x"), ("gpu-pcie-link", "pcie-width-reduced", "gpu02/gpu0")),
     "mig": (gpu(0, mig="Enabled"), ("mig-mode", "mig-mode-mismatch", "gpu02/gpu0")),
@@ -207,6 +208,10 @@ def test_every_cause_that_a_check_names_is_shown_by_a_fault() -> None:
         ("roce-setup", "roce-trust-wrong"), ("efa-devices", "efa-device-missing"), ("efa-devices", "efa-device-down"),
         ("dcgm-health", "dcgm-health-failure"), ("unit-limits", "memlock-limit-low"),
         ("unit-limits", "nofile-limit-low"), ("cpu-governor", "cpu-governor-wrong"),
+        ("roce-ecn", "roce-ecn-off"), ("imex-domain", "imex-not-running"), ("imex-domain", "imex-running"),
+        ("imex-domain", "imex-domain-not-up"), ("bmc-sensors", "bmc-sensor-critical"), ("disk-space", "disk-full"),
+        ("nvme-health", "nvme-failing"), ("gpu-pcie-load", "pcie-generation-reduced"),
+        ("gpu-pcie-load", "pcie-width-drops"), ("network-mounts", "mount-missing"),
         ("partition-keys", "partition-key-limited"), ("partition-keys", "partition-key-missing"),
     }  # fmt: skip
     elsewhere |= {("host-state-after-diag", cause) for cause in load_growth.CAUSES}

@@ -1,0 +1,93 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Check bmc-sensors: no sensor of the host's own management controller is beyond its limits.
+
+Asked on the host, so it needs no network of management controllers; where the inventory has their addresses, gate
+facility asks them by Redfish. Limits are the controller's own (ipmitool(1): nc non-critical, cr critical, nr beyond
+recovery, with l and u for the lower and the upper one).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...collect.host_facts import FleetFacts
+from ...collect.tool_reading import ProbeFailure
+from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
+from ...probe.ipmi_sensors import Sensor
+from ..kit.counting import count
+from ..kit.finding import Finding, Report
+from ..kit.settings import setting
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from .node_context import NodeContext, per_host
+from .observe_hosts import OBSERVER
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BmcSensorsSettings:
+    """Settings of check bmc-sensors."""
+
+    ignore: tuple[str, ...] = setting("Names of sensors that are not judged, such as that of a fan that is not fitted.")
+    required: bool = setting(
+        "Whether a host whose controller cannot be asked is held; false: it passes with the note that nothing was read."
+    )
+
+
+SPEC = CheckSpec(
+    id="bmc-sensors",
+    gate="nodes",
+    title="Sensors of the host within their limits",
+    per=SubjectKind.NODE,
+    disturbs=Disturbance.HOST_COMMAND,
+    requires=("host_access",),
+    causes=("bmc-sensor-critical",),
+    settings=BmcSensorsSettings,
+)
+_FACT, _BARE_METAL = "sensors", "none"
+_GOOD, _UNREADABLE = "ok", "ns"
+_WARNING = ("nc", "lnc", "unc")
+_NO_DEVICE = "could not open device"
+
+
+def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+    """Critical fails, non-critical is for a person."""
+    return per_host(SPEC, seen, context, _judge)
+
+
+def _judge(host: NodeContext) -> Report | Outcome:
+    sensors, virtual = host.facts.read(_FACT, tuple), host.facts.read("virtual", str)
+    required, proof = host.settings(BmcSensorsSettings).required, host.evidence(_FACT)
+    if isinstance(sensors, ProbeFailure):
+        if isinstance(virtual, str) and virtual != _BARE_METAL:
+            return Report(summary=f"a virtual machine ({virtual}) has no management controller", evidence=proof)
+        absent = sensors.kind == "missing" or _NO_DEVICE in sensors.text.lower()
+        if absent and not required:
+            return Report(summary=f"no sensor was read: {sensors.text}"[:200], evidence=proof)
+        return host.tool_failure(_FACT, sensors)
+    ignored = host.settings(BmcSensorsSettings).ignore
+    judged: list[Sensor] = [sensor for sensor in sensors if sensor.name not in ignored]
+    read = [sensor for sensor in judged if sensor.state != _UNREADABLE]
+    if not read:
+        text = f"none of {count(len(sensors), 'sensor')} could be read"
+        return host.answer.unknown("bmc-sensors-not-read", text, "`ipmitool sdr` on the node", evidence=proof)
+    bad = [sensor for sensor in read if sensor.state != _GOOD]
+    return Report(
+        summary=f"{count(len(read), 'sensor')} within their limits",
+        findings=tuple(_finding(sensor) for sensor in bad),
+        measured=(Measure("sensors_beyond_limits", len(bad), "count"),),
+        expected=(Expectation("sensors_beyond_limits", "==", 0, Basis.RULE, "count"),),
+        evidence=proof,
+    )
+
+
+def _finding(sensor: Sensor) -> Finding:
+    marginal = sensor.state in _WARNING
+    value = "" if sensor.value is None else f"{sensor.value:g} {sensor.unit}, "
+    text = f"{sensor.name}: {value}state {sensor.state}"
+    hint = f"`ipmitool sensor get '{sensor.name}'` shows its limits; where it says nothing of this machine: ignore it"
+    cause = "bmc-sensor-warning" if marginal else "bmc-sensor-critical"
+    return Finding(cause=cause, text=text, hint=f"{hint} (gpufleet_settings: bmc-sensors)", marginal=marginal)
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

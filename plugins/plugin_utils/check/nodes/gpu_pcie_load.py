@@ -1,0 +1,95 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Check gpu-pcie-load: under load every GPU's PCIe link runs at the generation and with the lanes that it can.
+
+An idle link saves power at a lower generation, so only a reading of a GPU at work tells whether it comes up again. The
+readings are taken while the diagnostic loads the GPUs; gpu-pcie-link judges what idle links show.
+"""
+
+from __future__ import annotations
+
+from ...collect.host_facts import FleetFacts
+from ...collect.tool_reading import ProbeFailure
+from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
+from ...probe.pcie_under_load import LoadedLink
+from ..kit.counting import count
+from ..kit.finding import Finding, Report
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from .dcgm_diag_settings import DCGM_DIAG, DcgmDiagSettings
+from .node_context import NodeContext, per_host
+from .observe_hosts import OBSERVER
+
+SPEC = CheckSpec(
+    id="gpu-pcie-load",
+    gate="nodes",
+    title="PCIe links at full generation and width under load",
+    per=SubjectKind.NODE,
+    disturbs=Disturbance.HOST_COMMAND,
+    requires=("host_access", "host_driver"),
+    causes=("pcie-generation-reduced", "pcie-width-drops"),
+)
+_FACT = "pcie_under_load"
+# From this level on the diagnostic moves data (DCGM's guide); level 1 looks at software alone.
+_LOADING = 2
+
+
+def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+    """The best of all readings under load counts for the generation, the worst for the width."""
+    return per_host(SPEC, seen, context, _judge, needs=("smi",))
+
+
+def _judge(host: NodeContext) -> Report | Outcome:
+    proof = host.evidence(_FACT)
+    if host.sku.nvlink_domain == "rack":
+        text = f"GPUs of {host.sku.name} reach the processor by NVLink-C2C, not by PCIe"
+        return Report(summary=text, evidence=proof)
+    if host.context.settings_of(DCGM_DIAG, DcgmDiagSettings, host.entry.sku).level < _LOADING:
+        return Report(summary="no diagnostic that loads the GPUs is wanted here", evidence=proof)
+    if isinstance(host.facts.diag, ProbeFailure):
+        return host.answer.blocked(by=DCGM_DIAG, because="the diagnostic did not run, so nothing loaded the GPUs")
+    if host.facts.diag_level < _LOADING:
+        return host.answer.blocked(by=DCGM_DIAG, because=f"level {host.facts.diag_level} does not load the GPUs")
+    links = host.facts.read(_FACT, tuple)
+    if isinstance(links, ProbeFailure):
+        return host.tool_failure(_FACT, links)
+    told: dict[str, LoadedLink] = {link.bus_id: link for link in links}
+    idle = {gpu.bus_id: gpu.link_width_current or 0 for gpu in host.live_gpus}
+    live = list(idle)
+    findings = [f for bus_id in live if bus_id in told for f in _findings(host, told[bus_id], idle[bus_id])]
+    unseen = [bus_id for bus_id in live if bus_id not in told or not told[bus_id].busy]
+    if unseen and not findings:
+        text = f"no reading of {', '.join(unseen)} at work while the diagnostic ran"
+        hint = "`nvidia-smi dmon -s pct` beside `dcgmi diag -r 2` on the node; then run the gate again"
+        return host.answer.unknown("pcie-not-seen-under-load", text, hint, evidence=proof)
+    if not live:
+        return host.answer.blocked(by="gpu-census", because="no GPU answers")
+    mine = [told[bus_id] for bus_id in live if bus_id in told and told[bus_id].busy]
+    return Report(
+        summary=f"{count(len(mine), 'link')} under load, generation {min(link.generation for link in mine)} or more",
+        findings=tuple(findings),
+        measured=(
+            Measure("pcie_generation_min", min(link.generation for link in mine)),
+            Measure("pcie_width_min", min(link.least_width for link in mine), "lanes"),
+        ),
+        expected=(Expectation("pcie_generation_min", ">=", min(link.able for link in mine), Basis.HARDWARE),),
+        evidence=proof,
+    )
+
+
+def _findings(host: NodeContext, link: LoadedLink, idle_width: int) -> list[Finding]:
+    parts, wide = (host.gpu(link.bus_id),), max(link.width, idle_width)
+    found: list[Finding] = []
+    if link.busy and link.generation < link.able:
+        seen = f"generation {link.generation} in {count(link.busy, 'reading')} under load"
+        text = f"{link.bus_id}: {seen}, able to {link.able}"
+        hint = "reseat the GPU or its riser, compare the slot's speed in the BIOS; `lspci -vv` shows LnkSta and LnkCap"
+        found.append(Finding(cause="pcie-generation-reduced", text=text, hint=hint, subjects=parts))
+    if link.busy and link.least_width < wide:
+        text = f"{link.bus_id}: x{link.least_width} under load, x{wide} at other times"
+        hint = "reseat the GPU or its riser: lanes that drop under load are a bad contact; replace the riser"
+        found.append(Finding(cause="pcie-width-drops", text=text, hint=hint, subjects=parts))
+    return found
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

@@ -1,0 +1,95 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Check network-mounts: every host has the file systems of the network that the others of its SKU have, to write to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ...collect.host_facts import FleetFacts
+from ...collect.tool_reading import ProbeFailure
+from ...outcome.model import Outcome, SubjectKind
+from ...probe.network_mounts import Mount
+from ..kit.finding import Finding, Report
+from ..kit.settings import setting
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from .node_context import NodeContext, per_host
+from .observe_hosts import OBSERVER
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkMountsSettings:
+    """Settings of check network-mounts."""
+
+    paths: tuple[str, ...] = setting(
+        "Where a file system of the network must be mounted on every host; what is not listed is held against most "
+        "hosts of the SKU, and a difference is for a person."
+    )
+
+
+SPEC = CheckSpec(
+    id="network-mounts",
+    gate="nodes",
+    title="File systems of the network mounted alike on all hosts of a SKU",
+    per=SubjectKind.NODE,
+    compares=True,
+    disturbs=Disturbance.HOST_COMMAND,
+    requires=("host_access",),
+    causes=("mount-missing",),
+    settings=NetworkMountsSettings,
+)
+_FACT = "mounts"
+# By SKU: how most hosts have a path mounted, true: to read only.
+_Usual = Mapping[str, Mapping[str, bool]]
+
+
+def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+    """What the site lists fails where it is missing; of the rest a person decides."""
+    usual = _usual(seen, context)
+    return per_host(SPEC, seen, context, lambda host: _judge(host, usual.get(host.entry.sku, {})), needs=(_FACT,))
+
+
+def _usual(seen: FleetFacts, context: JudgeContext) -> _Usual:
+    counts: dict[str, Counter[tuple[str, bool]]] = {}
+    hosts: Counter[str] = Counter()
+    for entry in context.site.in_scope:
+        mounts = seen.hosts[entry.name].read(_FACT, tuple) if entry.name in seen.hosts else ()
+        if entry.name not in seen.hosts or isinstance(mounts, ProbeFailure):
+            continue
+        hosts[entry.sku] += 1
+        counts.setdefault(entry.sku, Counter()).update((mount.path, mount.read_only) for mount in mounts)
+    return {
+        sku: {path: read_only for (path, read_only), times in found.items() if 2 * times > hosts[sku]}
+        for sku, found in counts.items()
+    }
+
+
+def _judge(host: NodeContext, usual: Mapping[str, bool]) -> Report:
+    mounts: dict[str, Mount] = {mount.path: mount for mount in host.facts.values[_FACT]}
+    stated = host.settings(NetworkMountsSettings).paths
+    findings: list[Finding] = []
+    for path in (*stated, *(path for path in usual if path not in stated)):
+        if path not in mounts:
+            by = "the site states it" if path in stated else "most hosts of the SKU have it"
+            cause = "mount-missing" if path in stated else "mount-differs"
+            text, hint = (
+                f"nothing is mounted at {path}, and {by}",
+                f"`mount {path}` on {host.name} says why; then /etc/fstab",
+            )
+            findings.append(Finding(cause=cause, text=text, hint=hint, marginal=path not in stated))
+        elif mounts[path].read_only and not usual.get(path, False):
+            text = f"{path} ({mounts[path].kind}) is mounted to read only, and not so on most hosts"
+            hint = (
+                f"`findmnt {path}` and the kernel log of {host.name}: a server that refuses writes, or a failed remount"
+            )
+            findings.append(Finding(cause="mount-read-only", text=text, hint=hint, marginal=True))
+    named = ", ".join(f"{mount.path} ({mount.kind})" for mount in mounts.values()) or "no file system of the network"
+    return Report(
+        summary=f"{named}, as on the other hosts"[:200], findings=tuple(findings), evidence=host.evidence(_FACT)
+    )
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

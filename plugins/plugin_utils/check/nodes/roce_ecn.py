@@ -1,0 +1,121 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Check roce-ecn: every RoCE port tells of congestion and slows down when it is told (ECN, which DCQCN rests on).
+
+Without it a full link is only held back by pauses, which spread over the fabric. Both directions are switches of the
+port by priority; the driver package of NVIDIA shows them in /sys/class/net, the kernel's own driver does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...collect.host_facts import FleetFacts
+from ...collect.tool_reading import ProbeFailure
+from ...outcome.model import Outcome, SubjectKind
+from ...probe.rdma_link import RdmaLink
+from ...probe.roce_ecn import PortEcn
+from ...site.adapters import carries_gpu_traffic
+from ..kit.counting import count
+from ..kit.finding import Finding, Report
+from ..kit.settings import setting
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from .hca_state import SPEC as HCA_STATE
+from .hca_state import HcaStateSettings
+from .node_context import NodeContext, per_host
+from .observe_hosts import OBSERVER
+from .uniform import Uniformity, uniformity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoceEcnSettings:
+    """Settings of check roce-ecn."""
+
+    priorities: tuple[int, ...] | None = setting(
+        "Priorities on which every port must have ECN on, in both directions, such as [3]; null: not stated, a host "
+        "that differs from most is for a person."
+    )
+
+
+SPEC = CheckSpec(
+    id="roce-ecn",
+    gate="nodes",
+    title="RoCE ports mark congestion and heed it",
+    per=SubjectKind.NODE,
+    compares=True,
+    disturbs=Disturbance.HOST_COMMAND,
+    requires=("host_access", "roce"),
+    causes=("roce-ecn-off",),
+    settings=RoceEcnSettings,
+)
+_FACT = "ecn"
+
+
+def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+    """What the site states fails; else a host is held against most hosts of its SKU."""
+    usual: dict[str, Uniformity] = {}
+    for sku in {entry.sku for entry in context.site.in_scope}:
+        names = [entry.name for entry in context.site.in_scope if entry.sku == sku and entry.name in seen.hosts]
+        usual[sku] = uniformity({name: said for name in names if (said := _all_ports(seen, name))})
+    return per_host(SPEC, seen, context, lambda host: _judge(host, usual[host.entry.sku]))
+
+
+def _all_ports(seen: FleetFacts, name: str) -> str:
+    """Return on which priorities the ports of a host have ECN, in words; empty where nothing tells."""
+    ports = seen.hosts[name].read(_FACT, tuple)
+    return "" if isinstance(ports, ProbeFailure) else "; ".join(sorted({_said(port) for port in ports}))
+
+
+def _said(port: PortEcn) -> str:
+    return f"marks on {_words(port.notifies)}, heeds on {_words(port.reacts)}"
+
+
+def _words(priorities: Sequence[int]) -> str:
+    return ", ".join(map(str, priorities)) or "no priority"
+
+
+def _judge(host: NodeContext, usual: Uniformity) -> Report | Outcome:
+    if host.sku.fabric != "roce" or not carries_gpu_traffic(host.sku):
+        text = f"{host.sku.name} has no RoCE adapter for GPU traffic"
+        return Report(summary=text, evidence=host.evidence("rdma_links"))
+    ports, links = host.facts.read(_FACT, tuple), host.facts.read("rdma_links", tuple)
+    for fact, value in ((_FACT, ports), ("rdma_links", links), ("hcas", host.facts.hcas)):
+        if isinstance(value, ProbeFailure):
+            return host.tool_failure(fact, value)
+    stated = host.context.settings_of(HCA_STATE.id, HcaStateSettings, host.entry.sku).hcas
+    names = list(dict.fromkeys(name.partition(":")[0] for name in host.adapters(stated).names))
+    if not names:
+        return host.answer.blocked(by=HCA_STATE.id, because="the adapters for GPU traffic are not known")
+    known: tuple[RdmaLink, ...] = links if isinstance(links, tuple) else ()
+    devices = {link.netdev: link.device for link in known if link.device in names}
+    mine: dict[str, PortEcn] = {devices[p.device]: p for p in ports if p.device in devices}  # type: ignore[union-attr]
+    return _ports(host, names, mine, usual)
+
+
+def _ports(host: NodeContext, names: Sequence[str], mine: dict[str, PortEcn], usual: Uniformity) -> Report | Outcome:
+    wanted, proof = host.settings(RoceEcnSettings).priorities, host.evidence(_FACT)
+    untold = [name for name in names if name not in mine]
+    findings: list[Finding] = []
+    for name, port in mine.items() if wanted is not None else ():
+        off = [number for number in wanted or () if number not in port.notifies or number not in port.reacts]
+        if off:
+            text = f"{name} ({port.device}) {_said(port)}, expected ECN on {_words(wanted or ())} in both directions"
+            hint = f"echo 1 into /sys/class/net/{port.device}/ecn/roce_np/enable/{off[0]} and roce_rp/enable/{off[0]}"
+            part = (host.part(SubjectKind.HCA, name),)
+            findings.append(Finding(cause="roce-ecn-off", text=text, hint=f"{hint}; make it last", subjects=part))
+    if untold and wanted is not None and not findings:
+        text = f"ECN is stated, and nothing tells it of {', '.join(untold)}"
+        hint = f"`ls /sys/class/net/*/ecn` on {host.name}: the kernel's own driver and virtual functions do not show it"
+        return host.answer.unknown("roce-ecn-not-reported", text, hint, evidence=proof)
+    said = usual.by_host.get(host.name, "")
+    if wanted is None and usual.expected and said and said != usual.expected:
+        hint = "state priorities of roce-ecn, and bring the host to them; or accept the difference"
+        text = f"ECN {said}; most hosts: {usual.expected}"
+        findings.append(Finding(cause="roce-ecn-differs", text=text, hint=hint, marginal=True))
+    summary = f"ECN of {count(len(mine), 'port')}: {said}" if mine else "the driver shows no ECN, and none is stated"
+    return Report(summary=summary, findings=tuple(findings), evidence=proof)
+
+
+CHECK = Check(SPEC, OBSERVER, judge)
