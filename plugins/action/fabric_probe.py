@@ -31,6 +31,7 @@ class ActionModule(HostProbe):
         return fabric_requests(
             ports=options["ports"],
             ibdiagnet=options["ibdiagnet"],
+            extras=options["extras"],
             timeout_s=options["timeout"],
             ibdiagnet_timeout_s=options["ibdiagnet_timeout"],
         )

@@ -7,12 +7,18 @@ from __future__ import annotations
 
 import re
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.module_utils.tool_run import run_tool
 
 _LIDS = re.compile(r"^\s*EndPortLid\.+(\d+)", re.M)
 _MOST_MANAGERS = 16
+# Of `iblinkinfo -l`: LID and port. What has more ports than an adapter is a switch.
+_PORT = re.compile(r"^\s*0x[0-9a-f]+\s+\"[^\n]*?\"\s+(\d+)\s+(\d+)\[", re.M)
+_MOST_ADAPTER_PORTS = 2
+_MOST_SWITCHES = 512
+_AT_ONCE = 4
 
 
 def run_fabric_tools(
@@ -21,7 +27,8 @@ def run_fabric_tools(
     """Return what every tool did, by its name; for a port of its own the name ends with `@mlx5_0:1`.
 
     A request has `tool`, `command`, `port_options` and `timeout_s`. Everything is read twice with time between:
-    counters and the subnet manager are judged by how they go on. `ibdiagnet` runs only if it is requested.
+    counters and the subnet manager are judged by how they go on. `ibdiagnet`, `ibdiagnet_features` and
+    `ibswinfo`, which is asked about every switch, run only if they are requested.
     """
     by_name = {request["tool"]: request for request in requests}
 
@@ -45,9 +52,36 @@ def run_fabric_tools(
         results["saquery" + suffix] = managers
         for lid in sorted({int(lid) for lid in _LIDS.findall(managers["stdout"])})[:_MOST_MANAGERS]:
             results[f"sminfo_{lid}{suffix}"] = run("sminfo", port, str(lid))
-        if "ibdiagnet" in by_name:
-            results["ibdiagnet" + suffix] = run("ibdiagnet", port)
+        for tool in ("ibdiagnet", "ibdiagnet_features"):
+            if tool in by_name:
+                results[tool + suffix] = run(tool, port)
+        if "ibswinfo" in by_name:
+            lids = _switch_lids(results["iblinkinfo_again" + suffix]["stdout"])
+            results.update(_of_switches(by_name["ibswinfo"], lids, port, suffix, max_output_bytes))
     return results
+
+
+def _switch_lids(links: str) -> list[int]:
+    ports: dict[int, set[str]] = {}
+    for lid, port in _PORT.findall(links):
+        ports.setdefault(int(lid), set()).add(port)
+    return sorted(lid for lid, numbers in ports.items() if lid and len(numbers) > _MOST_ADAPTER_PORTS)[:_MOST_SWITCHES]
+
+
+def _of_switches(
+    request: dict[str, Any], lids: list[int], port: str, suffix: str, max_output_bytes: int
+) -> dict[str, dict[str, Any]]:
+    with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
+        asked = pool.map(lambda lid: _of_switch(request, lid, port, max_output_bytes), lids)
+        return {f"ibswinfo_{lid}{suffix}": result for lid, result in zip(lids, asked)}
+
+
+def _of_switch(request: dict[str, Any], lid: int, port: str, max_output_bytes: int) -> dict[str, Any]:
+    """Ask about one switch; a port of ours is part of its name there (`lid-7,mlx5_0,1`)."""
+    name, _colon, digits = port.partition(":")
+    device = f"lid-{lid}" + (f",{name},{digits or '1'}" if port else "")
+    program, *options = request["command"]
+    return run_tool([program, *options, request["port_options"][0], device], request["timeout_s"], max_output_bytes)
 
 
 def _place(port_options: list[str], port: str) -> list[str]:

@@ -36,6 +36,14 @@ options:
     description: Whether C(ibdiagnet) (ibutils2) is run, too. It reads counters and cables of the whole fabric.
     type: bool
     default: false
+  extras:
+    description:
+      - What else is run. V(ibdiagnet_features) asks C(ibdiagnet) about adaptive routing and SHARP, V(ibswinfo) every
+        switch about its fans, supplies and temperature.
+    type: list
+    elements: str
+    choices: [ibdiagnet_features, ibswinfo]
+    default: []
   timeout:
     description: Time limit of each tool but C(ibdiagnet), seconds. By default 120.
     type: int
@@ -103,6 +111,12 @@ def main() -> None:
             "ports": {"type": "list", "elements": "str", "default": []},
             "interval": {"type": "float", "default": 10},
             "ibdiagnet": {"type": "bool", "default": False},
+            "extras": {
+                "type": "list",
+                "elements": "str",
+                "choices": ["ibdiagnet_features", "ibswinfo"],
+                "default": [],
+            },
             "timeout": {"type": "int"},
             "ibdiagnet_timeout": {"type": "int"},
             "max_output_bytes": {"type": "int", "default": 67108864},

@@ -119,6 +119,9 @@ tools:
       type: float
       returned: always
       sample: 10.0
+    fabric_extras:
+      description: What else is asked of the fabric.
+      type: list
     ibdiagnet:
       description: Whether C(ibdiagnet) is run.
       type: bool

@@ -8,6 +8,7 @@ from tool_samples import Sample, Stated
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe import (
     disk_space,
+    fabric_summary,
     fio,
     ibswinfo,
     imex_domain,
@@ -75,6 +76,11 @@ SAMPLES_OF_MEASURES: dict[str, Sample] = {
         "00000000:1B:00.0, 0 %, 1, 5, 16\npci.bus_id, utilization.gpu [%], pcie.link.gen.current, "
         "pcie.link.gen.max, pcie.link.width.current\n00000000:1B:00.0, 98 %, 5, 5, 16\n",
     ),
+    "fabric_summary": (
+        fabric_summary.parse,
+        "IB Switches             : 3\nIB Aggregation Nodes    : 2\nAdaptive Routing is enabled on 3 switches\n"
+        "Stage                     Warnings   Errors     Comment\nSHARP                     0          1\n",
+    ),
     "module_licence": (module_licence.parse, "Dual MIT/GPL\n"),
 }
 STATED_OF_MEASURES: dict[str, Stated] = {
@@ -114,6 +120,10 @@ STATED_OF_MEASURES: dict[str, Stated] = {
     "pcie_under_load": (
         lambda links: [(g.bus_id, g.busy, g.generation, g.able, g.least_width) for g in links],
         [("0000:1b:00.0", 1, 5, 5, 16)],
+    ),
+    "fabric_summary": (
+        lambda f: (f.switches, f.aggregation_nodes, f.adaptive, f.stages[0].errors),
+        (3, 2, 3, 1),
     ),
     "module_licence": (lambda kind: kind, "open"),
 }

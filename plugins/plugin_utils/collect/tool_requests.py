@@ -18,6 +18,8 @@ Request = dict[str, Any]
 LOADING_LEVEL = 2
 # At most so many ports, each asked twice.
 _FABRIC_TIMES = 16
+# What is asked of a fabric only where the site states settings for its check.
+FABRIC_EXTRAS = ("ibdiagnet", "ibdiagnet_features", "ibswinfo")
 _PORT = re.compile(r"[A-Za-z0-9_.-]+(:[0-9]+)?")
 
 
@@ -74,14 +76,19 @@ def fabric_requests(
     *,
     ports: Collection[str] = (),
     ibdiagnet: bool,
+    extras: Collection[str] = (),
     timeout_s: float | None = None,
     ibdiagnet_timeout_s: float | None = None,
 ) -> list[Request]:
-    """Return what fabric_probe runs (see module_utils/fabric_tools.run_fabric_tools); limits replace the table's.
+    """Return what fabric_probe runs (see module_utils/fabric_tools.run_fabric_tools); limits replace the table's, and
+    `extras` are more of FABRIC_EXTRAS.
 
     Raises:
-        InputError: a time limit that is not over 0, or a port that is no `adapter:port`.
+        InputError: a time limit that is not over 0, a port that is no `adapter:port`, or an unknown extra.
     """
+    wanted = {*extras, *(("ibdiagnet",) if ibdiagnet else ())}
+    for name in wanted - set(FABRIC_EXTRAS):
+        raise InputError("extras", f"{name!r} is none of them.", nearest_hint(name, FABRIC_EXTRAS))
     for port in ports:
         if not _PORT.fullmatch(port):
             raise InputError("ports", f"{port!r} is no adapter:port.", "write it as mlx5_0:1")
@@ -93,10 +100,10 @@ def fabric_requests(
             "tool": tool.name,
             "command": list(tool.commands[0]),
             "port_options": list(tool.port_options),
-            "timeout_s": (ibdiagnet_timeout_s if tool.name == "ibdiagnet" else timeout_s) or tool.timeout_s,
+            "timeout_s": (ibdiagnet_timeout_s if tool.name.startswith("ibdiagnet") else timeout_s) or tool.timeout_s,
         }
         for tool in load_host_tools().used_by("fabric_probe")
-        if ibdiagnet or tool.name != "ibdiagnet"
+        if tool.name in wanted or tool.name not in FABRIC_EXTRAS
     ]
 
 

@@ -264,6 +264,9 @@ def _silent(inventory: Inventory, host: str) -> bool:
     return found is not None and not found.get("reached")
 
 
+_FABRIC_EXTRAS = {"fabric-features": "ibdiagnet_features", "switch-health": "ibswinfo"}
+
+
 def tool_options(checked: CheckedInventory) -> dict[str, Any]:
     """Return with which options the settings want the tools of hosts and fabric to be run."""
     site = checked.site
@@ -276,4 +279,5 @@ def tool_options(checked: CheckedInventory) -> dict[str, Any]:
         "fabric_ports": list(fabric.ports),
         "fabric_interval_s": fabric.interval_s,
         "ibdiagnet": "ibdiagnet" in site.settings,
+        "fabric_extras": [tool for check, tool in _FABRIC_EXTRAS.items() if check in site.settings],
     }

@@ -6,14 +6,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ...collect.host_evidence import HostEvidence, ToolRun
 from ...collect.tool_reading import ProbeFailure, read_tool
+from ...probe.fabric_summary import FabricSummary
 from ...probe.ibdiagnet import Diagnosis
 from ...probe.iblinkinfo import LinkEnd
 from ...probe.ibqueryerrors import ErrorReport
+from ...probe.ibswinfo import SwitchHealth
 from ...probe.sminfo import SmInfo
 from ...runtime.host_tools import load_host_tools
 from ...site.cabling import CablingPlan
@@ -24,7 +26,8 @@ _NO_MANAGER = "iberror: failed: query"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubnetFacts:
     """One subnet, looked at through `port` (empty: the port that the tools chose). `master` is None if the tools found
-    no subnet manager; `managers` are those that answered, `silent_lids` those that did not."""
+    no subnet manager; `managers` are those that answered, `silent_lids` those that did not; `switches` what each
+    switch says of itself, by its LID, where it was asked."""
 
     port: str
     master: SmInfo | ProbeFailure | None
@@ -36,6 +39,8 @@ class SubnetFacts:
     errors_before: ErrorReport | ProbeFailure
     errors: ErrorReport | ProbeFailure
     diagnosis: Diagnosis | ProbeFailure | None = None
+    features: FabricSummary | ProbeFailure | None = None
+    switches: dict[int, SwitchHealth | ProbeFailure] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +77,15 @@ def _subnet(tools: Mapping[str, ToolRun], suffix: str) -> SubnetFacts:
         errors_before=value("ibqueryerrors"),
         errors=value("ibqueryerrors", "_again"),
         diagnosis=value("ibdiagnet") if f"ibdiagnet{suffix}" in tools else None,
+        features=value("ibdiagnet_features") if f"ibdiagnet_features{suffix}" in tools else None,
+        switches={int(lid): value("ibswinfo", f"_{lid}") for lid in _switch_lids(tools, suffix)},
     )
+
+
+def _switch_lids(tools: Mapping[str, ToolRun], suffix: str) -> list[str]:
+    begin = "ibswinfo_"
+    named = [name.partition("@") for name in tools if name.startswith(begin)]
+    return [name.removeprefix(begin) for name, at, port in named if f"{at}{port}" == suffix]
 
 
 def _master(run: ToolRun | None) -> SmInfo | ProbeFailure | None:

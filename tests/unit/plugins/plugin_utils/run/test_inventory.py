@@ -97,6 +97,11 @@ def test_a_start_in_the_middle_looks_again_and_does_not_read_what_is_taken_over(
     ("options", "expected"),
     [
         ({}, {"diag_level": 3, "fabric_interval_s": 10.0, "ibdiagnet": False, "fabric_ports": []}),
+        ({}, {"fabric_extras": []}),
+        (
+            {"settings": {"fabric-features": {"sharp": True}, "switch-health": {}}},
+            {"fabric_extras": ["ibdiagnet_features", "ibswinfo"]},
+        ),
         ({"settings": {"dcgm-diag": {"level": 2}}}, {"diag_level": 2}),
         ({"set": ["dcgm-diag.level=2"], "driver_owner": "operator"}, {"diag_level": 0}),
         ({}, {"disturb": False}),

@@ -1,0 +1,118 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Check fabric-features: switches route adaptively and reduce in the network (SHARP) as the site states.
+
+Declared where the site states it. Of SHARP the fabric shows that every switch has its aggregation node and that the
+vendor's diagnosis has no error about them; that jobs use it is NCCL's to say.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...collect.tool_reading import ProbeFailure
+from ...outcome.model import Measure, Outcome, SubjectKind
+from ...probe.fabric_summary import FabricSummary
+from ...runtime.host_tools import load_host_tools
+from ..kit.answer import Answer
+from ..kit.counting import count
+from ..kit.finding import Finding, Report
+from ..kit.settings import setting
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from .fabric_facts import FabricFacts
+from .links import REQUIRES, evidence_of, judge_links, unusable
+from .observe_fabric import OBSERVER
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FabricFeaturesSettings:
+    """Settings of check fabric-features, which is declared where one of them is stated."""
+
+    adaptive_routing: bool | None = setting(
+        "Whether all switches must route adaptively (true), or none (false); null: not stated."
+    )
+    sharp: bool = setting("Whether every switch must have an aggregation node, without an error about SHARP.")
+
+
+SPEC = CheckSpec(
+    id="fabric-features",
+    gate="fabric",
+    title="Adaptive routing and SHARP as stated",
+    per=SubjectKind.SITE,
+    disturbs=Disturbance.HOST_COMMAND,
+    duration_s=120.0,
+    requires=(*REQUIRES, "fabric_features"),
+    causes=("adaptive-routing-off", "adaptive-routing-on", "sharp-nodes-missing", "sharp-errors"),
+    settings=FabricFeaturesSettings,
+)
+_TOOL, _STAGE = "ibdiagnet_features", "SHARP"
+_ENGINE = (
+    "`routing_engine` in the subnet manager's opensm.conf (ar_updn and the like route adaptively), "
+    "then `pkill -HUP opensm`"
+)
+
+
+def judge(seen: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+    """What is stated of each subnet; what is not stated is not judged."""
+    settings = context.settings_of(SPEC.id, FabricFeaturesSettings)
+    return judge_links(SPEC, seen, context, lambda answer, facts: _judge(answer, facts, settings))
+
+
+def _judge(answer: Answer, seen: FabricFacts, settings: FabricFeaturesSettings) -> Report | Outcome:
+    tool = load_host_tools().named(_TOOL)
+    proof = evidence_of(seen, tool.shown)
+    if settings.adaptive_routing is None and not settings.sharp:
+        hint = "state gpufleet_settings: {fabric-features: {adaptive_routing: true, sharp: true}}, or leave it out"
+        return answer.unknown("nothing-stated", "neither adaptive routing nor SHARP is stated", hint, evidence=proof)
+    findings: list[Finding] = []
+    said = []
+    for subnet in seen.subnets:
+        summary = subnet.features or ProbeFailure(tool, "not-collected", f"{tool.shown} was not run")
+        if isinstance(summary, ProbeFailure):
+            return unusable(answer, seen, summary)
+        stage = next((stage for stage in summary.stages if stage.name == _STAGE), None)
+        if settings.sharp and stage is None:
+            text = "the diagnosis has no stage SHARP, so nothing is known of the aggregation nodes"
+            return answer.unknown("sharp-not-reported", text, f"`{tool.shown}` on {seen.host}", evidence=proof)
+        findings += _routing(summary, settings.adaptive_routing)
+        findings += _sharp(summary, stage.errors if stage else 0) if settings.sharp else []
+        said.append(_said(summary))
+    return Report(summary="; ".join(said), findings=tuple(findings), evidence=proof)
+
+
+def _said(summary: FabricSummary) -> str:
+    return (
+        f"{summary.adaptive} of {summary.switches} switches route adaptively, "
+        f"{count(summary.aggregation_nodes, 'aggregation node')}"
+    )
+
+
+def _routing(summary: FabricSummary, wanted: bool | None) -> list[Finding]:
+    measured = (Measure("switches_adaptive", summary.adaptive, "count"), Measure("switches", summary.switches, "count"))
+    if wanted and summary.adaptive < summary.switches:
+        text = f"{summary.adaptive} of {summary.switches} switches route adaptively, and the site states that all do"
+        return [Finding(cause="adaptive-routing-off", text=text, hint=_ENGINE, measured=measured)]
+    if wanted is False and summary.adaptive:
+        text = f"{summary.adaptive} of {summary.switches} switches route adaptively, and the site states that none does"
+        return [Finding(cause="adaptive-routing-on", text=text, hint=_ENGINE, measured=measured)]
+    return []
+
+
+def _sharp(summary: FabricSummary, errors: int) -> list[Finding]:
+    found: list[Finding] = []
+    nodes = summary.aggregation_nodes
+    if nodes < summary.switches:
+        text = f"{count(nodes, 'aggregation node')} for {summary.switches} switches"
+        hint = "update the firmware of switches without one, and let sharp_am run beside the subnet manager"
+        measured = (Measure("aggregation_nodes", nodes, "count"), Measure("switches", summary.switches, "count"))
+        found.append(Finding(cause="sharp-nodes-missing", text=text, hint=hint, measured=measured))
+    if errors:
+        text = f"{count(errors, 'error')} in stage SHARP"
+        hint = "read /var/tmp/ibdiagnet2/ibdiagnet2.sharp there, and the log of sharp_am"
+        measured = (Measure("errors", errors, "count"),)
+        found.append(Finding(cause="sharp-errors", text=text, hint=hint, measured=measured))
+    return found
+
+
+CHECK = Check(SPEC, OBSERVER, judge)

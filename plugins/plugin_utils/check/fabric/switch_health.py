@@ -1,0 +1,103 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Check switch-health: fans turn, supplies work and no switch is too hot. Declared where the site states it.
+
+Unmanaged switches have no network of their own; ibswinfo reads them over the fabric (stanford-rc/ibswinfo).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...collect.tool_reading import ProbeFailure
+from ...outcome.model import Measure, Outcome, Subject, SubjectKind
+from ...probe.ibswinfo import SwitchHealth
+from ...runtime.host_tools import load_host_tools
+from ..kit.answer import Answer
+from ..kit.finding import Finding, Report
+from ..kit.settings import setting
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from .fabric_facts import FabricFacts
+from .links import REQUIRES, evidence_of, judge_links, unusable
+from .observe_fabric import OBSERVER
+from .view import fabric_view
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SwitchHealthSettings:
+    """Settings of check switch-health, which is declared where they are stated, as {} as well."""
+
+    temperature_c: float | None = setting(
+        "Temperature that no switch may exceed; null: not judged.", unit="°C", above=0
+    )
+
+
+SPEC = CheckSpec(
+    id="switch-health",
+    gate="fabric",
+    title="Fans and supplies of switches work",
+    per=SubjectKind.SITE,
+    disturbs=Disturbance.HOST_COMMAND,
+    duration_s=60.0,
+    requires=(*REQUIRES, "switch_health"),
+    causes=("switch-fan-failed", "switch-supply-failed", "switch-hot"),
+    settings=SwitchHealthSettings,
+)
+_TOOL, _OK = "ibswinfo", "OK"
+
+
+def judge(seen: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+    """Every switch that the fabric shows must answer."""
+    settings = context.settings_of(SPEC.id, SwitchHealthSettings)
+    return judge_links(SPEC, seen, context, lambda answer, facts: _judge(answer, facts, settings))
+
+
+def _judge(answer: Answer, seen: FabricFacts, settings: SwitchHealthSettings) -> Report | Outcome:
+    view, tool = fabric_view(seen), load_host_tools().named(_TOOL)
+    names = {end.lid: view.end(end).node for end in view.ends.values() if view.is_switch(end)}
+    answers = {lid: said for subnet in seen.subnets for lid, said in subnet.switches.items()}
+    findings: list[Finding] = []
+    for lid, name in sorted(names.items(), key=lambda item: item[1]):
+        said = answers.get(lid)
+        if isinstance(said, SwitchHealth):
+            findings += _findings(name, said, settings)
+    silent = [lid for lid in names if not isinstance(answers.get(lid), SwitchHealth)]
+    if silent and not findings:
+        failure = answers.get(silent[0])
+        if not isinstance(failure, ProbeFailure):
+            failure = ProbeFailure(tool, "not-collected", f"ibswinfo was not asked about {names[silent[0]]}")
+        return unusable(answer, seen, failure)
+    warmest = max((said.temperature_c for said in answers.values() if isinstance(said, SwitchHealth)), default=0)
+    return Report(
+        summary=f"fans and supplies of all switches ({len(names)}) work, {warmest} °C at most",
+        findings=tuple(findings),
+        measured=(Measure("switch_temperature_max", warmest, "°C"),),
+        evidence=evidence_of(seen, tool.shown),
+    )
+
+
+def _findings(name: str, health: SwitchHealth, settings: SwitchHealthSettings) -> list[Finding]:
+    about = (Subject(SubjectKind.SWITCH, name),)
+    found: list[Finding] = []
+    if health.fan_status != _OK:
+        still = [str(number) for number, rpm in health.fans_rpm.items() if rpm == 0]
+        which = f", still: {', '.join(still)}" if still else ""
+        text = f"{name}: fans {health.fan_status}{which}"
+        hint = f"replace the fan unit of {name}"
+        found.append(Finding(cause="switch-fan-failed", text=text, hint=hint, subjects=about))
+    for supply in health.supplies:
+        words = {"supply": supply.status, "DC power": supply.dc_power, "fan": supply.fan_status}
+        bad = [f"{what} {word}" for what, word in words.items() if word not in (_OK, "")]
+        if bad:
+            text = f"{name}: PSU{supply.number}: {', '.join(bad)}"
+            hint = f"look at the cord and the feed of PSU{supply.number} of {name}, then replace it"
+            found.append(Finding(cause="switch-supply-failed", text=text, hint=hint, subjects=about))
+    if settings.temperature_c is not None and health.temperature_c > settings.temperature_c:
+        text = f"{name}: {health.temperature_c} °C, expected {settings.temperature_c:g} °C or less"
+        hint = f"look at the air through {name}: fans, blanks, direction of the flow"
+        found.append(Finding(cause="switch-hot", text=text, hint=hint, subjects=about))
+    return found
+
+
+CHECK = Check(SPEC, OBSERVER, judge)
