@@ -55,7 +55,12 @@ def node_requests(
 
     def limit(tool: HostTool) -> float:
         of_diagnostic = tool.loads_gpus or bool(tool.beside)
-        return single.get(tool.name) or (diag_timeout_s if of_diagnostic else timeout_s) or tool.timeout_s
+        return (
+            single.get(tool.name)
+            or single.get(tool.beside)
+            or (diag_timeout_s if of_diagnostic else timeout_s)
+            or tool.timeout_s
+        )
 
     return [
         {

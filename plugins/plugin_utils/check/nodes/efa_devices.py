@@ -59,6 +59,14 @@ def _judge(host: NodeContext) -> Report | Outcome:
     return _report(host, _domains(entries), "libfabric", links)
 
 
+def lacks_devices(host: NodeContext) -> bool:
+    """Tell whether libfabric reaches fewer EFA devices than the host must have, which this check reports."""
+    entries = host.facts.read("libfabric", tuple)
+    if isinstance(entries, ProbeFailure):
+        return entries.kind == "failed" and _NOTHING in entries.text
+    return len(_domains(entries)) < host.sku.compute_hcas
+
+
 def _domains(entries: tuple[FabricEntry, ...]) -> set[str]:
     return {entry.domain for entry in entries if entry.provider == _PROVIDER and entry.kind == _RELIABLE}
 

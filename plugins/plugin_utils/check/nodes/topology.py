@@ -16,6 +16,8 @@ from ..kit.counting import count
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from .efa_devices import SPEC as EFA_DEVICES
+from .efa_devices import lacks_devices
 from .node_context import NodeContext, per_host, value_of
 from .observe_hosts import OBSERVER
 
@@ -60,7 +62,8 @@ def _judge(host: NodeContext) -> Report | Outcome:
     if not findings and any(gpu.trouble for gpu in host.smi.gpus):
         return host.answer.blocked(by="gpu-census", because="not every GPU answers")
     if not findings and _waits_for_hcas(host, matrix):
-        return host.answer.blocked(by="hca-state", because="adapters are missing, so the distance to them is not known")
+        owner = EFA_DEVICES.id if host.sku.fabric == "efa" else "hca-state"
+        return host.answer.blocked(by=owner, because="adapters are missing, so the distance to them is not known")
     nvlink = _nvlink_summary(host)
     return Report(
         summary=f"{count(len(matrix.gpus), 'GPU')}, {nvlink}{_nic_summary(host, matrix)}",
@@ -193,8 +196,10 @@ def _hidden(host: NodeContext, matrix: Topology) -> bool:
 
 
 def _waits_for_hcas(host: NodeContext, matrix: Topology) -> bool:
-    """Tell whether adapters for GPU traffic are missing or not known: check hca-state says so, and no distance can be
-    judged."""
+    """Tell whether adapters for GPU traffic are missing or not known: check hca-state or efa-devices says so, and no
+    distance can be judged."""
+    if host.sku.fabric == "efa":
+        return lacks_devices(host)
     if not carries_gpu_traffic(host.sku):
         return False
     if isinstance(host.facts.hcas, ProbeFailure):
