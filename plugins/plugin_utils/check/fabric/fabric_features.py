@@ -110,8 +110,8 @@ def _sharp(summary: FabricSummary, errors: int) -> list[Finding]:
     if errors:
         text = f"{count(errors, 'error')} in stage SHARP"
         hint = "read /var/tmp/ibdiagnet2/ibdiagnet2.sharp there, and the log of sharp_am"
-        measured = (Measure("errors", errors, "count"),)
-        found.append(Finding(cause="sharp-errors", text=text, hint=hint, measured=measured))
+        counted = (Measure("errors", errors, "count"),)
+        found.append(Finding(cause="sharp-errors", text=text, hint=hint, measured=counted))
     return found
 
 
