@@ -54,12 +54,13 @@ class HardwareBench(GateBench):
 class FabricBench(HardwareBench):
     """Gate fabric_validation."""
 
-    gate, looks = FABRIC, ("dl_unit", "nccl")
+    gate, looks = FABRIC, ("dl_unit", "ranks", "nccl")
 
     def site(self, **settings: Any) -> Site:
         stated = {
             FABRIC: {"timeout_s": 30.0, **settings},
             "dl_unit": {"timeout_s": 30.0},
+            "job-networking": {"timeout_s": 30.0},
             "fabric": {"plan": str(self.kept.work / "rehearsal" / "cabling.yaml")},
         }
         return make_site(

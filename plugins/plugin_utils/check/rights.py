@@ -202,7 +202,8 @@ def _telemetry(choices: Choices) -> tuple[Permission, ...]:
 def _nccl(choices: Choices) -> tuple[Permission, ...]:
     # The DL unit test of one host has its program in a ConfigMap.
     unit = job_permissions("plain-job", files=True, by_dra=choices.by_dra)
-    return (*BASIC, *(entry for kind in choices.kinds for entry in _jobs(kind, choices)), *unit)
+    ranks = job_permissions("ranks", by_dra=choices.by_dra)
+    return (*BASIC, *(entry for kind in choices.kinds for entry in _jobs(kind, choices)), *unit, *ranks)
 
 
 def _training(choices: Choices) -> tuple[Permission, ...]:

@@ -13,7 +13,7 @@ from ..check.kit.settings_layers import Loaded
 # Checks and tests with an image of their own.
 _CHECKS = {
     "gang-admission": "gpu_stack", "dra-allocation": "gpu_stack", "gpu-containers": "gpu_stack",
-    "dl_unit": "fabric_validation",
+    "dl_unit": "fabric_validation", "job-networking": "fabric_validation",
 }  # fmt: skip
 _DIGEST = re.compile(r"@sha256:[0-9a-f]{64}$")
 

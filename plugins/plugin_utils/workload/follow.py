@@ -152,7 +152,7 @@ def _done(spec: JobSpec, seen: ObservedJob) -> Ending | None:
     launcher = next((pod for pod in seen.pods if role_of(pod) == "launcher"), None)
     if launcher is None or phase_of(launcher) != "Succeeded":
         return None
-    if spec.kind == "torchrun":
+    if spec.kind in ("torchrun", "ranks"):
         # Every pod has ranks of its own, and so an exit code that counts.
         ended = len(seen.pods) == len(spec.nodes) and all(phase_of(pod) == "Succeeded" for pod in seen.pods)
         return Ending("succeeded", f"exit code 0 of {len(seen.pods)} pods") if ended else None

@@ -86,7 +86,9 @@ def run_jobs(
     names = [spec.name for spec in specs]
     if len(set(names)) != len(names):
         raise InputError("test jobs", f"names are not unique: {', '.join(names)}.", "give every job a name of its own")
-    if any(spec.kind in ("gang-job", "torchrun") for spec in specs) and not cluster.find_all(SERVICES, namespace.name):
+    if any(spec.kind in ("gang-job", "torchrun", "ranks") for spec in specs) and not cluster.find_all(
+        SERVICES, namespace.name
+    ):
         namespace.create(access_objects(namespace))
     if any(spec.compute_domain for spec in specs):
         _share_memory(cluster, namespace)

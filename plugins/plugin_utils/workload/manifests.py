@@ -26,6 +26,7 @@ _FILES = {
     "mpijob": "mpijob.yaml.j2",
     "plain-job": "job-plain.yaml.j2",
     "torchrun": "job-torchrun.yaml.j2",
+    "ranks": "job-ranks.yaml.j2",
 }
 
 

@@ -14,7 +14,7 @@ from ..outcome.errors import InputError
 
 CONFIG_DIR = "/etc/program"
 DATA_DIR = "/data"
-JobKind = Literal["gang-job", "mpijob", "plain-job", "torchrun"]
+JobKind = Literal["gang-job", "mpijob", "plain-job", "torchrun", "ranks"]
 PodRole = Literal["launcher", "worker"]
 JobState = Literal[
     "succeeded",
@@ -75,7 +75,8 @@ class JobSpec:
         command: the benchmark and its arguments (`all_reduce_perf`, `-b`, `8`, ...), without mpirun or torchrun.
         env: environment of every rank (`NCCL_DEBUG`, `NCCL_IB_HCA`, ...).
         kind: an indexed Job whose pods are a gang, an MPIJob (kubeflow.org/v2beta1), a plain Job (one pod that runs
-            `command` itself, once), or for `torchrun` a gang whose pods each start their own ranks and log them.
+            `command` itself, once), for `torchrun` a gang whose pods each start their own ranks and log them, or for
+            `ranks` a Job whose pods each run `command` once, without GPUs.
         timeout_s: limit from when all of its pods run to its end.
         pull_s: how long its pods may take from their nodes to their start, which is mostly their image.
         schedule_s: how long the scheduler may say that it does not fit before that is final, beside the time that a
@@ -95,7 +96,8 @@ class JobSpec:
         data: volume source that a plain Job has at DATA_DIR and may write to; empty for none.
         user: user, by number, that a plain Job is.
         secret_env: environment of a plain Job from secrets of its namespace, as `secret/key`.
-        files: files for every pod of a `torchrun` or plain Job, in CONFIG_DIR, by name; `begin.py` starts torchrun.
+        files: files for every pod of a `torchrun`, `ranks` or plain Job, in CONFIG_DIR, by name; `begin.py` starts
+            torchrun.
         requests: cpu and memory that every pod of a `torchrun` or plain Job asks for.
         config_map: ConfigMap of its namespace that a plain Job has in CONFIG_DIR; empty for none.
     """
@@ -138,7 +140,7 @@ class JobSpec:
                 raise InputError(subject, f"{key[:80]!r} is no name of an environment variable.", "correct the setting")
         if not self.nodes or len(set(self.nodes)) != len(self.nodes):
             raise InputError(subject, "needs at least one node, and every node once.")
-        least = 0 if self.kind == "plain-job" else 1
+        least = 0 if self.kind in ("plain-job", "ranks") else 1
         if self.gpus_per_node < least or not self.command or not self.image:
             raise InputError(subject, "needs GPUs, a command and an image.")
         if self.kind == "plain-job" and len(self.nodes) != 1:
@@ -164,8 +166,8 @@ class JobSpec:
 class PodResult:
     """One pod of a job: what it wrote, and its exit code if it ended by itself.
 
-    The launcher's log has the output of every rank, except for a `torchrun`. `index` is its place among the pods of a
-    job. `hostname` is what its ranks call the machine in their output
+    The launcher's log has the output of every rank, except for `torchrun` and `ranks`. `index` is its place among the
+    pods of a job. `hostname` is what its ranks call the machine in their output
     (`pair-1-0`), `node` the machine that it is. `problem` says why a log could not be read.
     """
 

@@ -54,14 +54,14 @@ def job_permissions(
         gang_api: API version of the PodGroups of their gangs (`scheduling.volcano.sh/v1beta1`); empty for none.
         by_dra: their GPUs are taken by resource claims.
         imex: they share GPU memory across hosts, by ComputeDomains.
-        files: their pods get files, as those of a `torchrun` always do.
+        files: their pods get files, as those of a `torchrun` and of `ranks` always do.
     """
     owner, group = ("mpijobs", "kubeflow.org") if kind == "mpijob" else ("jobs", "batch")
     wanted = [Permission(verb, owner, group) for verb in ("create", "delete")]
     wanted.append(Permission("watch", "pods"))
-    if kind in ("gang-job", "torchrun"):
+    if kind in ("gang-job", "torchrun", "ranks"):
         wanted += _ACCESS
-    if files or kind == "torchrun":
+    if files or kind in ("torchrun", "ranks"):
         wanted += [Permission(verb, "configmaps") for verb in ("create", "delete")]
     if gang_api and kind != "mpijob":
         wanted.append(Permission("create", "podgroups", gang_api.partition("/")[0]))

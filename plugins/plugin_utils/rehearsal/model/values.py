@@ -181,8 +181,8 @@ class KubernetesNode:
     plugin, and `adapter_units` whether one unit of them is all adapters or one. A host that is no `member` is not
     known to Kubernetes, nor stated in the inventory. `unhealthy_gpus` stay in the capacity and are not allocatable;
     `resources` are offered in place of whole GPUs, as with MIG or time-slicing, and `replicas` is what the node's label
-    then says. `mig_config` is what somebody asked of the MIG manager, and `mig_state` how far that came.
-    `open_devices`: containers without GPUs see all of them; `blind_containers`: containers with GPUs see none."""
+    then says. `mig_config` is what was asked of the MIG manager, `mig_state` how far that came; `cut_networks` (eth0,
+    net1, dns) lead nowhere; `open_devices`: containers without GPUs see all; `blind_containers`: those with them none."""
 
     device_plugin_gpus: int | None = None
     dra_devices: int | None = None
@@ -193,6 +193,7 @@ class KubernetesNode:
     mig_state: str = ""
     open_devices: bool = False
     blind_containers: bool = False
+    cut_networks: tuple[str, ...] = ()
     cordoned: bool = False
     operands_ready: bool = True
     failing_operand: str = ""

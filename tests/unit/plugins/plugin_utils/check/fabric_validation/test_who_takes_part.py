@@ -18,7 +18,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model imp
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
 
 MakeFleet = Callable[..., Fleet]
-BETWEEN = {"nccl-pair-bw", "nccl-transport", "nccl-all-nodes-bw"}
+BETWEEN = {"job-networking", "nccl-pair-bw", "nccl-transport", "nccl-all-nodes-bw"}
 
 
 def closed(plan: Plan) -> Plan:

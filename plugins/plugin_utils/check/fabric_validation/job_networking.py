@@ -1,0 +1,202 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Check: ranks of one Job find each other by name, and reach each other on every network of their pods."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
+from ...probe.rank_log import OK, RankSeen
+from ..benchmark.preconditions import leftovers_of, no_run, of_problem, sku_unknown
+from ..kit.answer import Answer
+from ..kit.told_once import told_once
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from .observe_ranks import OBSERVER
+from .rank_links import POD_NETWORK, Link, links, to_blame, unresolved
+from .rank_model import CHECK_ID, NetworkingSettings, Plan, RankHost, Results, Run
+
+SPEC = CheckSpec(
+    id=CHECK_ID,
+    gate="fabric_validation",
+    title="Ranks of a Job find each other by name, and reach each other on every network",
+    per=SubjectKind.NODE,
+    disturbs=Disturbance.TEST_PODS,
+    duration_s=60.0,
+    requires=("kubernetes", "multi_node"),
+    between_hosts=True,
+    causes=(
+        "rank-name-unresolved",
+        "pod-network-unreachable",
+        "further-network-missing",
+        "further-network-unreachable",
+        "adapter-devices-missing",
+    ),
+    settings=NetworkingSettings,
+)
+_HINTS = {
+    "image": "state an image with Python that the site has: gpufleet_settings: {job-networking: {image: ...}}",
+    "no-output": "read the log of the run, then run the gate again",
+}
+_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class _Cohort:
+    """The last run over hosts of a SKU, with who is to blame for what."""
+
+    plan: Plan
+    run: Run
+
+    @cached_property
+    def seen(self) -> Mapping[str, RankSeen]:
+        return self.run.seen
+
+    @cached_property
+    def unresolved(self) -> Mapping[str, str]:
+        return unresolved(self.seen, self.run.record.places)
+
+    @cached_property
+    def links(self) -> Mapping[str, list[Link]]:
+        return links(self.seen, self.run.record.places)
+
+    @cached_property
+    def blamed(self) -> Mapping[str, Mapping[str, tuple[Link, ...]]]:
+        return {network: to_blame(entries) for network, entries in self.links.items()}
+
+    @cached_property
+    def usual(self) -> frozenset[str]:
+        """The further networks that at least half of the ranks have an address in; all pods are given the same."""
+        names = {name for rank in self.seen.values() for name in rank.networks}
+        half = len(self.seen) / 2
+        return frozenset(n for n in names if sum(bool(rank.networks.get(n)) for rank in self.seen.values()) >= half)
+
+
+def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
+    """Return an outcome for every host that has an equal."""
+    alone = {host.name for host in context.site.without_equal}
+    runs = {sku: run for sku in results.plan.skus if (run := results.last(sku)) is not None}
+    cohorts = {sku: _Cohort(results.plan, run) for sku, run in runs.items()}
+    outcomes = [
+        _judge_host(Answer.about_host(SPEC, context, host.name), results, cohorts.get(host.sku), host)
+        for host in results.plan.hosts
+        if host.name not in alone
+    ]
+    return told_once(outcomes, (*context.site.waivers, *context.site.acceptances))
+
+
+def _judge_host(answer: Answer, results: Results, cohort: _Cohort | None, host: RankHost) -> Outcome:
+    plan = results.plan
+    if host.sku not in answer.context.hardware:
+        return sku_unknown(answer, host.sku)
+    if host.closed:
+        return answer.blocked(by="nccl-results", because=f"no run was possible: {host.closed}")
+    if host.name in plan.without_adapters:
+        return answer.blocked(by="nccl-transport", because=f"its node offers no {plan.resource}")
+    if len(plan.together(host.sku)) < 2:
+        text = "no other host of its SKU can be run with it"
+        return answer.unknown("no-partner", text, "fix or add hosts of that SKU, then run the gate again")
+    if cohort is None:
+        return no_run(answer)
+    facts: dict[str, Any] = {"evidence": _evidence(cohort.run)}
+    if cohort.run.problem is not None:
+        return of_problem(answer, cohort.run.problem, _HINTS, **facts)
+    rank = cohort.seen.get(host.name)
+    if rank is None:
+        text = f"its rank did not come to its end: {cohort.run.record.reason or cohort.run.record.state}"
+        return answer.unknown("no-output", text[:400], _HINTS["no-output"], **facts)
+    facts |= _figures(cohort, host, rank)
+    return _failure(answer, cohort, host, rank, facts) or _passed(answer, results, cohort, host, rank, facts)
+
+
+def _failure(answer: Answer, cohort: _Cohort, host: RankHost, rank: RankSeen, facts: dict[str, Any]) -> Outcome | None:
+    said = cohort.unresolved.get(host.name)
+    if said:
+        hint = "kubectl -n kube-system logs -l k8s-app=kube-dns; /etc/resolv.conf of a pod there; the headless Service"
+        return answer.failed("rank-name-unresolved", f"a rank's name is not resolved: {said}"[:400], hint, **facts)
+    units = sum(int(amount) for amount in host.asks.values() if amount.isdecimal())
+    if len(rank.devices) < units or (host.asks and not rank.devices):
+        text = (
+            f"its container sees {len(rank.devices)} RDMA devices (/dev/infiniband/uverbs*), it asked for {_asks(host)}"
+        )
+        hint = f"read the log of the device plugin on {host.node}; on the host: ls /dev/infiniband, lsmod (ib_uverbs)"
+        return answer.failed("adapter-devices-missing", text, hint, **facts)
+    lacking = sorted(name for name in cohort.usual if not rank.networks.get(name))
+    if lacking or len(rank.networks) < cohort.plan.networks:
+        text = f"its pod has {len(rank.networks)} further networks, {cohort.plan.networks} are asked for"
+        if lacking:
+            text = f"its pod has no address in {', '.join(lacking)}, as those of the other hosts have"
+        hint = f"kubectl get network-attachment-definitions -A; the log of Multus and of its CNI on {host.node}"
+        return answer.failed("further-network-missing", text, hint, **facts)
+    for network, blamed in cohort.blamed.items():
+        bad = blamed.get(host.name)
+        if bad:
+            return _unreachable(answer, host, network, bad, facts)
+    return None
+
+
+def _unreachable(answer: Answer, host: RankHost, network: str, bad: tuple[Link, ...], facts: dict[str, Any]) -> Outcome:
+    shown = "; ".join(map(str, bad[:_SHOWN])) + (f"; and {len(bad) - _SHOWN} more" if len(bad) > _SHOWN else "")
+    if network == POD_NETWORK:
+        hint = f"the CNI's pod on {host.node} and its log; routes, firewall and MTU between the nodes; network policies"
+        return answer.failed("pod-network-unreachable", f"{network} leads to no rank: {shown}"[:500], hint, **facts)
+    text = f"ranks do not reach each other on network {network}: {shown}"
+    hint = f"ip -br addr and ip route in such a pod on {host.node}; VLAN, subnet and cabling of that adapter"
+    return answer.failed("further-network-unreachable", text[:500], hint, **facts)
+
+
+def _passed(
+    answer: Answer, results: Results, cohort: _Cohort, host: RankHost, rank: RankSeen, facts: dict[str, Any]
+) -> Outcome:
+    left = leftovers_of(answer, results.leftovers)
+    if left is not None:
+        return left
+    names = sorted(name for name, address in rank.networks.items() if address)
+    for network in (POD_NETWORK, *names):
+        ends = [link for link in cohort.links.get(network, ()) if host.name in (link.host, link.other)]
+        if not any(link.good for link in ends):
+            text = f"on {network if network == POD_NETWORK else f'network {network}'} there was nobody to reach"
+            return answer.unknown("no-partner", text, "mend the hosts that are told, then run the gate again", **facts)
+    reached = sum(pair.reached == OK for pair in rank.pairs)
+    text = f"found and reached {reached} of {len(rank.pairs)} ranks by name"
+    if reached < len(rank.pairs):
+        text += " (the others are told of by themselves)"
+    if names:
+        text += f", and on {len(names)} further networks ({', '.join(names)})"
+    silent = sorted(set(rank.networks) - set(names))
+    if silent:
+        text += f"; {', '.join(silent)} have no address and were not tried"
+    if rank.devices and not names:
+        text += (
+            f"; its {len(rank.devices)} adapters have no address of their own: what they carry nccl-transport proves"
+        )
+    return answer.passed(text, **facts)
+
+
+def _figures(cohort: _Cohort, host: RankHost, rank: RankSeen) -> dict[str, Any]:
+    good = {name: sum(link.good for link in found if link.host == host.name) for name, found in cohort.links.items()}
+    measured = [Measure("ranks found by name", sum(pair.named == OK for pair in rank.pairs), "count")]
+    measured += [Measure(f"ranks reached on {name}", number, "count") for name, number in sorted(good.items())]
+    measured.append(Measure("RDMA devices in the container", len(rank.devices), "count"))
+    return {
+        "measured": tuple(measured),
+        "expected": (Expectation("ranks looked for", "==", len(rank.pairs), Basis.RULE, "count"),),
+    }
+
+
+def _evidence(run: Run) -> tuple[Evidence, ...]:
+    record = run.record
+    return (
+        Evidence(" ".join(record.command), record.name, f"{record.state} {record.reason}".strip()[:300], record.log),
+    )
+
+
+def _asks(host: RankHost) -> str:
+    return ", ".join(f"{amount} {name}" for name, amount in sorted(host.asks.items()))
+
+
+CHECK = Check(SPEC, OBSERVER, judge)
