@@ -182,7 +182,7 @@ class KubernetesNode:
     known to Kubernetes, nor stated in the inventory. `unhealthy_gpus` stay in the capacity and are not allocatable;
     `resources` are offered in place of whole GPUs, as with MIG or time-slicing, and `replicas` is what the node's label
     then says. `mig_config` is what was asked of the MIG manager, `mig_state` how far that came; `cut_networks` (eth0,
-    net1, dns) lead nowhere; `open_devices`: containers without GPUs see all; `blind_containers`: those with them none."""
+    net1, dns) lead nowhere; `open_devices`: pods without GPUs see all, `blind_containers`: those with GPUs none."""
 
     device_plugin_gpus: int | None = None
     dra_devices: int | None = None
