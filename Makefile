@@ -6,15 +6,18 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
 export PATH := $(CURDIR)/.cache/venv/bin:$(PATH)
 export PYTHONPATH := $(CURDIR)/.cache
+# Nothing compiled lies beside the sources. What starts Python often keeps it elsewhere (`compiled`).
 export PYTHONDONTWRITEBYTECODE := 1
 # Progress is shown while it happens, in a pipe or a file of CI too.
 export PYTHONUNBUFFERED := 1
 # A shim of a version manager in the caller's environment must not reach the tools.
-unexport VIRTUAL_ENV PYTHONHOME
+unexport VIRTUAL_ENV PYTHONHOME PYTHONPYCACHEPREFIX
 
 # The words that are paths of files (with or without ::name): tests given by path replace the default ones.
 existing = $(wildcard $(foreach word,$(1),$(firstword $(subst ::, ,$(word)))))
 extra = $(if $($(1)),-e '$(2)=$($(1))')
+# A rehearsal starts some dozens of Python processes: without it each would compile the collection again.
+compiled = PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(CURDIR)/.cache/pycache
 rehearsal_variables = $(strip \
   $(call extra,NODES,gpufleet_rehearsal_nodes) \
   $(call extra,SKU,gpufleet_rehearsal_sku) \
@@ -42,7 +45,7 @@ setup-full: setup ## What FULL=1 runs for real (PyTorch and more: several GB, be
 
 .PHONY: rehearse
 rehearse: setup ## Start a rehearsal cluster, run site.yml against it, print the gates and the report's path
-	python tools/attended.py $(if $(KEEP),--keep) ansible-playbook playbooks/$(if $(filter list,$(FAULTS)),rehearse_faults.yml,$(if $(filter list,$(WORLD)),rehearse_worlds.yml,rehearse.yml)) $(rehearsal_variables) $(ARGS)
+	$(compiled) python tools/attended.py $(if $(KEEP),--keep) ansible-playbook playbooks/$(if $(filter list,$(FAULTS)),rehearse_faults.yml,$(if $(filter list,$(WORLD)),rehearse_worlds.yml,rehearse.yml)) $(rehearsal_variables) $(ARGS)
 
 .PHONY: worlds
 worlds: setup ## Judge every healthy world of recipes/rehearsal/worlds/, one line each (ARGS="id id"; REHEARSE=1: whole rehearsals)
@@ -68,7 +71,7 @@ rehearse-stop: setup ## Stop a rehearsal cluster that was kept, and remove what 
 # More workers than cores: rehearsals wait for their clusters most of the time. Their API servers live for a minute each:
 # they collect garbage less often than one that stays.
 test: setup ## All tests: unit, integration, rehearsal (ARGS="-k name", or paths: only those)
-	GOGC=$${GOGC:-400} pytest -n 3 --durations=40 $(ARGS)
+	$(compiled) GOGC=$${GOGC:-400} pytest -n 3 --durations=40 $(ARGS)
 
 .PHONY: molecule
 molecule: setup ## Converge hosts with systemd in podman over repositories of dummy packages (needs root and podman runc mmdebstrap; ARGS="converge")
@@ -127,7 +130,7 @@ types: setup ## mypy --strict
 imports: setup ## The layers of the core
 	@python -m tools.check imports
 unit: setup ## Unit tests (ARGS="-k name", or paths: only those)
-	pytest -n 2 $(if $(call existing,$(ARGS)),,tests/unit) $(ARGS)
+	$(compiled) pytest -n 2 $(if $(call existing,$(ARGS)),,tests/unit) $(ARGS)
 sanity: setup ## ansible-test sanity, on a real copy and without an ignore file (ARGS="--test validate-modules")
 	@tools/sanity $(ARGS)
 build: setup ## The collection's tarball, in .cache/build

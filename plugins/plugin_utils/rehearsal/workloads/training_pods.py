@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from ...runtime.recipe_files import RECIPES
 from .benchmark import rank_pod
@@ -115,9 +116,10 @@ def _for_real(
     env = {
         # There is no core for every rank.
         "OMP_NUM_THREADS": "1",
-        # Compiled modules are kept, or loading PyTorch takes twice as long; but not beside the recipes.
+        # Compiled modules are kept, or loading PyTorch takes twice as long; beside the programs, not the recipes: the
+        # next rehearsal has them, too.
         "PYTHONDONTWRITEBYTECODE": "",
-        "PYTHONPYCACHEPREFIX": str(context.directory / "pycache"),
+        "PYTHONPYCACHEPREFIX": str(Path(python).parents[2] / "pycache"),
         "MEETING": "127.0.0.1",
         "GPUFLEET_REHEARSAL_RANK": _misbehaviour(run, context),
     }

@@ -100,6 +100,8 @@ def test_with_full_every_pod_is_a_torchrun_of_this_machine(tmp_path: Path) -> No
     assert all("--nnodes=2 --nproc-per-node=8" in text and "--device cuda" in text for text in words)
     assert [process.env["JOB_COMPLETION_INDEX"] for process in processes] == ["0", "1"]
     assert {process.env["GPUFLEET_REHEARSAL_RANK"] for process in processes} == {"11:2"}
+    # The next rehearsal finds compiled what this one loaded.
+    assert {process.env["PYTHONPYCACHEPREFIX"] for process in processes} == {str(tmp_path / "pycache")}
     program.unlink()
     with pytest.raises(NotFoundError, match="setup-full"):
         outputs(where)
