@@ -80,6 +80,10 @@ class ActionModule(ModuleAction):
         free = [node for node, text in blocked.items() if not text]
         return {**_NOTHING, "changed": bool(free), "nodes": free, "states": lines}
 
+    def _labels(self, run: Run, opened: OpenRoll, options: dict[str, Any]) -> dict[str, Any]:
+        del run
+        return {"labels": opened.nodes.labels(options["nodes"])}
+
     def _drain(self, run: Run, opened: OpenRoll, options: dict[str, Any]) -> dict[str, Any]:
         del run
         decision = opened.roll.begin()

@@ -14,6 +14,7 @@ author: gpufleet.bringup contributors (@gpufleet)
 description:
   - Each step is kept in the journal of the roll before the next one begins, so a controller may die at any moment and
     the same step may be asked for again.
+  - C(labels) only reads the labels of the nodes, by which a change knows who owns their parts.
   - C(drain) decides whether the wave may begin, cordons its nodes with our mark and frees them of work. Pods are
     evicted, never deleted; what is in the way is named, and its node given back untouched.
   - C(upgrade) lets the GPU operator upgrade the driver of these nodes, which stay cordoned, and waits for it. It
@@ -47,9 +48,10 @@ options:
     type: str
     required: true
     choices:
-      [drain, upgrade, changed, rebooted, verify, verify_driver, verify_fabric, verify_rest, verified, abort, end]
+      [labels, drain, upgrade, changed, rebooted, verify, verify_driver, verify_fabric, verify_rest, verified, abort,
+       end]
   nodes:
-    description: With C(drain) and C(upgrade) the nodes of the wave.
+    description: With C(labels), C(drain) and C(upgrade) the nodes of the wave.
     type: list
     elements: str
     default: []
@@ -110,7 +112,7 @@ results:
   returned: success
   sample: {gpu02: {problem: ""}}
 labels:
-  description: With C(drain) by node the labels that it has in Kubernetes.
+  description: With C(labels) and C(drain) by node the labels that it has in Kubernetes.
   type: dict
   returned: success
   sample: {gpu02: {nvidia.com/gpu.present: "true"}}

@@ -154,7 +154,8 @@ def test_a_node_that_is_added_goes_through_the_gate_and_the_old_ones_are_not_tou
 
 
 def test_role_converge_is_the_change_where_hosts_declare_something(site: LiveSite) -> None:
-    """The second host of the two waves has a part that an operator owns, the third one waits for a reboot."""
+    """The second host of the two waves has a part that an operator owns and stays in work, the third one waits for a
+    reboot."""
     inventory = yaml.safe_load((site.directory / "inventory.yml").read_text(encoding="utf-8"))
     limits = [{"domain": "*", "type": "-", "item": "memlock", "value": "unlimited"}]
     declared = {"gpu01": {"limits": limits}, "gpu02": {"ofed": {"kind": "doca", "version": "3.1.0"}}, "gpu04": {}}
@@ -169,11 +170,12 @@ def test_role_converge_is_the_change_where_hosts_declare_something(site: LiveSit
     done = rehearse(site.directory, playbook="waves.yml", inventory=path, **stated)
     states = journal(site, "converge").states
     assert {node: state.stage.value for node, state in states.items()} == {
-        "gpu01": "returned", "gpu02": "held", "gpu04": "held"
+        "gpu01": "returned", "gpu02": "spared", "gpu04": "held"
     }, done.output[-3000:]  # fmt: skip
     assert "network operator" in states["gpu02"].reason and "ofed" in states["gpu02"].reason
     assert "the change needs a reboot, which is not allowed" in states["gpu04"].reason
-    assert out_of_work(site) == {BAD: True, "gpu02": True, "gpu04": True}
+    assert out_of_work(site) == {BAD: True, "gpu04": True}
+    assert [event.stage.value for event in journal(site, "converge").events if event.node == "gpu02"] == ["spared"]
     files = {name for name in site.files() if "gpufleet" in name}
     assert any(name.startswith("gpu01/") and "limits.d" in name for name in files), files
     assert not any(name.startswith("gpu04/") and name.endswith("99-zz-gpufleet.conf") for name in files), files
