@@ -13,8 +13,9 @@ from ...hardware.sku import Sku, hca_names_problem, sku_or_error
 from ...outcome.errors import InputError
 from .bmc import bmc_of
 from .infiniband import Cable, InfiniBand, Switch, Uplink
+from .kubernetes_node import KubernetesNode
 from .spec import ModelSpec, OtherAdapter, PlannedNode
-from .values import ClusterModel, Gpu, Hca, KubernetesNode, LogLine, Node, Rack, Rail
+from .values import ClusterModel, Gpu, Hca, LogLine, Node, Rack, Rail
 from .wiring import wire
 
 # PCI buses of the GPUs of an 8-GPU HGX machine, and of the adapter next to each.

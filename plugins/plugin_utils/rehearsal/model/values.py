@@ -13,6 +13,7 @@ from ...hardware.accelerator import Accelerator
 from .bmc import Bmc, RackUnit
 from .host_setup import HostSetup, PortSetup
 from .infiniband import Cable, InfiniBand
+from .kubernetes_node import KubernetesNode
 from .site import FacilityRecord, Nccl, Stack
 from .storage import Storage
 from .training import HeldDown, Training, TrainingState
@@ -25,7 +26,6 @@ DiagStatus = Literal["Pass", "Warn", "Fail", "Skip"]
 PortState = Literal["Active", "Initializing", "Armed", "Down"]
 PhysicalState = Literal["LinkUp", "Polling", "Disabled"]
 PduState = Literal["ok", "dead", "unlisted"]
-AdapterUnits = Literal["all", "each"]
 NicView = Literal["switch", "pairs", "apart", "hidden"]
 ExporterState = Literal["ok", "down", "frozen", "twice", "stranger", "no-profiling", "no-xids"]
 Slowdown = Literal["", "hw_thermal_slowdown", "sw_thermal_slowdown", "hw_power_brake_slowdown"]
@@ -175,36 +175,6 @@ class LogLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KubernetesNode:
-    """What Kubernetes is told about a node: None for a count means all GPUs that work. `memory_gib` is what pods may
-    ask for; `adapters` the extended resources that bring adapters into pods, None for those of the shared device
-    plugin, and `adapter_units` whether one unit of them is all adapters or one. A host that is no `member` is not
-    known to Kubernetes, nor stated in the inventory. `unhealthy_gpus` stay in the capacity and are not allocatable;
-    `resources` are offered in place of whole GPUs, as with MIG or time-slicing, and `replicas` is what the node's label
-    then says. `mig_config` is what was asked of the MIG manager, `mig_state` how far that came; `cut_networks` (eth0,
-    net1, dns) lead nowhere; `open_devices`: pods without GPUs see all, `blind_containers`: those with GPUs none."""
-
-    device_plugin_gpus: int | None = None
-    dra_devices: int | None = None
-    unhealthy_gpus: int = 0
-    resources: dict[str, int] = field(default_factory=dict)
-    replicas: int = 1
-    mig_config: str = ""
-    mig_state: str = ""
-    open_devices: bool = False
-    blind_containers: bool = False
-    cut_networks: tuple[str, ...] = ()
-    cordoned: bool = False
-    operands_ready: bool = True
-    failing_operand: str = ""
-    memory_gib: int = 2048
-    adapters: dict[str, int] | None = None
-    adapter_units: AdapterUnits = "all"
-    member: bool = True
-    taints: tuple[dict[str, str], ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Performance:
     """What only a benchmark on the node shows: parts of the speed it should have, and what its pods get.
 
@@ -304,7 +274,7 @@ class Node:
     log_under_load: tuple[LogLine, ...] = ()
     acs: str = "SrcValid- TransBlk- ReqRedir- CmpltRedir- UpstreamFwd- EgressCtrl- DirectTrans-"
     kernel_log: tuple[LogLine, ...] = ()
-    kubernetes: KubernetesNode = KubernetesNode()
+    kubernetes: KubernetesNode = field(default_factory=KubernetesNode)
     performance: Performance = Performance()
     serving: Serving = Serving()
     exporter: ExporterState = "ok"
