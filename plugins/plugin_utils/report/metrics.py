@@ -3,13 +3,14 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The metrics of a run in Prometheus' text format, as node_exporter's textfile collector reads it. Pure.
 
-Every sample says which site it is about and whether it was a rehearsal.
+Every sample says which site it is about and whether it was a rehearsal. A run that validates decides no gate: it has
+phases where a bring-up has gates, in the names of its samples and in their labels.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from ..outcome.model import Measure, Outcome, Status, SubjectKind
@@ -44,50 +45,66 @@ def render_metrics(facts: RunFacts) -> str:
     found = Families(_PREFIX, (("site", record.site), ("rehearsal", "true" if record.rehearsal else "false")))
     versions = {_label(name): value for name, value in record.versions.items()}
     found.add("run_info", "Which run this is and what it was made with.", 1, run=record.run_id, **versions)
-    found.add("run_passed", "Whether every gate in scope was passed.", all_passed(record) and not record.problem)
+    text = "Whether every gate in scope, or every phase of a validation, was passed."
+    found.add("run_passed", text, all_passed(record) and not record.problem)
     for name, moment in (("started", record.started), ("updated", record.updated)):
         seconds = _seconds(moment)
         if seconds is not None:
             found.add(f"run_{name}_timestamp_seconds", f"When the run was {name}.", seconds)
     found.add(
         "nodes",
-        "Nodes by whether they are in the scope of the gates.",
+        "Nodes by whether they are in the scope of the run.",
         record.nodes - record.quarantined,
         state="in_scope",
     )
     found.add("nodes", "", record.quarantined, state="quarantined")
-    for verdict in record.gates:
-        _add_gate(found, verdict, in_scope=verdict.gate in record.scope)
-    for gate, outcomes in facts.outcomes.items():
-        _add_results(found, gate, outcomes)
-        _add_measures(found, gate, outcomes)
+    if record.validates:
+        _add_parts(found, "phase", record.phases, facts.phase_outcomes)
+    else:
+        for verdict in record.gates:
+            _add_scope(found, verdict, in_scope=verdict.gate in record.scope)
+        _add_parts(found, "gate", record.gates, facts.outcomes)
     return "\n".join(found.lines()) + "\n"
 
 
-def _add_gate(found: Families, verdict: GateVerdict, *, in_scope: bool) -> None:
-    gate = verdict.gate
+def _add_parts(
+    found: Families, part: str, verdicts: Iterable[GateVerdict], outcomes: Mapping[str, tuple[Outcome, ...]]
+) -> None:
+    """Add what was decided of gates or of phases (`part`), and what was found in them."""
+    for verdict in verdicts:
+        _add_verdict(found, part, verdict)
+    for name, entries in outcomes.items():
+        _add_results(found, {part: name}, entries)
+        _add_measures(found, {part: name}, entries)
+
+
+def _add_scope(found: Families, verdict: GateVerdict, *, in_scope: bool) -> None:
+    gate, taken = verdict.gate, verdict.taken_over is not None
     found.add("gate_in_scope", "Whether the gate is in the scope of the run.", in_scope, gate=gate)
-    taken = verdict.taken_over is not None
     found.add("gate_taken_over", "Whether passes of earlier runs were taken over for the gate.", taken, gate=gate)
+
+
+def _add_verdict(found: Families, part: str, verdict: GateVerdict) -> None:
+    about = {part: verdict.gate}
     for status in Status:
-        text = "The gate's status: 1 for the one that it has."
-        found.add("gate_status", text, verdict.status is status, gate=gate, status=status.value)
+        text = f"The {part}'s status: 1 for the one that it has."
+        found.add(f"{part}_status", text, verdict.status is status, **about, status=status.value)
     if verdict.status is Status.PENDING:
         return
-    found.add("gate_duration_seconds", "How long the gate took.", verdict.duration_s, gate=gate)
+    found.add(f"{part}_duration_seconds", f"How long the {part} took.", verdict.duration_s, **about)
     began = _seconds(verdict.started)
     if began is not None:
-        found.add("gate_started_timestamp_seconds", "When the gate began.", began, gate=gate)
+        found.add(f"{part}_started_timestamp_seconds", f"When the {part} began.", began, **about)
     for status in Status:
-        text = "Results of the gate by CTRF status; a waived failure stays a failure."
-        found.add("gate_results", text, verdict.counts.get(status.value, 0), gate=gate, status=status.value)
+        text = f"Results of the {part} by CTRF status; a waived failure stays a failure."
+        found.add(f"{part}_results", text, verdict.counts.get(status.value, 0), **about, status=status.value)
     decided = (("waived", verdict.waived), ("accepted", verdict.accepted), ("expired", verdict.expired))
     for word, entries in decided:
-        text = "Results of the gate that a person's decision is about."
-        found.add("gate_decisions", text, len(entries), gate=gate, decision=word)
+        text = f"Results of the {part} that a person's decision is about."
+        found.add(f"{part}_decisions", text, len(entries), **about, decision=word)
 
 
-def _add_results(found: Families, gate: str, outcomes: Iterable[Outcome]) -> None:
+def _add_results(found: Families, part: Mapping[str, str], outcomes: Iterable[Outcome]) -> None:
     checks: Counter[tuple[str, str]] = Counter()
     nodes: Counter[tuple[str, str]] = Counter()
     for outcome in outcomes:
@@ -95,12 +112,12 @@ def _add_results(found: Families, gate: str, outcomes: Iterable[Outcome]) -> Non
         for node in sorted({subject.node for subject in outcome.subjects if subject.node}):
             nodes[node, outcome.status.value] += 1
     for (check, status), count in checks.items():
-        found.add("check_results", "Results of a check by CTRF status.", count, gate=gate, check=check, status=status)
+        found.add("check_results", "Results of a check by CTRF status.", count, **part, check=check, status=status)
     for (node, status), count in nodes.items():
-        found.add("node_results", "Results about a node by CTRF status.", count, gate=gate, node=node, status=status)
+        found.add("node_results", "Results about a node by CTRF status.", count, **part, node=node, status=status)
 
 
-def _add_measures(found: Families, gate: str, outcomes: Iterable[Outcome]) -> None:
+def _add_measures(found: Families, part: Mapping[str, str], outcomes: Iterable[Outcome]) -> None:
     """Add the figures of the whole site or cluster; those of single nodes stay in the CTRF files."""
     for outcome in outcomes:
         if outcome.subjects[0].kind not in _WHOLE:
@@ -110,7 +127,7 @@ def _add_measures(found: Families, gate: str, outcomes: Iterable[Outcome]) -> No
             if value is None:
                 continue
             text = f"Figures of the whole site that checks measured, in {unit.replace('_', ' ')}."
-            about = {"gate": gate, "check": outcome.check, "measure": measure.name}
+            about = {**part, "check": outcome.check, "measure": measure.name}
             found.add(f"measured_{unit}", text, value, **about, subject=outcome.subjects[0].name)
 
 

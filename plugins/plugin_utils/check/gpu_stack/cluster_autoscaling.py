@@ -25,6 +25,7 @@ SPEC = CheckSpec(
     causes=("autoscaler-missing", "autoscaler-silent", "node-not-added", "node-without-gpus", "scale-up-refused"),
     settings=ScalingSettings,
 )
+_DRIVER = "is the GPU operator's driver for this image of nodes?"
 _LOOK = "kubectl get nodepools,nodeclaims; kubectl -n kube-system get cm cluster-autoscaler-status -o yaml; its log"
 
 
@@ -43,8 +44,15 @@ def _added(seen: NodeScaling, answer: Answer) -> Outcome | None:
     facts, themselves = _facts(seen), "; ".join(seen.answers)
     if seen.node and seen.gpus < seen.asked:
         text = f"node {seen.node} was added and has {seen.gpus} GPUs, where {seen.asked} were asked for"
-        hint = "kubectl describe node; is the GPU operator's driver for this image of nodes?"
+        hint = f"kubectl describe node {seen.node}, which is paid for until it goes; {_DRIVER}"
         return answer.failed("node-without-gpus", text, hint, **facts)
+    if seen.node and not seen.placed:
+        why = seen.unplaced or "nobody says why"
+        text = f"node {seen.node} was added with {seen.gpus} GPUs, but the pod does not get it: {why}"
+        hint = (
+            f"kubectl describe node {seen.node}: taints that stay? gpu_stack.tolerations are those of the pods of tests"
+        )
+        return answer.unknown("pod-not-placed", text[:500], hint, **facts)
     if seen.node and not seen.started:
         text = f"node {seen.node} was added, but the pod did not start there: {seen.unstarted or 'nothing says why'}"
         return answer.unknown("pod-not-started", text, "kubectl describe node; can it pull the pause image?", **facts)

@@ -14,7 +14,7 @@ have a condition Ready; cluster-autoscaler writes a ConfigMap, as YAML since 1.3
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +28,8 @@ _SCHEDULER = "default-scheduler"
 _FULL = re.compile(
     r"max node group size reached|exceed(?:s|ed)? limits|max cluster .* limit reached|quota", re.IGNORECASE
 )
+# Karpenter: "Pod should schedule on: nodeclaim/NAME, node/NAME".
+_PROMISED = re.compile(r"\b(nodeclaim|node)/([a-z0-9][a-z0-9.-]*)")
 _HEALTH = re.compile(r"^\s*Health:\s+(\w+)", re.MULTILINE)
 
 
@@ -49,9 +51,10 @@ class AutoscalerWords:
 class NodeScaling:
     """Everything. `problem` is a slug when no test was possible, with `reason`.
 
-    `answers` is what whoever adds nodes says of itself; `words` what it said of the pod within `answered_s`; `node` the
-    node that the pod got, which was not there before, after `up_s`, with so many `gpus`; `started`: its container ran;
-    `gone_s`: when the node was gone again after the pod, None if it is there still after `waited_s`.
+    `answers` is what whoever adds nodes says of itself; `words` what it said of the pod; `node` the node that came for
+    it after `up_s` and was not there before, with so many `gpus`; `placed`: the pod has it, else `unplaced` is what the
+    scheduler says of the pod; `started`: its container ran, else `unstarted` says why not; `gone_s`: when the node was
+    gone again after the pod, None if it is there still after `waited_s`.
     """
 
     problem: str = ""
@@ -62,6 +65,8 @@ class NodeScaling:
     node: str = ""
     gpus: int = 0
     up_s: float = 0.0
+    placed: bool = False
+    unplaced: str = ""
     started: bool = False
     unstarted: str = ""
     gone_s: float | None = None
@@ -79,6 +84,27 @@ def words_of(events: Iterable[Json]) -> AutoscalerWords:
         if (reason in _YES or reason in _NO) and source != _SCHEDULER:
             found[reason in _YES] = f"{source or 'somebody'}: {reason}: {message}"[:400]
     return AutoscalerWords(taken=found[True], refused=found[False])
+
+
+def node_for(nodes: Iterable[Json], taken: str, selector: Mapping[str, str]) -> str:
+    """Return which of the nodes that came is the pod's, empty for none of them: the one that was promised by name or by
+    NodeClaim, or where no promise names any the first with these labels.
+
+    Args:
+        nodes: metadata of the nodes that were not there before.
+        taken: what was said of the pod.
+        selector: labels of the nodes that were asked for.
+    """
+    promised = {(kind, name) for kind, name in _PROMISED.findall(taken)}
+    fitting = [node for node in nodes if selector.items() <= (node.get("labels") or {}).items()]
+    if promised:
+        fitting = [node for node in fitting if _names_of(node) & promised]
+    return min((str(node["name"]) for node in fitting), default="")
+
+
+def _names_of(node: Json) -> set[tuple[str, str]]:
+    claims = (owner["name"] for owner in node.get("ownerReferences") or [] if owner.get("kind") == "NodeClaim")
+    return {("node", str(node["name"])), *(("nodeclaim", str(name)) for name in claims)}
 
 
 def _when(event: Json) -> str:

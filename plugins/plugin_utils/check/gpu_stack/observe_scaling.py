@@ -4,7 +4,12 @@
 """Observes whether a pending pod with GPUs gets a node that was not there, and whether that node goes again.
 
 It is paid for, so only a site that states the check is asked. The pod is one that no node of today may have: free GPUs
-answer nothing.
+answer nothing. A guard on each of those keeps it away, a pod without GPUs that it may share no node with. By the names
+of nodes it could not be kept away: Karpenter takes no notice of a pod whose node affinity names kubernetes.io/hostname,
+whatever the operator (kubernetes-sigs/karpenter, pkg/controllers/provisioning/provisioner.go: validateAffinity,
+pkg/apis/v1/labels.go: RestrictedLabels; its issues 1596 and 3214). Nor by a label of ours: cluster-autoscaler takes the
+labels of a node that is to come from one that is there, and of its pods those of DaemonSets alone
+(kubernetes/autoscaler, cluster-autoscaler/simulator/node_info_utils.go).
 """
 
 from __future__ import annotations
@@ -20,23 +25,31 @@ from ...clients.kube.errors import ForbiddenError
 from ...clients.kube.kinds import CONFIG_MAPS, EVENTS, NODES, Kind
 from ...component_stack.facts import stack_facts
 from ...runtime.clock import Deadline
+from ...runtime.pool import map_bounded
 from ...runtime.progress import Progress
 from ...runtime.recipe_files import RECIPES
+from ...workload.follow import node_of
 from ...workload.namespace import MARGIN_S, TemporaryNamespace, temporary_namespace
+from ...workload.pending import why_pending
 from ...workload.render import render
+from ..kit.counting import count
 from ..kit.settings import setting
 from ..kit.tolerations import tolerations_of
 from ..spec import ObserveContext, observer_of
-from .node_scaling import GPU, NodeScaling, autoscaler_status, node_pool, words_of
+from .node_scaling import GPU, NodeScaling, autoscaler_status, node_for, node_pool, words_of
 
 CHECK_ID = "cluster-autoscaling"
 _KARPENTER = "karpenter.sh"
 _STATUS = "cluster-autoscaler-status", "kube-system"
-_HOSTNAME = "kubernetes.io/hostname"
-_NAME = "wants-a-node"
+_NAME, _GUARD = "wants-a-node", "guard"
+_GUARD_LABELS = {"gpufleet.io/guard": "nodes-of-today"}
 # Pods below -10 get no node of cluster-autoscaler (its FAQ: expendable-pods-priority-cutoff).
 _PRIORITY = 0
 _POLL_S = 2.0
+# How often all nodes are listed while the pod has none.
+_NODES_S = 10.0
+_WORKERS = 8
+Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +96,7 @@ def observe(context: ObserveContext) -> NodeScaling:
             test = NodeTest(namespace, settings, Progress(context.emit))
             seen = test.up(seen)
         seen = replace(seen, leftovers=tuple(namespace.leftovers))
-        return test.down(seen) if seen.node else seen
+        return test.down(seen) if seen.node and seen.started else seen
 
 
 def _answers(cluster: Cluster) -> tuple[str, ...]:
@@ -103,27 +116,41 @@ def _status(cluster: Cluster) -> tuple[str, ...]:
     return (autoscaler_status(str((found.get("data") or {}).get("status", ""))),) if found else ()
 
 
-def pod_of(namespace: TemporaryNamespace, there: Collection[str], settings: ScalingSettings) -> list[dict[str, Any]]:
-    """Return the pod that none of these nodes (by their host names) may have.
+def guards_of(namespace: TemporaryNamespace, nodes: Collection[str], settings: ScalingSettings) -> list[Json]:
+    """Return a guard for each of these nodes, which keeps the pod of the test away from it.
 
     Raises:
         InputError: the template does not render with these values.
     """
-    return render(
-        RECIPES / "workloads" / "cluster-autoscaling.yaml.j2",
-        {
-            "name": _NAME,
-            "namespace": namespace.name,
-            "there": sorted(there),
-            "selector": settings.selector,
-            "count": settings.gpus,
-            "image": settings.image or stack_facts().test_pods.image,
-            "priority_class": namespace.priority_class,
-            "labels": namespace.labels,
-            "tolerations": namespace.tolerated,
-            "deadline_s": settings.up_s + settings.cleanup_s + MARGIN_S,
-        },
-    )
+    values = {"name": _GUARD, "nodes": sorted(nodes), "labels": {**namespace.labels, **_GUARD_LABELS}}
+    return _rendered("cluster-autoscaling-guards.yaml.j2", values, namespace, settings)
+
+
+def pod_of(namespace: TemporaryNamespace, settings: ScalingSettings) -> list[Json]:
+    """Return the pod that no node with a guard may have.
+
+    Raises:
+        InputError: the template does not render with these values.
+    """
+    values = {
+        "name": _NAME,
+        "labels": namespace.labels,
+        "guard": _GUARD_LABELS,
+        "selector": settings.selector,
+        "count": settings.gpus,
+    }
+    return _rendered("cluster-autoscaling.yaml.j2", values, namespace, settings)
+
+
+def _rendered(template: str, values: Json, namespace: TemporaryNamespace, settings: ScalingSettings) -> list[Json]:
+    common = {
+        "namespace": namespace.name,
+        "image": settings.image or stack_facts().test_pods.image,
+        "priority_class": namespace.priority_class,
+        "tolerations": namespace.tolerated,
+        "deadline_s": settings.up_s + settings.cleanup_s + MARGIN_S,
+    }
+    return render(RECIPES / "workloads" / template, {**common, **values})
 
 
 class NodeTest:
@@ -135,34 +162,71 @@ class NodeTest:
         self._cluster = namespace.cluster
         nodes = self._cluster.list_objects(NODES)
         self._there = {node["metadata"]["name"] for node in nodes}
-        names = (((node["metadata"].get("labels") or {}).get(_HOSTNAME), node["metadata"]["name"]) for node in nodes)
-        self._hostnames = {label or name for label, name in names}
+        self._guarded = {node["metadata"]["name"] for node in nodes if _may_hold(node, settings)}
+        self._listed_at = -_NODES_S
 
     def up(self, seen: NodeScaling) -> NodeScaling:
-        """Make the pod; follow it until it runs, or until the time is over for what it waits for."""
-        self._namespace.create(pod_of(self._namespace, self._hostnames, self._settings))
+        """Guard the nodes that are there and make the pod; follow it until it runs, or until the time is over for what
+        it waits for."""
+        undecided = self._guard()
+        if undecided:
+            reason = f"{count(undecided, 'pod')} of the test, which keep it off the nodes of today, got no answer"
+            return replace(seen, problem="scheduler-silent", reason=reason)
+        self._namespace.create(pod_of(self._namespace, self._settings))
         started = time.monotonic()
         answer, node_there = Deadline.after(self._settings.answer_s), Deadline.after(self._settings.up_s)
         while True:
             seen = self._look(seen, time.monotonic() - started)
-            silent = not seen.words.taken and answer.left_s <= 0
-            if seen.started or silent or node_there.left_s <= 0:
+            silent = not seen.words.taken and not seen.node and answer.left_s <= 0
+            if seen.problem or seen.started or silent or node_there.left_s <= 0:
                 return seen
             said = seen.words.taken or seen.words.refused or "nobody said anything yet"
             self._progress.tick(f"node autoscaling: {said}"[:180])
             time.sleep(_POLL_S)
 
+    def _guard(self) -> int:
+        """Make the guards; return for how many nobody decided in time whether they have their nodes."""
+        bodies = guards_of(self._namespace, self._guarded, self._settings)
+        map_bounded(lambda body: self._namespace.create([body]), bodies, _WORKERS)
+        deadline = Deadline.after(self._settings.answer_s)
+        while True:
+            pods = self._namespace.pods()
+            open_ones = len(bodies) - sum(bool(node_of(pod) or why_pending(pod)) for pod in pods)
+            if open_ones <= 0 or deadline.left_s <= 0:
+                return max(open_ones, 0)
+            self._progress.tick(f"node autoscaling: {open_ones} of {len(bodies)} nodes are not guarded yet")
+            time.sleep(_POLL_S)
+
     def _look(self, seen: NodeScaling, elapsed_s: float) -> NodeScaling:
-        pod = next(iter(self._namespace.pods()), {})
-        words = words_of(self._cluster.list_objects(EVENTS, self._namespace.name))
-        name = str((pod.get("spec") or {}).get("nodeName") or "")
-        if name and name not in self._there and not seen.node:
-            seen = replace(seen, node=name, up_s=round(elapsed_s, 1))
+        pod = next((pod for pod in self._namespace.pods() if pod["metadata"]["name"] == _NAME), {})
+        events = self._cluster.list_objects(EVENTS, self._namespace.name)
+        words = words_of(event for event in events if (event.get("involvedObject") or {}).get("name") == _NAME)
+        bound, status = node_of(pod), pod.get("status") or {}
+        if bound in self._there:
+            reason = f"the pod got node {bound}, which was there before: nothing was asked of who adds nodes"
+            return replace(seen, words=words, problem="node-was-there", reason=reason)
+        node = bound or seen.node or self._new_node(words.taken)
+        if node and node != seen.node:
+            seen = replace(seen, node=node, up_s=round(elapsed_s, 1))
         if seen.node:
-            node = self._cluster.find(NODES, seen.node) or {}
-            seen = replace(seen, gpus=int(((node.get("status") or {}).get("allocatable") or {}).get(GPU, 0)))
-        status = pod.get("status") or {}
-        return replace(seen, words=words, started=status.get("phase") == "Running", unstarted=_why_not(status))
+            there = self._cluster.find(NODES, seen.node) or {}
+            seen = replace(seen, gpus=int(((there.get("status") or {}).get("allocatable") or {}).get(GPU, 0)))
+        return replace(
+            seen,
+            words=words,
+            placed=bool(bound),
+            unplaced="" if bound else why_pending(pod) if pod else "",
+            started=status.get("phase") == "Running",
+            unstarted=_why_not(status),
+        )
+
+    def _new_node(self, taken: str) -> str:
+        """Return the node that came for the pod, which does not have it yet. This lists every node, so not often."""
+        if time.monotonic() - self._listed_at < _NODES_S:
+            return ""
+        self._listed_at = time.monotonic()
+        new = (node for node in self._cluster.list_metadata(NODES) if node["name"] not in self._there)
+        return node_for(new, taken, self._settings.selector)
 
     def down(self, seen: NodeScaling) -> NodeScaling:
         """Wait until the node is gone, for its pod is."""
@@ -174,6 +238,12 @@ class NodeTest:
                 return replace(seen, gone_s=None if there else elapsed_s, waited_s=elapsed_s)
             self._progress.tick(f"node autoscaling: waiting for {seen.node} to go"[:180])
             time.sleep(_POLL_S)
+
+
+def _may_hold(node: Json, settings: ScalingSettings) -> bool:
+    """Whether the pod could get a node that is there, now or once its GPUs are free or serve again."""
+    labels = node["metadata"].get("labels") or {}
+    return settings.selector.items() <= labels.items() and GPU in ((node.get("status") or {}).get("capacity") or {})
 
 
 def _why_not(status: dict[str, Any]) -> str:

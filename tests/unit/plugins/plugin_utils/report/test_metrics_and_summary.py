@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.facts impo
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.markdown import plain, render_markdown
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.metrics import render_metrics
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.run_report import REPORTS, write_report
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.suites import write_suites
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.gate import GateVerdict, decide
 
 ODD = 'si"te\\ with\na line'
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
@@ -67,6 +70,43 @@ def test_metrics_say_what_the_run_says(tmp_path: Path) -> None:
     assert at(found, "check_results", gate="nodes", check="gpu-ecc", status="failed") == 1
     assert at(found, "node_results", gate="nodes", node="gpu02", status="failed") == 1
     assert at(found, "run_started_timestamp_seconds") == 1795255200.0
+
+
+def test_metrics_of_a_validation_speak_of_its_phases_alone(tmp_path: Path) -> None:
+    cluster = Subject(SubjectKind.CLUSTER, "site-1")
+    seen = {
+        "readiness": (passed("gpu_stack", "recipe-constraints", cluster),),
+        "conformance": (failed("gpu_stack", "gang-admission", cluster, "gang-partial"),),
+    }
+    made = MadeRun(nodes=2, scope=())
+    record = made.write(tmp_path)
+    for phase, found in seen.items():
+        write_suites(tmp_path, phase, found, record, "0.1.0")
+        verdict = decide(phase, {o.check: () for o in found}, found, made.site, date(2026, 11, 21), ())
+        record = record.with_phase(replace(verdict, duration_s=90.0))
+    record = record.with_phase(GateVerdict(gate="performance", status=Status.PENDING, message="not reached"))
+    text = render_metrics(load_facts(tmp_path, record))
+    assert "gate" not in text.replace("gate in scope", "").replace("gang-admission", "")
+    samples = {
+        (sample.name.removeprefix("gpufleet_bringup_"), *sorted(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+    about = (("rehearsal", "false"), ("site", "site-1"))
+
+    def sample(name: str, **labels: str) -> float:
+        return samples[(name, *sorted((*about, *labels.items())))]
+
+    states = {"readiness": "passed", "conformance": "failed", "performance": "pending"}
+    for phase, status in states.items():
+        assert {s: sample("phase_status", phase=phase, status=s.value) for s in Status} == {
+            s: float(s.value == status) for s in Status
+        }
+    assert sample("phase_results", phase="conformance", status="failed") == 1
+    assert sample("phase_duration_seconds", phase="readiness") == 90
+    assert sample("check_results", phase="conformance", check="gang-admission", status="failed") == 1
+    assert sample("run_passed") == 0
+    assert not any(name[0] == "phase_results" and ("phase", "performance") in name for name in samples)
 
 
 def test_figures_of_the_whole_are_in_base_units(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Nodes that come for pending pods: what whoever adds them says is read, and only a new node with its GPUs passes.
 
-No rehearsal adds nodes; the pod that is submitted is asserted here, and the way is gone on a server of this file.
+No rehearsal adds nodes; the pods that are submitted are asserted here, and the way is gone on a server of this file.
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.n
     AutoscalerWords,
     NodeScaling,
     autoscaler_status,
+    node_for,
     node_pool,
     words_of,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.observe_scaling import (
     NodeTest,
     ScalingSettings,
+    guards_of,
     pod_of,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.settings_layers import checked_settings
@@ -45,9 +47,9 @@ FULL = "pod didn't trigger scale-up: 2 max node group size reached"
 POOL = "NodePool gpu is ready, 0 of 16 GPUs"
 SEEN = NodeScaling(
     answers=(POOL,), words=AutoscalerWords(taken=f"karpenter: Nominated: {NOMINATED}"), asked=1, node="new", gpus=8,
-    up_s=140.0, started=True, gone_s=95.0, waited_s=95.0,
+    up_s=140.0, placed=True, started=True, gone_s=95.0, waited_s=95.0,
 )  # fmt: skip
-NONE = replace(SEEN, node="", gpus=0, started=False, gone_s=None)
+NONE = replace(SEEN, node="", gpus=0, placed=False, started=False, gone_s=None)
 
 
 def judged(seen: NodeScaling) -> Outcome:
@@ -74,7 +76,10 @@ def test_a_node_that_comes_with_its_gpus_and_goes_passes() -> None:
             Rating.UNKNOWN,
             "no-room-to-grow",
         ),
-        (replace(SEEN, gpus=0), Rating.BAD, "node-without-gpus"),
+        # No scheduler gives a pod a node that lacks its GPUs.
+        (replace(SEEN, gpus=0, placed=False, started=False), Rating.BAD, "node-without-gpus"),
+        (replace(SEEN, placed=False, started=False, unplaced="untolerated taint"), Rating.UNKNOWN, "pod-not-placed"),
+        (NodeScaling(problem="node-was-there", reason="the pod got node gpu01"), Rating.UNKNOWN, "node-was-there"),
         (replace(SEEN, started=False, unstarted="ErrImagePull"), Rating.UNKNOWN, "pod-not-started"),
         (replace(SEEN, gone_s=None, waited_s=1800.0), Rating.MARGINAL, "node-not-removed"),
         (replace(SEEN, leftovers=("pods",)), Rating.UNKNOWN, "cleanup-incomplete"),
@@ -124,43 +129,94 @@ def test_pools_and_the_status_of_cluster_autoscaler_are_said_in_one_line() -> No
 SETTINGS = checked_settings(ScalingSettings, "cluster-autoscaling", {"selector": {"pool": "gpu"}})
 
 
-def test_the_pod_may_have_no_node_that_is_there_and_is_not_expendable() -> None:
-    (pod,) = pod_of(TemporaryNamespace(cast("Any", None), "ns", 1.0, ()), {"gpu02", "gpu01"}, SETTINGS)
+def test_the_pod_shares_no_node_with_a_guard_and_is_not_expendable() -> None:
+    space = TemporaryNamespace(cast("Any", None), "ns", 1.0, ())
+    (pod,) = pod_of(space, SETTINGS)
     spec = pod["spec"]
-    (term,) = spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
-    assert term["matchExpressions"] == [
-        {"key": "kubernetes.io/hostname", "operator": "NotIn", "values": ["gpu01", "gpu02"]}
-    ]
-    assert spec["nodeSelector"] == {"pool": "gpu"}
+    # What Karpenter does not read it takes no notice of: kubernetes.io/hostname, and names of nodes.
+    assert spec["affinity"].keys() == {"podAntiAffinity"} and spec["nodeSelector"] == {"pool": "gpu"}
+    (term,) = spec["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
     assert spec["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] == 1
     assert {"key": "nvidia.com/gpu", "operator": "Exists"} in spec["tolerations"]
+    guards = guards_of(space, {"gpu02", "gpu01"}, SETTINGS)
+    assert len({guard["metadata"]["name"] for guard in guards}) == 2
+    for guard, node in zip(guards, ("gpu01", "gpu02"), strict=True):
+        assert term["labelSelector"]["matchLabels"].items() <= guard["metadata"]["labels"].items()
+        assert not term["labelSelector"]["matchLabels"].items() <= pod["metadata"]["labels"].items()
+        (place,) = guard["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][
+            "nodeSelectorTerms"
+        ]
+        assert place == {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
+        assert "nvidia.com/gpu" not in guard["spec"]["containers"][0]["resources"]["limits"]
+        assert guard["spec"]["tolerations"] == spec["tolerations"]
+
+
+def _metadata(name: str, claim: str = "", **labels: str) -> Json:
+    return {"name": name, "labels": labels, "ownerReferences": [{"kind": "NodeClaim", "name": claim}] if claim else []}
+
+
+@pytest.mark.parametrize(
+    ("taken", "selector", "node"),
+    [
+        ("karpenter: Nominated: Pod should schedule on: nodeclaim/gpu-1", {}, "mine"),
+        ("karpenter: Nominated: Pod should schedule on: nodeclaim/gpu-1, node/mine", {}, "mine"),
+        ("karpenter: Nominated: Pod should schedule on: nodeclaim/gpu-2", {}, ""),
+        (f"cluster-autoscaler: TriggeredScaleUp: {TRIGGERED}", {"pool": "gpu"}, "by-group"),
+        ("", {"pool": "none"}, ""),
+    ],
+)
+def test_the_node_of_the_pod_is_known_before_the_pod_has_it(taken: str, selector: dict[str, str], node: str) -> None:
+    came = [_metadata("cpu-only", "gpu-12"), _metadata("mine", "gpu-1"), _metadata("by-group", pool="gpu")]
+    assert node_for(came, taken, selector) == node
 
 
 @dataclass
 class FakeCluster:
-    """A cluster of two nodes with a Karpenter: `adds` a node some looks after the pod, which goes after it."""
+    """A cluster of two GPU nodes with a Karpenter: `adds` a node some looks after the pod, which goes after it. The pod
+    gets it where it `has_gpus`; `places` is another node that it gets at once."""
 
     adds: bool = True
+    has_gpus: bool = True
+    places: str = ""
+    guards: bool = True
     looks: int = 0
     made: list[Json] = field(default_factory=list)
     gone: int = 0
 
     def list_objects(self, kind: Kind, _namespace: str = "", *, labels: str = "") -> list[Json]:
         if kind is NODES:
-            return [{"metadata": {"name": name, "labels": {}}} for name in ("gpu01", "gpu02")]
+            capacity = {"gpu01": {"nvidia.com/gpu": "8"}, "gpu02": {"nvidia.com/gpu": "0"}, "cpu01": {}}
+            return [
+                {"metadata": {"name": name, "labels": {"pool": "gpu"}}, "status": {"capacity": amounts}}
+                for name, amounts in capacity.items()
+            ]
         if kind is EVENTS:
-            said = _event("Nominated", NOMINATED, "karpenter", 1)
-            return [said] if self.adds and self.looks > 1 else []
+            said = _event("Nominated", NOMINATED, "karpenter", 1) | {"involvedObject": {"name": "wants-a-node"}}
+            other = _event("NotTriggerScaleUp", FULL, "cluster-autoscaler", 2) | {"involvedObject": {"name": "guard-1"}}
+            return [said, other] if self.adds and self.looks > 1 else [other]
         assert kind is PODS and labels == ""
+        own = [self._pod()] if any(body["metadata"]["name"] == "wants-a-node" for body in self.made) else []
+        return [*own, *({"metadata": body["metadata"], **self._guard(body)} for body in self.made[:2])]
+
+    def _guard(self, body: Json) -> Json:
+        return {"spec": {"nodeName": body["metadata"]["name"] if self.guards else ""}}
+
+    def _pod(self) -> Json:
         self.looks += 1
-        there = self.adds and self.looks > 3
-        status = {"phase": "Running" if self.looks > 4 and there else "Pending"}
-        return [{"spec": {"nodeName": "new"} if there else {}, "status": status}]
+        there = self.adds and self.has_gpus and self.looks > 8
+        status = {"phase": "Running" if self.looks > 9 and there else "Pending"}
+        spec = {"nodeName": self.places or "new"} if there or self.places else {}
+        return {"metadata": {"name": "wants-a-node"}, "spec": spec, "status": status}
+
+    def list_metadata(self, kind: Kind) -> list[Json]:
+        assert kind is NODES
+        names = ("gpu01", "gpu02", "cpu01", *(("new",) if self.adds and self.looks > 3 else ()))
+        return [_metadata(name, "gpu-pool-6csft" if name == "new" else "", pool="gpu") for name in names]
 
     def find(self, kind: Kind, name: str, _namespace: str = "") -> Json | None:
         assert kind is NODES and name == "new"
-        if self.looks <= 5:
-            return {"status": {"allocatable": {"nvidia.com/gpu": "8"}}}
+        if self.looks <= 10 or not self.has_gpus:
+            return {"status": {"allocatable": {"nvidia.com/gpu": "8"} if self.has_gpus else {}}}
         self.gone += 1
         return None if self.gone > 3 else {}
 
@@ -186,15 +242,29 @@ def tried(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> NodeScaling:
     test = NodeTest(TemporaryNamespace(cast("Any", cluster), "ns", 1.0, ()), SETTINGS, Progress(silent))
     seen = test.up(NodeScaling(answers=(POOL,), asked=1))
     cluster.looks += 9
-    return test.down(seen) if seen.node else seen
+    return test.down(seen) if seen.started else seen
 
 
 def test_the_way_of_a_node_is_followed_until_it_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = FakeCluster()
     seen = tried(cluster, monkeypatch)
-    assert (seen.node, seen.gpus, seen.started, seen.up_s, seen.gone_s) == ("new", 8, True, 6.0, 6.0)
+    assert (seen.node, seen.gpus, seen.started, seen.up_s, seen.gone_s) == ("new", 8, True, 10.0, 6.0)
     assert judged(seen).status is Status.PASSED
-    assert [body["kind"] for body in cluster.made] == ["Pod"]
+    # The nodes that have GPUs, or will have them again, are guarded.
+    assert [body["metadata"]["name"] for body in cluster.made] == ["guard-1", "guard-2", "wants-a-node"]
+
+
+def test_a_node_that_comes_without_gpus_is_seen_though_the_pod_never_gets_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = tried(FakeCluster(has_gpus=False), monkeypatch)
+    assert (seen.node, seen.gpus, seen.placed) == ("new", 0, False)
+    assert judged(seen).cause == "node-without-gpus"
+
+
+def test_a_pod_that_gets_a_node_of_today_answers_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert judged(tried(FakeCluster(places="gpu01"), monkeypatch)).cause == "node-was-there"
+    silent_scheduler = FakeCluster(guards=False)
+    assert judged(tried(silent_scheduler, monkeypatch)).cause == "scheduler-silent"
+    assert len(silent_scheduler.made) == 2, "no pod that could get any node"
 
 
 def test_where_nobody_says_anything_of_the_pod_nobody_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
