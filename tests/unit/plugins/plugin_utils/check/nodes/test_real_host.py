@@ -23,7 +23,9 @@ NOT_TOLD = {
     "clock-sync": "chronyc-missing",
     "dcgm-diag": "dcgmi-diag-missing",
     "dcgm-health": "blocked-by-dcgm-diag",
-    # The fleet of these tests declares checks of adapters, and this machine has none.
+    "gpu-pcie-load": "blocked-by-dcgm-diag",
+    # The fleet of these tests declares checks of adapters, and this machine has none; nor its driver in /lib/modules.
+    "gpu-direct": "modinfo-failed",
     "hca-firmware-uniform": "blocked-by-hca-state",
     "host-state-after-diag": "blocked-by-dcgm-diag",
     "unit-limits": "systemctl-show-missing",
