@@ -44,6 +44,7 @@ _STAGES = {
 _BEFORE = "preflight and contact"
 _LAUNCHER = str(ROOT / "plugins/plugin_utils/runtime/launch.py")
 _SUPERVISOR, _ANSIBLE = "rehearsal.lifecycle.supervisor", "ansible-playbook"
+_FORKS = f"{_ANSIBLE}, forks and what they start"
 _ENDED = "what has ended"
 _ADOPT_ORPHANS = 36
 _SHOWN_S = 0.5
@@ -59,7 +60,7 @@ class Timings:
     total_s: float = 0.0
     kernel_s: float = 0.0
     switches: int = 0
-    peak_mb: float = 0.0
+    memory: Counter[str] = field(default_factory=Counter)
     passed: bool = False
     verdict: str = ""
     gates: dict[str, str] = field(default_factory=dict)
@@ -106,7 +107,7 @@ def _followed(command: list[str]) -> Timings:
         print(
             f"    {stage}: {now - since:.1f} s, CPU {used.total() - spent.total():.1f} s", file=sys.stderr, flush=True
         )
-        timings.peak_mb = max(timings.peak_mb, _memory_mb())
+        timings.memory = max(timings.memory, memory_by_owner(), key=Counter.total)
         since, spent = now, used
 
     for line in process.stdout:
@@ -148,10 +149,22 @@ class Process:
 
 def cpu_by_owner() -> Counter[str]:
     """Return the CPU seconds so far of all that this process started, by whose they are."""
-    table = {int(entry): found for entry in os.listdir("/proc") if entry.isdigit() and (found := _process(entry))}
     spent: Counter[str] = Counter()
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     spent[_ENDED] = ended.ru_utime + ended.ru_stime
+    for owner, processes in _processes_by_owner().items():
+        own_s = sum(process.own_s for process in processes.values())
+        ended_s = sum(process.ended_s for process in processes.values())
+        heir = {f"{_ANSIBLE}, main process": _FORKS, _SUPERVISOR: _ENDED}.get(owner, owner)
+        spent[owner] += own_s
+        spent[heir] += ended_s
+    return spent
+
+
+def _processes_by_owner() -> dict[str, dict[int, Process]]:
+    """Return what this process started and what that started, by whose it is and its pid."""
+    table = {int(entry): found for entry in os.listdir("/proc") if entry.isdigit() and (found := _process(entry))}
+    found: dict[str, dict[int, Process]] = {}
     for pid, process in table.items():
         line = [pid]
         while line[-1] in table and line[-1] != os.getpid():
@@ -164,14 +177,9 @@ def cpu_by_owner() -> Counter[str]:
             top = table[line[-3]]
         name = _name(top)
         if name == _ANSIBLE:
-            forked = pid != line[-2]
-            spent[f"{name}, forks and what they start"] += process.own_s * forked + process.ended_s
-            spent[f"{name}, main process"] += process.own_s * (not forked)
-        else:
-            inherited = name == _SUPERVISOR
-            spent[name] += process.own_s + process.ended_s * (not inherited)
-            spent[_ENDED] += process.ended_s * inherited
-    return spent
+            name = _FORKS if pid != line[-2] else f"{name}, main process"
+        found.setdefault(name, {})[pid] = process
+    return found
 
 
 def _process(pid: str) -> Process | None:
@@ -198,11 +206,17 @@ def _name(process: Process) -> str:
     return words[script].rpartition("/")[2]
 
 
-def _memory_mb() -> float:
-    """Return the memory that the machine uses beyond what it could give back."""
-    lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-    sizes = {line.split(":")[0]: int(line.split()[1]) for line in lines}
-    return (sizes["MemTotal"] - sizes["MemAvailable"]) / 1024
+def memory_by_owner() -> Counter[str]:
+    """Return the megabytes of all that this process started (proportional set size), by whose they are."""
+    return Counter({owner: sum(_pss_mb(pid) for pid in pids) for owner, pids in _processes_by_owner().items()})
+
+
+def _pss_mb(pid: int) -> float:
+    try:
+        lines = Path("/proc", str(pid), "smaps_rollup").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return 0.0
+    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("Pss:")), 0.0)
 
 
 def _stage_of(play: str) -> str:
@@ -240,10 +254,9 @@ def owners(timings: Timings) -> list[str]:
         if stages.total() >= _SHOWN_S:
             most = ", ".join(f"{stage} {spent:.1f}" for stage, spent in stages.most_common(4) if spent >= _SHOWN_S)
             lines.append(f"  {owner:44}{stages.total():9.1f}  {most}")
-    lines.append(
-        f"  in the kernel {timings.kernel_s:.1f} s, {timings.switches} context switches of what has ended, "
-        f"memory of the whole machine {timings.peak_mb:.0f} MB"
-    )
+    lines.append(f"  in the kernel {timings.kernel_s:.1f} s, {timings.switches} context switches of what has ended")
+    most = ", ".join(f"{owner} {size:.0f}" for owner, size in timings.memory.most_common(6))
+    lines.append(f"  most memory at the end of a stage {timings.memory.total():.0f} MB: {most}")
     return lines
 
 

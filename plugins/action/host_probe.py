@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible.errors import AnsibleError
-from ansible.plugins.loader import become_loader, connection_loader, shell_loader
+from ansible.plugins.loader import become_loader, connection_loader, filter_loader, shell_loader, test_loader
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.host_limit import (
     MARGIN_S,
@@ -60,9 +60,17 @@ with suppress(ImportError, BringupError):
     argument_spec("host_probe")
     for _loader, _plugin in ((connection_loader, "ssh"), (become_loader, "sudo"), (shell_loader, "sh")):
         _loader.get(_plugin, class_only=True)
+    # Whether a task is run is asked with filters and tests.
+    for _functions in (filter_loader, test_loader):
+        list(_functions.all())
     # What goes to a module and what it answers: names of Ansible's own, which another release may not have.
     for _way in ("c2m", "m2c"):
         import_module(f"ansible.module_utils._internal._json._profiles._module_legacy_{_way}")
+with suppress(ImportError, AttributeError, TypeError):
+    # What the answer of a module may say of its task.
+    _result = import_module("ansible._internal._task").UnifiedTaskResult
+    for _module in (False, True):
+        _result.get_result_key_to_resolved_field_mapping(source_is_module=_module)
 
 
 class ActionModule(ModuleAction):

@@ -66,7 +66,7 @@ def _wrong_type(value: Any, expected: str) -> _WrongValueError:
 
 
 @cache
-def _converter(*, finite: bool = False) -> Any:
+def _converter(finite: bool) -> Any:
     """Return cattrs' converter; `finite` refuses numbers that are none, as people would not write them."""
     # Third-party imports stay inside functions: ansible-test's import sanity has no third-party packages.
     from cattrs import Converter
@@ -200,13 +200,13 @@ def _scalar(value: Any, _kind: Any) -> Any:
 def prepare(*kinds: type[Any]) -> None:
     """Build what reads and writes value objects of those classes now, instead of with the first of each."""
     for kind in kinds:
-        _converter().get_structure_hook(kind)
-        _converter().get_unstructure_hook(kind)
+        _converter(False).get_structure_hook(kind)
+        _converter(False).get_unstructure_hook(kind)
 
 
 def to_plain(value: Any) -> Any:
     """Return the value object as dicts, lists and scalars."""
-    return _converter().unstructure(value)
+    return _converter(False).unstructure(value)
 
 
 def structure(kind: type[T], data: Any, *, finite: bool = False) -> T:
@@ -216,7 +216,7 @@ def structure(kind: type[T], data: Any, *, finite: bool = False) -> T:
         MisfitsError: unknown keys, missing fields, wrong types, and what a value object's own check refused.
     """
     try:
-        return _converter(finite=finite).structure(data, kind)  # type: ignore[no-any-return]
+        return _converter(finite).structure(data, kind)  # type: ignore[no-any-return]
     except Exception as error:  # noqa: BLE001 - whatever it is, the data does not fit
         raise MisfitsError(tuple(_misfits(error, ""))) from None
 

@@ -153,12 +153,13 @@ class _JobQueue:
         pods = self._pods()
         refusals = self._refusals(pods)
         lost = self.nodes.lost({node for job in self.running for node in job.spec.nodes})
+        # Before others end: their pods are removed as they end, and this look does not show that yet.
+        self._clear(pods)
         for job in list(self.running):
             mine = pods.get(job.spec.name, [])
             if job.result is None:
                 job.look(mine, refusals.get(job.spec.name, ()), lost)
             self._settle(job)
-        self._clear(pods)
         return before != (len(self.waiting), len(self.running), len(self.clearing))
 
     def _clear(self, pods: Mapping[str, list[Json]]) -> None:

@@ -8,7 +8,7 @@ enclosure's and the module's) are most of what a reading of a host costs. So thi
 loaded what every module of Ansible loads (preloaded.py). Each command gets a fork, which makes the same enclosure as
 ever; a command that is nothing but `python` reading a module goes on in that fork, any other one becomes a shell.
 
-    python launch.py rehearsal.hosts.resident <rehearsal dir> <plain sudo>
+    python launch.py rehearsal.hosts.resident <rehearsal dir> <plain sudo> <commands whose answers are kept, JSON>
 
 Talks over a socket in the rehearsal directory (see talk.py). A command ends when who asked for it hangs up, and all
 end with this program.
@@ -20,6 +20,7 @@ import array
 import atexit
 import fcntl
 import gc
+import json
 import os
 import re
 import select
@@ -33,6 +34,7 @@ from types import FrameType, ModuleType
 from typing import NoReturn
 
 from . import enclosure, preloaded
+from .kept_answers import KeptAnswers
 from .talk import FDS, Order, resident_address
 
 _BACKLOG = 512
@@ -70,8 +72,8 @@ def python_on_input(command: str, *, sudo_is_plain: bool) -> list[str] | None:
 class _Host:
     """What goes on in the fork that is on the host already."""
 
-    def __init__(self, sudo: bytes) -> None:
-        self._sudo = sudo
+    def __init__(self, sudo: bytes, commands: list[list[str]]) -> None:
+        self._sudo, self._commands = sudo, commands
 
     def become(self, host: str, command: str) -> NoReturn:
         said = python_on_input(command, sudo_is_plain=self._has_plain_sudo())
@@ -82,10 +84,13 @@ class _Host:
         os.environ.clear()
         os.environ.update(enclosure.login(host))
         os.write(1, "".join(f"{line}\n" for line in said).encode())
+        answers = KeptAnswers(self._commands)
+        answers.offer()
         # What a traceback ends with.
         code = 1
         try:
             code = _run_input()
+            answers.keep()
         finally:
             os._exit(code)
 
@@ -197,7 +202,7 @@ def main() -> NoReturn:
     """Serve until the end."""
     rehearsal, sudo = os.path.realpath(sys.argv[1]), sys.argv[2]
     with open(sudo, "rb") as tool:
-        host = _Host(tool.read())
+        host = _Host(tool.read(), json.loads(sys.argv[3]))
     preloaded.load()
     gc.collect()
     # What is there already is not looked at again: a fork would copy all of it.

@@ -5,18 +5,24 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+from ...runtime.host_tools import load_host_tools
 from ...runtime.launch import python_argv
 from ...runtime.recipe_files import RECIPES
 from ..lifecycle.spec import ProcessSpec
 from .enclosure import COMPILED_AT, COMPILED_VARIABLE, PYTHON_START
+from .kept_answers import TOOLS
 
 _WAVE = 0
 
 
 def resident_process(root: Path) -> ProcessSpec:
     """Return the resident program: with the environment in which Python starts on a simulated host."""
-    argv = python_argv("rehearsal.hosts.resident", str(root), str(RECIPES / "rehearsal" / "tools" / "sudo.sh"))
+    tools = load_host_tools()
+    commands = json.dumps([command for name in TOOLS for command in tools.named(name).commands])
+    sudo = str(RECIPES / "rehearsal" / "tools" / "sudo.sh")
+    argv = python_argv("rehearsal.hosts.resident", str(root), sudo, commands)
     environment = {"PYTHONPATH": PYTHON_START, COMPILED_VARIABLE: COMPILED_AT}
     return ProcessSpec(name="hosts", argv=argv, wave=_WAVE, env=environment)

@@ -30,7 +30,7 @@ _NAMES = ("prometheus", "alertmanager", "exporters", "alert-receiver", "adapter"
 _WAVE = 0
 _INTERVAL_S = 2
 # One process serves the exporters of all hosts; on a big fleet it is asked less often.
-_SCRAPES_PER_S = 60
+_SCRAPES_PER_S = 30
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,7 +75,7 @@ def test_each_fault_looks_as_it_would(node: Node) -> None:
 
 
 def test_a_big_fleet_is_scraped_less_often() -> None:
-    assert [scrape_interval_s(hosts) for hosts in (1, 16, 120, 1000)] == [2, 2, 2, 17]
+    assert [scrape_interval_s(hosts) for hosts in (1, 16, 60, 120, 1000)] == [2, 2, 2, 4, 34]
 
 
 def test_configurations_say_what_they_should() -> None:
