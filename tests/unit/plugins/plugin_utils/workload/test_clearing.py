@@ -67,6 +67,28 @@ def fleet(cluster: MemoryCluster, count: int) -> list[dict[str, Any]]:
     return list(cluster.api.list_objects(PODS, "t"))
 
 
+def test_a_pod_of_a_job_that_ends_is_removed_with_one_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    removed: list[str] = []
+    monkeypatch.setattr(RunningJob, "_log", lambda _self, _pod: ("", ""))
+    monkeypatch.setattr(RunningJob, "_delete", lambda _self, _kind, name: removed.append(name))
+    cluster = MemoryCluster()
+    cluster.create(NAMESPACES, {"metadata": {"name": "t"}})
+    namespace = TemporaryNamespace(cluster.api, "t", 5, ())
+    queue = _JobQueue(cluster.api, namespace, [], 8)
+    queue.running.append(RunningJob(job("one", "gpu01"), cluster.api, namespace))
+    labels = {"gpufleet.io/job": "one", "batch.kubernetes.io/job-completion-index": "0"}
+    ended = {"metadata": {"name": "one-0", "labels": labels}, "spec": {"nodeName": "gpu01"}}
+    ended["status"] = {"phase": "Succeeded"}
+    monkeypatch.setattr(_JobQueue, "_pods", lambda _self: {"one": [ended]})
+    assert queue.step()
+    assert (queue.results["one"].state, removed) == ("succeeded", ["one-0"])
+    # It still is there at the next look, and nobody has asked it to go: asked again.
+    queue.step()
+    assert removed == ["one-0", "one-0"]
+    monkeypatch.setattr(_JobQueue, "_pods", lambda _self: {})
+    assert queue.step() and not queue.clearing
+
+
 @pytest.mark.parametrize(("count", "least_s", "most_s"), [(1, 119.0, 121.0), (500, 165.0, 170.0)])
 def test_the_pods_of_a_fleet_have_longer_to_go(
     count: int, least_s: float, most_s: float, monkeypatch: pytest.MonkeyPatch
