@@ -69,6 +69,12 @@ def fleet(cluster: MemoryCluster, count: int) -> list[dict[str, Any]]:
 
 def test_a_pod_of_a_job_that_ends_is_removed_with_one_request(monkeypatch: pytest.MonkeyPatch) -> None:
     removed: list[str] = []
+
+    def look(seen: RunningJob, pods: list[dict[str, Any]], *_more: Any) -> None:
+        seen.pods = pods
+        seen.end(Ending("succeeded", "exit code 0"))
+
+    monkeypatch.setattr(RunningJob, "look", look)
     monkeypatch.setattr(RunningJob, "_log", lambda _self, _pod: ("", ""))
     monkeypatch.setattr(RunningJob, "_delete", lambda _self, _kind, name: removed.append(name))
     cluster = MemoryCluster()
@@ -76,9 +82,7 @@ def test_a_pod_of_a_job_that_ends_is_removed_with_one_request(monkeypatch: pytes
     namespace = TemporaryNamespace(cluster.api, "t", 5, ())
     queue = _JobQueue(cluster.api, namespace, [], 8)
     queue.running.append(RunningJob(job("one", "gpu01"), cluster.api, namespace))
-    labels = {"gpufleet.io/job": "one", "batch.kubernetes.io/job-completion-index": "0"}
-    ended = {"metadata": {"name": "one-0", "labels": labels}, "spec": {"nodeName": "gpu01"}}
-    ended["status"] = {"phase": "Succeeded"}
+    ended = {"metadata": {"name": "one-0"}, "spec": {"nodeName": "gpu01"}, "status": {"phase": "Succeeded"}}
     monkeypatch.setattr(_JobQueue, "_pods", lambda _self: {"one": [ended]})
     assert queue.step()
     assert (queue.results["one"].state, removed) == ("succeeded", ["one-0"])
