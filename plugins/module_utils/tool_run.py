@@ -82,15 +82,9 @@ def run_tool(
     that cannot be killed (a driver that hangs in the kernel) is left behind rather than waited for.
     """
     result: dict[str, Any] = {
-        "argv": list(argv),
-        "rc": None,
-        "stdout": "",
-        "stderr": "",
-        "duration_s": 0.0,
-        "timed_out": False,
-        "missing": False,
-        "truncated": False,
-    }
+        "argv": list(argv), "rc": None, "stdout": "", "stderr": "", "duration_s": 0.0,
+        "timed_out": False, "missing": False, "truncated": False,
+    }  # fmt: skip
     environment = tool_environment()
     if shutil.which(argv[0], path=environment["PATH"]) is None:
         result["missing"] = True

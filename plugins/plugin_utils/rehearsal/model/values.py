@@ -181,8 +181,7 @@ class Performance:
     `network` and `nvlink` are parts of their speed; `gpudirect`: adapters reach GPU memory; `rdma_devices`: pods see
     the adapters; `rdma_libraries`: the container can load the network plugin; `memory_lock`: locked memory is not
     limited; `memory_registers`: the kernel lets adapters register memory.
-    `adapter_prefix`: how containers call the adapters, where that is not as the host does.
-    """
+    `adapter_prefix`: how containers call the adapters, where that is not as the host does."""
 
     network: float = 1.0
     nvlink: float = 1.0
@@ -204,8 +203,7 @@ class Serving:
     model hub refuses a server `hub_refusals` times (HTTP 429) before it has its weights. `rate` is the part of tokens
     per second that it should have, `prefill` that part where a prompt is not in the cache; `stall_ms` is added to every
     eighth first token, `slow_copy_ms` to every token of the first copy of the model, `cold_ms` to the first request of
-    each copy. Every `fail_every`th request fails, every `short_every`th answer ends early; 0: none does.
-    """
+    each copy. Every `fail_every`th request fails, every `short_every`th answer ends early; 0: none does."""
 
     state: ServerState = "ok"
     model: str = ""
@@ -236,8 +234,7 @@ class Node:
     (`dcgmi`, or that of a pod simulator) whose load adds `log_under_load` to the kernel log, and does to GPUs and
     adapters what they say. `dcgm_health` is what DCGM's watches say (Healthy, Warning, Failure), empty where nobody set
     any. `fabric` is that of its SKU, `pfc` are the priorities that its RoCE ports pause. `unit_test` is what becomes of
-    the pod of the DL unit test.
-    """
+    the pod of the DL unit test."""
 
     name: str
     rack: str
