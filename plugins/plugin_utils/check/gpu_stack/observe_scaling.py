@@ -117,11 +117,14 @@ def _status(cluster: Cluster) -> tuple[str, ...]:
 
 
 def guards_of(namespace: TemporaryNamespace, nodes: Collection[str], settings: ScalingSettings) -> list[Json]:
-    """Return a guard for each of these nodes, which keeps the pod of the test away from it.
+    """Return a guard for each of these nodes, which keeps the pod of the test away from it; none where there is no node.
 
     Raises:
         InputError: the template does not render with these values.
     """
+    if not nodes:
+        # A cluster whose GPU nodes come only when somebody asks for them.
+        return []
     values = {"name": _GUARD, "nodes": sorted(nodes), "labels": {**namespace.labels, **_GUARD_LABELS}}
     return _rendered("cluster-autoscaling-guards.yaml.j2", values, namespace, settings)
 

@@ -129,6 +129,11 @@ def test_pools_and_the_status_of_cluster_autoscaler_are_said_in_one_line() -> No
 SETTINGS = checked_settings(ScalingSettings, "cluster-autoscaling", {"selector": {"pool": "gpu"}})
 
 
+def test_a_cluster_without_gpu_nodes_needs_no_guard() -> None:
+    # Its nodes come only when somebody asks for them.
+    assert guards_of(TemporaryNamespace(cast("Any", None), "ns", 1.0, ()), (), SETTINGS) == []
+
+
 def test_the_pod_shares_no_node_with_a_guard_and_is_not_expendable() -> None:
     space = TemporaryNamespace(cast("Any", None), "ns", 1.0, ())
     (pod,) = pod_of(space, SETTINGS)
