@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
 import pytest
+from added_nodes import POOL_LABELS, added, node_pool, tried, with_autoscaler
 from cluster_bench import ClusterBench, cluster_bench
 from seeds import drawing
 from waiting import always, eventually
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube import kinds
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.exec import run_in_pod
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Rating, Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.charts.mirror import build_mirror
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import Change, Fault
 
@@ -292,6 +295,65 @@ def test_a_gang_scheduler_that_does_not_do_its_job(volcano: Bench, behaviour: st
     always(lambda: sum(_bound(volcano, namespace).values()) == total, 2)
     volcano.with_faults()
     _remove(volcano, namespace)
+
+
+@pytest.mark.parametrize("who", ["karpenter", "cluster-autoscaler"])
+def test_a_node_comes_for_a_pod_and_goes_after_it(healthy: Bench, who: str) -> None:
+    with_autoscaler(healthy, who)
+    with node_pool(healthy):
+        outcome = tried(healthy, selector=POOL_LABELS if who == "karpenter" else {})
+    assert outcome.status is Status.PASSED, outcome.summary
+    assert "with 8 GPUs and ran the pod" in outcome.summary and added(healthy) == []
+
+
+@pytest.mark.drawn(2)
+@pytest.mark.parametrize(
+    ("who", "becomes", "rating", "cause"),
+    [
+        ("karpenter", "never-comes", Rating.BAD, "node-not-added"),
+        ("cluster-autoscaler", "never-comes", Rating.BAD, "node-not-added"),
+        ("karpenter", "without-gpus", Rating.BAD, "node-without-gpus"),
+        ("cluster-autoscaler", "without-gpus", Rating.BAD, "node-without-gpus"),
+        ("karpenter", "stays", Rating.MARGINAL, "node-not-removed"),
+        ("cluster-autoscaler", "stays", Rating.MARGINAL, "node-not-removed"),
+        ("cluster-autoscaler", "at-limit", Rating.UNKNOWN, "no-room-to-grow"),
+        # The role of the gate may not read the status in kube-system, so that nobody is there is not known.
+        ("none", "comes", Rating.BAD, "autoscaler-silent"),
+    ],
+)
+def test_a_node_that_does_not_do_its_way_is_told(
+    healthy: Bench, who: str, becomes: str, rating: Rating, cause: str
+) -> None:
+    with_autoscaler(healthy, who, becomes)
+    with ExitStack() as stack:
+        if who == "karpenter":
+            stack.enter_context(node_pool(healthy))
+        outcome = tried(healthy)
+        assert (outcome.rating, outcome.cause) == (rating, cause), outcome.summary
+        # cluster-autoscaler takes away what nobody uses; Karpenter never uses, and never removes, what has no GPUs.
+        assert bool(added(healthy)) is (becomes == "stays" or (who, becomes) == ("karpenter", "without-gpus"))
+        with_autoscaler(healthy, who)
+        eventually(lambda: not added(healthy), what=lambda: added(healthy))
+
+
+@pytest.mark.drawn(1)
+@pytest.mark.parametrize(
+    ("limit", "selector", "rating", "cause"),
+    [
+        (0, POOL_LABELS, Rating.UNKNOWN, "no-room-to-grow"),
+        (16, {"node.lab/pool": "other"}, Rating.BAD, "scale-up-refused"),
+        (16, {"topology.lab/rack": "a"}, Rating.BAD, "scale-up-refused"),
+        (16, {"kubernetes.io/hostname": "new"}, Rating.BAD, "autoscaler-silent"),
+    ],
+)
+def test_what_karpenter_makes_no_node_for_is_told(
+    healthy: Bench, limit: int, selector: dict[str, str], rating: Rating, cause: str
+) -> None:
+    with_autoscaler(healthy, "karpenter")
+    with node_pool(healthy, limit):
+        outcome = tried(healthy, selector=selector)
+    assert (outcome.rating, outcome.cause) == (rating, cause), outcome.summary
+    assert added(healthy) == []
 
 
 def test_any_other_chart_installs(bench: Bench) -> None:

@@ -18,8 +18,13 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kind
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 
 Json = dict[str, Any]
+# As kueue.sigs.k8s.io has it, "Setup All-or-nothing with ready Pods", of the versions whose configuration is v1beta1.
+WAITS = (
+    "apiVersion: config.kueue.x-k8s.io/v1beta1\nkind: Configuration\nwaitForPodsReady:\n  enable: true\n  timeout: 5m\n"
+)
 KUEUE: Json = {
-    "name": "kueue", "namespace": "kueue", "version": "0.13.2", "dependencyRefs": ["cert-manager"], "values": {},
+    "name": "kueue", "namespace": "kueue", "version": "0.13.2", "dependencyRefs": ["cert-manager"],
+    "values": {"managerConfig": {"controllerManagerConfigYaml": WAITS}},
 }  # fmt: skip
 STATED = {"gang-admission": {"settle_s": 2, "provider": "kueue"}}
 
@@ -43,6 +48,7 @@ def assert_one_is_admitted_whole(
     # The policy that suspends Jobs of a queue counts a moment after it was made.
     seen = eventually(whole, what="one of the Jobs was admitted")
     assert [outcome.status for outcome in gang_admission.judge(seen, judging)] == [Status.PASSED]
+    assert seen.waits_for_pods
     assert any("insufficient unused quota" in said for said in seen.conditions.values())
     for plural in ("clusterqueues", "resourceflavors"):
         kind = Kind("kueue.x-k8s.io/v1beta2", plural, plural, namespaced=False)

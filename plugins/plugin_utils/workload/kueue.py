@@ -99,6 +99,18 @@ def why_held(cluster: Cluster, namespace: str, job: str) -> str:
     return str(active.get("message") or active.get("reason") or "")[:300] if active.get("status") == "False" else ""
 
 
+def waits_for_pods(cluster: Cluster, namespace: str) -> bool | None:
+    """Return whether Kueue waits until all pods of what it admitted are ready, and evicts it else (waitForPodsReady of
+    its configuration); None where no Workload says so. Only with it a Workload has the condition PodsReady, from before
+    it is admitted on (kubernetes-sigs/kueue, pkg/controller/jobframework/reconciler.go: generatePodsReadyCondition)."""
+    version = served_version(cluster)
+    try:
+        workloads = cluster.list_objects(Kind(version, "Workload", "workloads"), namespace) if version else []
+    except BringupError:
+        return None
+    return any(condition(workload, "PodsReady") for workload in workloads) if workloads else None
+
+
 def _grouped(body: Json, group: str, total: str) -> Json:
     metadata = body["metadata"]
     labels = {**(metadata.get("labels") or {}), f"{GROUP}/pod-group-name": group}

@@ -10,6 +10,7 @@ from typing import Any
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from .kueue_gang import KUEUE
 from .observe_gang import OBSERVER, GangResult, GangSettings
 
 SPEC = CheckSpec(
@@ -78,6 +79,10 @@ def _decided(answer: Answer, result: GangResult) -> Outcome:
             **facts,
         )
     text = f"{result.provider}: one gang of {size} placed whole, the other with no pod bound, on {result.slots} slots"
+    if result.provider == KUEUE and not result.waits_for_pods:
+        text = f"{text}; but Kueue admits by quota alone: a job that has quota and no places stays placed in part"
+        hint = "set waitForPodsReady in Kueue's configuration (managerConfig.controllerManagerConfigYaml of its chart)"
+        return answer.marginal("pods-not-waited-for", text, hint, **facts)
     return answer.passed(text, **facts)
 
 

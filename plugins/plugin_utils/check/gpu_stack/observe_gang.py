@@ -24,7 +24,7 @@ from ...runtime.progress import Progress
 from ...runtime.recipe_files import RECIPES
 from ...workload.capacity import NodeCapacity, read_node_capacity
 from ...workload.claims import claim_variables, gpu_requests
-from ...workload.kueue import pods_together, served_version, why_held
+from ...workload.kueue import pods_together, served_version, waits_for_pods, why_held
 from ...workload.namespace import MARGIN_S, TemporaryNamespace, temporary_namespace
 from ...workload.pending import HELD_HINT, held_by_gates, why_pending
 from ...workload.placing import PlacingTime
@@ -67,7 +67,8 @@ class GangResult:
     """What was seen. `problem` is a slug when no test was possible, with `reason`.
 
     `bound` maps each gang to how many of its pods were bound when it had settled; `conditions` are the groups' words,
-    and `said` what was said of the first pod that was not bound. `queue` is what the gangs asked for.
+    and `said` what was said of the first pod that was not bound. `queue` is what the gangs asked for. `waits_for_pods`
+    is whether Kueue waits for the pods of what it admitted, None where nobody says so.
     """
 
     provider: str
@@ -82,6 +83,7 @@ class GangResult:
     gpus_per_pod: int = 0
     bound: dict[str, int] = field(default_factory=dict)
     conditions: dict[str, str] = field(default_factory=dict)
+    waits_for_pods: bool | None = None
     settled_s: float = 0.0
     leftovers: tuple[str, ...] = ()
     schema_version: int = 1
@@ -184,21 +186,19 @@ def _run(
         )
         own = None
         if by_quota:
-            quota = slots.count * slots.gpus
-            own = stack.enter_context(own_queue(namespace, slots.resource, quota, settings.cleanup_s))
-        objects = [gang_objects(namespace, name, facts, slots, settings, result.queue) for name in _GANGS]
-        if namespace.cluster_queue:
-            objects = [pods_together(made, name) for made, name in zip(objects, _GANGS, strict=True)]
+            free = slots.resource, slots.count * slots.gpus
+            own = stack.enter_context(own_queue(namespace, *free, settings.cleanup_s))
+        objects = [_together(namespace, facts, slots, settings, result.queue, name) for name in _GANGS]
         # Alternating: a scheduler that places pod by pod gives both gangs a part, and is found out.
         namespace.create([obj for pair in zip(*objects, strict=True) for obj in pair])
         started = time.monotonic()
         wait = PlacingTime(settings.timeout_s, cluster.transport.outage)
         bound = settled(namespace, kind, _GANGS, slots, settings, wait, Progress(context.emit))
         conditions = {name: _told(namespace, kind, name, by_quota=by_quota) for name in _GANGS}
+        waits = waits_for_pods(cluster, namespace.name) if by_quota else None
         waiting = [pod for pod in namespace.pods() if not (pod.get("spec") or {}).get("nodeName")]
         held = next((text for pod in waiting if (text := held_by_gates(pod))), "")
-        quoted = conditions.values() if by_quota else ()
-        said = next(filter(None, (*map(why_pending, waiting), *quoted)), "")
+        said = next(filter(None, (*map(why_pending, waiting), *(conditions.values() if by_quota else ()))), "")
         settled_s = round(time.monotonic() - started, 1)
     if held and not any(bound.values()):
         result = replace(result, problem="held-by-admission", reason=held, hint=HELD_HINT)
@@ -211,10 +211,19 @@ def _run(
         gpus_per_pod=slots.gpus,
         bound=bound,
         conditions=conditions,
+        waits_for_pods=waits,
         settled_s=settled_s,
         queue=own.name if own else result.queue,
         leftovers=(*(own.leftovers if own else ()), *namespace.leftovers),
     )
+
+
+def _together(
+    namespace: TemporaryNamespace, facts: GangFacts, slots: Slots, settings: GangSettings, queue: str, name: str
+) -> list[dict[str, Any]]:
+    """Return the objects of a gang; through a queue of the site its pods are admitted together."""
+    made = gang_objects(namespace, name, facts, slots, settings, queue)
+    return pods_together(made, name) if namespace.cluster_queue else made
 
 
 def _told(namespace: TemporaryNamespace, kind: Kind, name: str, *, by_quota: bool) -> str:

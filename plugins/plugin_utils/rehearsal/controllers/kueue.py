@@ -5,8 +5,10 @@
 
 As kubernetes-sigs/kueue has it: why a ClusterQueue is not Active (pkg/cache/scheduler/clusterqueue.go:
 inactiveReason), what a Workload without quota says (pkg/scheduler/flavorassigner: insufficient unused quota), and that
-an admitted Job is resumed (pkg/controller/jobframework/reconciler.go). Its webhook, which suspends such Jobs, is in the
-stand-in chart. One flavor a queue, no cohorts, no preemption; GPUs alone are counted.
+an admitted Job is resumed (pkg/controller/jobframework/reconciler.go), and, where its configuration has
+waitForPodsReady, the condition PodsReady of every Workload (generatePodsReadyCondition there). Its webhook, which
+suspends such Jobs, is in the stand-in chart. One flavor a queue, no cohorts, no preemption, nothing is evicted; GPUs
+alone are counted.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 
-from ...clients.kube.kinds import DEPLOYMENTS, JOBS, Kind
+from ...clients.kube.kinds import CONFIG_MAPS, DEPLOYMENTS, JOBS, Kind
 from ...runtime.clock import now_utc
 from .cluster_facts import ClusterFacts
 from .cluster_view import (
@@ -39,7 +41,8 @@ CLUSTER_QUEUES = Kind(_VERSION, "ClusterQueue", "clusterqueues", namespaced=Fals
 LOCAL_QUEUES = Kind(_VERSION, "LocalQueue", "localqueues")
 FLAVORS = Kind(_VERSION, "ResourceFlavor", "resourceflavors", namespaced=False)
 WORKLOADS = Kind(_VERSION, "Workload", "workloads")
-WATCHED = (CLUSTER_QUEUES, LOCAL_QUEUES, FLAVORS, WORKLOADS)
+CONFIGURATION, _CONFIGURATION_KEY = "kueue-manager-config", "controller_manager_config.yaml"
+WATCHED = (CONFIG_MAPS, CLUSTER_QUEUES, LOCAL_QUEUES, FLAVORS, WORKLOADS)
 _GPU = "nvidia.com/gpu"
 
 
@@ -49,15 +52,20 @@ def reconcile(view: ClusterView, _facts: ClusterFacts) -> list[Change]:
         return []
     changes = [change for queue in view.all(CLUSTER_QUEUES) for change in _queue(view, queue)]
     used: dict[str, int] = {}
-    waiting = []
+    waiting: list[tuple[Json, Json]] = []
+    waits = _waits_for_pods(view)
     for job in view.all(JOBS):
         if not labels_of(job).get(QUEUE_LABEL) or is_deleted(job):
             continue
         workload = view.find(WORKLOADS, workload_name(job), key_of(job)[0])
         if workload is None:
             changes.append(_workload(job))
-        elif not is_true(workload, "Admitted"):
-            waiting.append((job, workload))
+            continue
+        pods_ready = list(_pods_ready(job, workload)) if waits else []
+        changes += pods_ready
+        if not is_true(workload, "Admitted"):
+            # One write of its conditions at a time.
+            waiting += [] if pods_ready else [(job, workload)]
         elif not (is_true(job, "Complete") or is_true(job, "Failed")):
             name = _cluster_queue(view, job)
             used[name] = used.get(name, 0) + _gpus(job)
@@ -144,6 +152,29 @@ def _admitted(view: ClusterView, job: Json, workload: Json, used: dict[str, int]
     yield from _condition(WORKLOADS, workload, "QuotaReserved", "True", "QuotaReserved", text, "Admitted")
 
 
+def _waits_for_pods(view: ClusterView) -> bool:
+    """Whether the configuration has waitForPodsReady: by its being there in v1beta2, by `enable` before."""
+    import yaml
+
+    for item in view.all(CONFIG_MAPS):
+        if key_of(item)[1] == CONFIGURATION:
+            found = yaml.safe_load((item.get("data") or {}).get(_CONFIGURATION_KEY) or "") or {}
+            stated = found.get("waitForPodsReady")
+            return stated is not None and (str(found.get("apiVersion")).endswith("v1beta2") or bool(stated["enable"]))
+    return False
+
+
+def _pods_ready(job: Json, workload: Json) -> Iterable[Change]:
+    status = job.get("status") or {}
+    ready = int(status.get("ready") or 0) + int(status.get("succeeded") or 0) >= int(job["spec"].get("parallelism", 1))
+    if is_true(workload, "Admitted") and ready:
+        text = "All pods reached readiness and the workload is running"
+        yield from _condition(WORKLOADS, workload, "PodsReady", "True", "Started", text)
+    elif not condition_of(workload, "PodsReady"):
+        text = "Not all pods are ready or succeeded"
+        yield from _condition(WORKLOADS, workload, "PodsReady", "False", "WaitForStart", text)
+
+
 def _resumed(job: Json) -> Iterable[Change]:
     if job["spec"].get("suspend"):
         namespace, name = key_of(job)
@@ -158,6 +189,9 @@ def _condition(
     if (known.get("status"), known.get("message")) == (status, message):
         return
     about = {"status": status, "reason": reason, "message": message, "lastTransitionTime": now_utc()}
-    conditions = [{"type": kept, **about} for kept in (name, *more)]
+    others = [
+        entry for entry in (item.get("status") or {}).get("conditions") or [] if entry["type"] not in (name, *more)
+    ]
+    conditions = [*others, *({"type": kept, **about} for kept in (name, *more))]
     namespace, own = key_of(item)
     yield Change(MANAGER, MERGE, kind, own, namespace, {"status": {"conditions": conditions}}, subresource="status")

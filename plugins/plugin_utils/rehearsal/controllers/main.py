@@ -37,12 +37,14 @@ from ...outcome.errors import BringupError
 from ...runtime.files import write_atomic
 from ..model.spec import applied_file, file_version
 from . import (
+    cluster_autoscaler,
     compute_domains,
     dra_driver,
     driver_upgrade,
     gateway,
     gpu_operator,
     kai_scheduler,
+    karpenter,
     kueue,
     llm_servers,
     mpi_operator,
@@ -58,6 +60,7 @@ from . import (
     site_hands,
     volcano,
 )
+from .added_nodes import with_added_nodes
 from .cluster_facts import ClusterFacts, read_cluster_facts
 from .cluster_view import Change, ClusterView
 from .store import Served, Store, follow
@@ -89,6 +92,7 @@ KINDS = (
     *prometheus_adapter.WATCHED,
     *kueue.WATCHED,
     *gateway.WATCHED,
+    *karpenter.WATCHED,
 )
 Reconcile = Callable[[ClusterView, ClusterFacts], list[Change]]
 # Changes come in bursts; one pass handles all that come within this time.
@@ -177,9 +181,9 @@ def run(options: Options, stop: threading.Event) -> None:
     monitoring = prometheus_operator.PrometheusOperator(options.hosts.parent, store.changed.set)
     adapter = prometheus_adapter.PrometheusAdapter(options.hosts.parent)
     reconcilers: tuple[Reconcile, ...] = (
-        gpu_operator.reconcile,
+        lambda view, facts: gpu_operator.reconcile(view, with_added_nodes(view, facts)),
         driver_upgrade.reconcile,
-        pod_faults.reconcile,
+        lambda view, facts: pod_faults.reconcile(view, with_added_nodes(view, facts)),
         dra_driver.reconcile,
         network_operator.reconcile,
         gateway.reconcile,
@@ -196,6 +200,8 @@ def run(options: Options, stop: threading.Event) -> None:
         runs.reconcile,
         monitoring.reconcile,
         adapter.reconcile,
+        karpenter.Karpenter().reconcile,
+        cluster_autoscaler.ClusterAutoscaler().reconcile,
         ports.reconcile,
     )
     settle_s = _SETTLE_S

@@ -39,7 +39,9 @@ class Store:
             return ClusterView({kind: dict(items) for kind, items in self._objects.items()})
 
     def put(self, kind: Kind, item: Json) -> None:
-        """Keep an object, unless a later version of it is known or it was deleted since."""
+        """Keep an object, unless a later version of it is known, it was deleted since, or nobody follows its kind."""
+        if kind not in self._objects:
+            return
         item["metadata"].pop("managedFields", None)
         key, version = key_of(item), _version(item)
         with self._lock:

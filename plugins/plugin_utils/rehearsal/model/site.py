@@ -12,6 +12,8 @@ GangBehaviour = Literal["all-or-nothing", "partial", "not-running"]
 DraBehaviour = Literal["allocates", "never-allocates"]
 ComponentState = Literal["ok", "never-ready", "install-fails", "image-missing", "deleted", "scaled-to-zero"]
 AdapterState = Literal["answers", "blind", "stuck"]
+NodeAutoscaler = Literal["none", "karpenter", "cluster-autoscaler"]
+AddedNode = Literal["comes", "never-comes", "without-gpus", "stays", "at-limit"]
 Signer = Literal["facility", "stranger", "nobody"]
 
 
@@ -57,7 +59,8 @@ class Stack:
     when the rehearsal starts. `training_torch`: PyTorch is in the training image, `unit_torch`: in that of the DL unit
     test, whose products reach `unit_efficiency` of their rate on all GPUs. All hosts have `storage_speed` of the
     shared volume's usual speed, and differ from each other and from run to run by `storage_noise` (standard
-    deviation)."""
+    deviation). `node_autoscaler` adds nodes for pods that wait, and `added_node` is what becomes of such a node; a
+    NodePool of Karpenter has limits of its own, so `at-limit` is said of cluster-autoscaler's group alone."""
 
     gang_scheduler: GangBehaviour = "all-or-nothing"
     gang_largest: int = 0
@@ -74,6 +77,8 @@ class Stack:
     cluster_policy: str = "ready"
     components: dict[str, ComponentState] = field(default_factory=dict)
     telemetry: Telemetry = Telemetry()
+    node_autoscaler: NodeAutoscaler = "none"
+    added_node: AddedNode = "comes"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

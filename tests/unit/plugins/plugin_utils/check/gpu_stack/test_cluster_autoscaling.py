@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Nodes that come for pending pods: what whoever adds them says is read, and only a new node with its GPUs passes.
 
-No rehearsal adds nodes; the pods that are submitted are asserted here, and the way is gone on a server of this file.
+The way on a control plane with stand-ins of Karpenter and cluster-autoscaler: tests/rehearsal/test_operators.py.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.o
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.observe_gang import GangResult
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.dra import dra_kinds
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Rating, Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import RECIPES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.capacity import (
     NodeCapacity,
@@ -116,6 +116,21 @@ def test_gangs(change: dict[str, Any], status: Status, cause: str) -> None:
 def test_dra(change: dict[str, Any], status: Status, cause: str) -> None:
     (outcome,) = dra_allocation.judge(replace(DRA, **change), context())
     assert (outcome.status, outcome.cause) == (status, cause)
+
+
+@pytest.mark.parametrize(
+    ("provider", "waits", "rating", "cause"),
+    [
+        ("kueue", True, Rating.GOOD, ""),
+        ("kueue", False, Rating.MARGINAL, "pods-not-waited-for"),
+        ("kueue", None, Rating.MARGINAL, "pods-not-waited-for"),
+        # Who places a gang as a whole has nothing to wait for.
+        ("volcano", None, Rating.GOOD, ""),
+    ],
+)
+def test_quota_alone_is_no_gang(provider: str, waits: bool | None, rating: Rating, cause: str) -> None:
+    (outcome,) = gang_admission.judge(replace(GANG, provider=provider, waits_for_pods=waits), context())
+    assert (outcome.rating, outcome.cause) == (rating, cause), outcome.summary
 
 
 def test_the_schedulers_own_words_are_quoted() -> None:

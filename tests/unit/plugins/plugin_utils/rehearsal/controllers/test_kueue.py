@@ -9,7 +9,12 @@ from typing import Any
 import pytest
 from operator_view import changes_of, meta, view_of
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import DEPLOYMENTS, JOBS, Kind
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import (
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    JOBS,
+    Kind,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers import kueue
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.cluster_facts import ClusterFacts
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.cluster_view import Change, Json
@@ -102,3 +107,33 @@ def test_a_job_whose_queue_cannot_be_used_waits(facts: ClusterFacts, there: Any,
     job = a_job("a")
     changes = kueue.reconcile(view_of(MANAGER, *there, job, a_workload(job)), facts)
     assert _says(changes, kueue.WORKLOADS) == [("False", says)]
+
+
+def configured(text: str) -> tuple[Kind, Json]:
+    metadata = meta(kueue.CONFIGURATION, "kueue-system")
+    return CONFIG_MAPS, {"metadata": metadata, "data": {"controller_manager_config.yaml": text}}
+
+
+@pytest.mark.parametrize(
+    ("text", "waits"),
+    [
+        ("apiVersion: config.kueue.x-k8s.io/v1beta2\nwaitForPodsReady: {timeout: 5m}", True),
+        ("apiVersion: config.kueue.x-k8s.io/v1beta1\nwaitForPodsReady: {enable: true}", True),
+        ("apiVersion: config.kueue.x-k8s.io/v1beta1\nwaitForPodsReady: {enable: false}", False),
+        ("apiVersion: config.kueue.x-k8s.io/v1beta2", False),
+        ("", False),
+    ],
+)
+def test_only_a_kueue_that_waits_for_pods_says_of_each_workload_whether_they_are_ready(
+    facts: ClusterFacts, text: str, waits: bool
+) -> None:
+    job = a_job("a")
+    common = (MANAGER, FLAVOR, a_queue(active="True"), LOCAL, configured(text))
+    first = changes_of(kueue.reconcile(view_of(*common, job, a_workload(job)), facts), kueue.WORKLOADS)
+    said = [entry["type"] for change in first for entry in change.body["status"]["conditions"]]
+    assert said == (["PodsReady"] if waits else ["QuotaReserved", "Admitted"])
+    admitted = a_workload(job, QuotaReserved="True", Admitted="True")
+    job[1]["status"]["ready"] = 2
+    later = changes_of(kueue.reconcile(view_of(*common, job, admitted), facts), kueue.WORKLOADS)
+    found = [{entry["type"]: entry["status"] for entry in change.body["status"]["conditions"]} for change in later]
+    assert found == ([{"QuotaReserved": "True", "Admitted": "True", "PodsReady": "True"}] if waits else [])
