@@ -117,7 +117,7 @@ def _status(cluster: Cluster) -> tuple[str, ...]:
 
 
 def guards_of(namespace: TemporaryNamespace, nodes: Collection[str], settings: ScalingSettings) -> list[Json]:
-    """Return a guard for each of these nodes, which keeps the pod of the test away from it; none where there is no node.
+    """Return a guard for each of these nodes, which keeps the pod of the test away from it; none if there is no node.
 
     Raises:
         InputError: the template does not render with these values.
