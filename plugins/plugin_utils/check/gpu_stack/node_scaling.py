@@ -95,7 +95,7 @@ def node_for(nodes: Iterable[Json], taken: str, selector: Mapping[str, str]) -> 
         taken: what was said of the pod.
         selector: labels of the nodes that were asked for.
     """
-    promised = {(kind, name) for kind, name in _PROMISED.findall(taken)}
+    promised = set(_PROMISED.findall(taken))
     fitting = [node for node in nodes if selector.items() <= (node.get("labels") or {}).items()]
     if promised:
         fitting = [node for node in fitting if _names_of(node) & promised]

@@ -62,13 +62,17 @@ class GangSettings:
     cleanup_s: float = setting("Longest time to remove what the test made.", unit="s", above=0, use="run")
 
 
+# In `conditions` of a result, beside the groups: whether Kueue waits for pods.
+WAITS = "waitForPodsReady"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GangResult:
     """What was seen. `problem` is a slug when no test was possible, with `reason`.
 
     `bound` maps each gang to how many of its pods were bound when it had settled; `conditions` are the groups' words,
-    and `said` what was said of the first pod that was not bound. `queue` is what the gangs asked for. `waits_for_pods`
-    is whether Kueue waits for the pods of what it admitted, None where nobody says so.
+    and what Kueue does by its configuration (WAITS), and `said` what was said of the first pod that was not bound.
+    `queue` is what the gangs asked for.
     """
 
     provider: str
@@ -83,10 +87,14 @@ class GangResult:
     gpus_per_pod: int = 0
     bound: dict[str, int] = field(default_factory=dict)
     conditions: dict[str, str] = field(default_factory=dict)
-    waits_for_pods: bool | None = None
     settled_s: float = 0.0
     leftovers: tuple[str, ...] = ()
     schema_version: int = 1
+
+    @property
+    def waits_for_pods(self) -> bool | None:
+        """Whether Kueue waits for the pods of what it admitted, None where nobody says so."""
+        return {"true": True, "false": False}.get(self.conditions.get(WAITS, ""))
 
 
 def observe(context: ObserveContext) -> GangResult:
@@ -210,8 +218,7 @@ def _run(
         gang_size=slots.gang,
         gpus_per_pod=slots.gpus,
         bound=bound,
-        conditions=conditions,
-        waits_for_pods=waits,
+        conditions=conditions if waits is None else {**conditions, WAITS: str(waits).lower()},
         settled_s=settled_s,
         queue=own.name if own else result.queue,
         leftovers=(*(own.leftovers if own else ()), *namespace.leftovers),

@@ -264,8 +264,8 @@ def test_permissions_follow_what_the_jobs_are_made_of(kind: JobKind, count: int)
     found = {permission.text for permission in gang_permissions(kind, hosts, "volcano")}
     owner = "mpijobs.kubeflow.org" if kind == "mpijob" else "jobs.batch"
     assert {f"create {owner}", f"delete {owner}"} <= found
-    assert ("create secrets" in found) is (kind in ("gang-job", "torchrun"))
-    assert ("create configmaps" in found) is (kind == "torchrun")
+    assert ("create secrets" in found) is (kind in ("gang-job", "torchrun", "ranks"))
+    assert ("create configmaps" in found) is (kind in ("torchrun", "ranks"))
     assert ("create podgroups.scheduling.volcano.sh" in found) is (count > 1 and kind != "mpijob")
     assert not any("resourceclaimtemplates" in text for text in found)
     by_dra = gang_permissions(kind, [replace(host, by_dra=True) for host in hosts], "volcano")

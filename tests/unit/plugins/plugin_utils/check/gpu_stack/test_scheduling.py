@@ -22,7 +22,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.o
     ClaimResult,
     free_devices,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.observe_gang import GangResult
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.observe_gang import WAITS, GangResult
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.dra import dra_kinds
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Rating, Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import RECIPES
@@ -129,7 +129,9 @@ def test_dra(change: dict[str, Any], status: Status, cause: str) -> None:
     ],
 )
 def test_quota_alone_is_no_gang(provider: str, waits: bool | None, rating: Rating, cause: str) -> None:
-    (outcome,) = gang_admission.judge(replace(GANG, provider=provider, waits_for_pods=waits), context())
+    words = {} if waits is None else {WAITS: str(waits).lower()}
+    seen = replace(GANG, provider=provider, conditions={**GANG.conditions, **words})
+    (outcome,) = gang_admission.judge(seen, context())
     assert (outcome.rating, outcome.cause) == (rating, cause), outcome.summary
 
 
