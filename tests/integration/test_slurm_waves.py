@@ -120,6 +120,7 @@ def test_a_roll_waits_for_jobs_and_resumes_only_what_it_drained(slurm: Slurm, si
     assert traces == {node: b"" if node == FOREIGN else b"changed\n" for node in NODES}
 
 
+@pytest.mark.drawn(1, of="rolls over a real Slurm")
 def test_a_version_that_no_repository_has_takes_no_node_out_of_work(slurm: Slurm, site: Path) -> None:
     """Role converge is the change; apt of the simulated hosts is real, and has no such toolkit."""
     inventory = json.loads((site / "inventory.yml").read_text(encoding="utf-8"))
@@ -137,6 +138,7 @@ def test_a_version_that_no_repository_has_takes_no_node_out_of_work(slurm: Slurm
     ) == before
 
 
+@pytest.mark.drawn(1, of="rolls over a real Slurm")
 def test_a_node_that_is_rebooted_while_it_is_ours_is_still_ours(slurm: Slurm, site: Path) -> None:
     """Whatever Slurm says of a start that it did not expect, the reason stays ours, and so does the way back."""
     nodes = SlurmNodes("kernel", {"gpu01": "gpu01"}, SlurmLimits(scontrol=slurm.scontrol))
@@ -149,6 +151,7 @@ def test_a_node_that_is_rebooted_while_it_is_ours_is_still_ours(slurm: Slurm, si
     slurm.wait_state(gpu01="IDLE")
 
 
+@pytest.mark.drawn(1, of="rolls over a real Slurm")
 def test_an_abort_resumes_nothing_of_others_and_keeps_what_is_held(slurm: Slurm, site: Path) -> None:
     before = seen(slurm)
     assert before[BAD][1].startswith(OURS)
@@ -156,6 +159,7 @@ def test_an_abort_resumes_nothing_of_others_and_keeps_what_is_held(slurm: Slurm,
     assert seen(slurm) == before and done.rc != 0
 
 
+@pytest.mark.drawn(1, of="rolls over a real Slurm")
 def test_a_job_that_does_not_end_spares_its_node_and_gives_it_back(slurm: Slurm, site: Path) -> None:
     job = sleeping_job(slurm, "-n1")
     slurm.wait_state(**{WITH_JOB: "MIXED"})
