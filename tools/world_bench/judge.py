@@ -22,7 +22,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.s
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.worlds.model import World
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import RECIPES
 
-from . import dl_unit, fabric, hosts, nccl
+from . import dl_unit, fabric, hosts, nccl, ranks
 from .place import Place, settle
 
 GATES = ("fabric", "nodes", "fabric_validation")
@@ -85,10 +85,11 @@ def _outcomes(gate: str, place: Place) -> tuple[Outcome, ...]:
     else:
         hosts.probe_state(place, gate, "before")
         dl_unit.observe(place)
+        ranks.observe(place)
         nccl.observe(place)
         hosts.load(place, "nccl-tests")
         hosts.probe_state(place, gate, "after")
-        del observers["dl_unit"], observers["nccl"]
+        del observers["dl_unit"], observers["nccl"], observers["ranks"]
     for observer in observers.values():
         observe(observer, gate, place.observing())
     return judge_gate(declare(gate, place.site), place.judging(gate), place.run_dir)

@@ -6,7 +6,8 @@
 No container runs. A pod has the record in DNS that Kubernetes gives it (kubernetes.io, "DNS for Services and Pods"):
 its hostname below its subdomain; an indexed Job makes hostnames of its own name (kubernetes.io, "Job with Pod-to-Pod
 Communication"). Multus calls further networks net1, net2 and so on, in the order of their annotation
-(k8snetworkplumbingwg/multus-cni, docs/how-to-use.md).
+(k8snetworkplumbingwg/multus-cni, docs/how-to-use.md); GKE calls them as its annotation says, eth0 among them
+(cloud.google.com, "Set up multi-network support for Pods").
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from ..model.values import Node
 from .pod_simulator import STDOUT, Json, PodGroup, PodOutput, PodSimulator, SimContext, words_of
 
 _PROGRAM = "ranks.py"
-_MULTUS = "k8s.v1.cni.cncf.io/networks"
+_MULTUS, _GKE = "k8s.v1.cni.cncf.io/networks", "networking.gke.io/interfaces"
 _DEFAULT, _DNS, _OK = "eth0", "dns", "ok"
 _NO_ADAPTERS = ("memory", "hugepages-")
 _TIMED_OUT, _UNKNOWN_NAME = "timed out", "Name or service not known"
@@ -70,9 +71,12 @@ class _Rank:
         return _TIMED_OUT if cut else _OK
 
     def _networks(self, rank: int) -> dict[str, str]:
-        stated = (self.pod["metadata"].get("annotations") or {}).get(_MULTUS, "")
-        names = [name for name in stated.split(",") if name.strip()]
-        return {f"net{number}": f"10.{number}.{rank // 256}.{rank % 256}" for number in range(1, len(names) + 1)}
+        annotations = self.pod["metadata"].get("annotations") or {}
+        names = [name for name in annotations.get(_MULTUS, "").split(",") if name.strip()]
+        interfaces = [f"net{number}" for number in range(1, len(names) + 1)]
+        stated = json.loads(annotations.get(_GKE) or "[]")
+        interfaces += [entry["interfaceName"] for entry in stated if entry["interfaceName"] != _DEFAULT]
+        return {name: f"10.{number}.{rank // 256}.{rank % 256}" for number, name in enumerate(interfaces, 1)}
 
     def _devices(self) -> list[str]:
         node = self.nodes[self.number]

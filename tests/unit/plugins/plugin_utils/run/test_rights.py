@@ -164,7 +164,14 @@ def test_looking_alone_asks_for_reading_alone() -> None:
         ({}, ["volcano"], HOSTS, "create podgroups.scheduling.volcano.sh", "create podgroups.scheduling.run.ai"),
         ({}, ["kai-scheduler"], HOSTS, "create podgroups.scheduling.run.ai", "create podgroups.scheduling.volcano.sh"),
         ({}, ["volcano"], HOSTS[:1], "create jobs.batch", "create podgroups.scheduling.volcano.sh"),
-        ({"fabric_validation": {"kind": "mpijob"}}, [], HOSTS, "create mpijobs.kubeflow.org", "create services"),
+        # The ranks of job-networking have names in DNS whatever starts NCCL; gangs are what an MPIJob has none of.
+        (
+            {"fabric_validation": {"kind": "mpijob"}},
+            ["volcano"],
+            HOSTS,
+            "create mpijobs.kubeflow.org",
+            "create podgroups.scheduling.volcano.sh",
+        ),
         ({}, [], HOSTS, "create jobs.batch", "create mpijobs.kubeflow.org"),
     ],
 )

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from lease_cluster import MemoryCluster
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.errors import ForbiddenError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import NAMESPACES, PODS, Kind
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.persistence import Outage
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.node_pod import (
     is_whole,
     node_facts,
@@ -65,6 +67,7 @@ class Kubelets(MemoryCluster):
         self.directory, self.fates, self.made = directory, fates, list[Json]()
         self.printed: dict[str, str] = {}
         self.refuses = ""
+        self.transport = SimpleNamespace(outage=Outage(0.0))
 
     def create(self, kind: Kind, body: Json, namespace: str = "") -> Json:
         if kind.kind == "Namespace" and self.refuses:
