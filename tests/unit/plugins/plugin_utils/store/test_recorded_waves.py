@@ -121,6 +121,9 @@ def test_every_check_of_nodes_that_compares_hosts_says_so() -> None:
     """By its name, or because its judge asks what most hosts have."""
     specs = [check.spec for check in checks_of("nodes", replace(SITE, capabilities=("infiniband", "roce")))]
     named = {spec.id for spec in specs if spec.id.endswith("-uniform")}
-    by_judge = {"roce-setup", "cpu-governor", "partition-keys", "unit-limits"}
+    by_judge = {
+        "roce-setup", "roce-ecn", "cpu-governor", "partition-keys", "unit-limits", "imex-domain", "network-mounts",
+        "nvme-health",
+    }  # fmt: skip
     assert {spec.id for spec in specs if spec.compares} == named | by_judge
     assert COMPARING in named

@@ -185,8 +185,12 @@ def test_one_fast_host_makes_no_other_slow(values: dict[str, float], factor: flo
     reached = compare(fast, least_median=390.0)
     assert (reached.alone, reached.suspects, reached.cohort_to_blame) == ("fast", (), False)
     assert reached.median < 403 and "without fast" in reached.arithmetic and not reached.undecided
-    # Nobody says what they must reach: then nobody is named, and nobody is called good.
-    for verdict in (compare(fast), compare(fast, least_median=390.0 * factor)):
+    # Nobody says what they must reach: then nobody is named, and nobody is called good, but where twenty and more are
+    # compared, of which one may be set aside (0878). If they miss what they must reach, it is the same for any number.
+    unknown = compare(fast)
+    if len(fast) >= 20:
+        assert (unknown.alone, unknown.suspects, unknown.cohort_to_blame) == ("fast", (), False)
+    for verdict in (*([unknown] if len(fast) < 20 else []), compare(fast, least_median=390.0 * factor)):
         assert (verdict.alone, verdict.cohort_to_blame) == ("fast", True)
         assert set(verdict.suspects) == set(values) and "fast alone is faster" in verdict.undecided
 
