@@ -4,45 +4,22 @@
 
 from __future__ import annotations
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.benchmark.records import BenchmarkResults
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_validation.observe_ranks import (
     RanksBenchmark,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_validation.rank_model import (
     CHECK_ID,
     NetworkingSettings,
-    Plan,
-    Run,
     SavedObservation,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.rank_pods import simulate
 
-from .computed import computed
-from .nccl import keep, namespace_of
+from .computed import keep_runs
 from .place import Place
-
-
-class _Bench(RanksBenchmark):
-    """The gate's own benchmark, whose jobs are computed in place of launched."""
-
-    def __init__(self, place: Place) -> None:
-        context = place.observing()
-        super().__init__(context, context.settings_of(CHECK_ID, NetworkingSettings))
-        self._place = place
-        self._namespace = namespace_of(place, context)
-
-    def observe(self) -> BenchmarkResults[Plan, Run]:
-        self.plan = self.make_plan(self._namespace.cluster)
-        while wanted := (self.next_runs() if self.plan.open_hosts else []):
-            for want in wanted:
-                spec = self.job(want)
-                result = computed(self._place, self._namespace, spec, simulate)
-                self.runs.append(self.read(want, spec, result))
-        return BenchmarkResults(plan=self.plan, runs=tuple(self.runs))
 
 
 def observe(place: Place) -> None:
     """Make all runs of the ranks and keep them as a run does."""
-    found = _Bench(place).observe()
-    records = tuple(run.record for run in found.runs)
-    keep(place, "ranks", SavedObservation(plan=found.plan, records=records, made=len(records)))
+    context = place.observing()
+    bench = RanksBenchmark(context, context.settings_of(CHECK_ID, NetworkingSettings))
+    keep_runs(place, "ranks", bench, SavedObservation, simulate)
