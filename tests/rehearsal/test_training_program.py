@@ -131,7 +131,8 @@ def test_a_load_goes_on_until_its_time_is_over_and_all_ranks_end_at_the_same_ste
     assert [(w.first, w.count) for w in first.windows] == [(w.first, w.count) for w in second.windows]
     assert len(first.windows) >= 2 and len(first.digests) == len(second.digests) >= 3
     assert sum(state.samples for state in first.states) > 10
-    assert all(state.clock_mhz and state.reasons == {} for state in first.states)
+    # What is told soon after the line before it may hold no sample, and then it tells nothing.
+    assert all((state.clock_mhz and state.reasons == {}) or not state.samples for state in first.states)
     fleet, results = done.judged()
     assert fleet.findings(results) == []
 
