@@ -15,6 +15,7 @@ from typing import Any
 from ..outcome.errors import BringupError, ProblemsError
 from ..outcome.gates import GATE_IDS
 from ..outcome.phases import BURN_IN, READINESS
+from ..runtime.compiled import compiled_files
 from ..site.model import Site
 from .comparison.specs import COMPARISONS
 from .kit.settings import GateSettings
@@ -40,12 +41,13 @@ _PLACES = (*GATE_IDS[: GATE_IDS.index(DRIVER_GATE)], READINESS, *GATE_IDS[GATE_I
 
 @cache
 def _modules(gate: str) -> tuple[ModuleType, ...]:
-    try:
-        package = import_module(f"{__package__}.{gate}")
-    except ModuleNotFoundError:
-        return ()
-    names = sorted(info.name for info in pkgutil.iter_modules(package.__path__))
-    return tuple(import_module(f"{package.__name__}.{name}") for name in names)
+    with compiled_files():
+        try:
+            package = import_module(f"{__package__}.{gate}")
+        except ModuleNotFoundError:
+            return ()
+        names = sorted(info.name for info in pkgutil.iter_modules(package.__path__))
+        return tuple(import_module(f"{package.__name__}.{name}") for name in names)
 
 
 @cache

@@ -8,14 +8,7 @@ from __future__ import annotations
 from contextlib import suppress
 from importlib import import_module
 
-from ..check.declare import Declaration
-from ..check.registry import all_checks
-from ..hardware.sku import Sku
-from ..outcome.codec import prepare
-from ..outcome.model import Outcome
-from ..site.model import Site
-from ..store.tables import tables
-from ..verdict.run import RunRecord
+from ..runtime.compiled import compiled_files
 
 # Modules that functions of the core import: our own pages and plots, and third-party packages.
 _IMPORTED_LATE = (
@@ -33,10 +26,20 @@ def preload() -> None:
     To be called in the main process. Without it every task of a gate would pay for it again, 0.6 s each. A package
     that is not there is reported by preflight, not here.
     """
-    all_checks()
-    for name in _IMPORTED_LATE:
-        with suppress(ImportError):
-            import_module(name)
+    with compiled_files():
+        from ..check.declare import Declaration
+        from ..check.registry import all_checks
+        from ..hardware.sku import Sku
+        from ..outcome.codec import prepare
+        from ..outcome.model import Outcome
+        from ..site.model import Site
+        from ..store.tables import tables
+        from ..verdict.run import RunRecord
+
+        all_checks()
+        for name in _IMPORTED_LATE:
+            with suppress(ImportError):
+                import_module(name)
     with suppress(ImportError):
         tables()
     with suppress(ImportError):
