@@ -60,6 +60,7 @@ class _Found:
     events: list[LogEntry] = field(default_factory=list)
     logs: list[str] = field(default_factory=list)
     entries: int = 0
+    power: list[str] = field(default_factory=list)
 
 
 def read_bmc(root: Resource, get: Get) -> BmcFacts:
@@ -147,21 +148,32 @@ def every_member(get: Get, path: str) -> list[tuple[str, Resource]]:
 
 
 def _power(chassis: Resource, get: Get, found: _Found) -> None:
+    """Read the supplies of a chassis that no other chassis had.
+
+    Of HPE, PowerSubsystem hides which supplies are in which of its groups, and Power beside it says so.
+    """
     newer, older = link(chassis, "PowerSubsystem"), link(chassis, "Power")
-    before = len(found.supplies)
     known = {supply.path for supply in found.supplies}
-    if newer:
+    supplies: list[PowerSupply] = []
+    groups: tuple[Redundancy, ...] = ()
+    if newer and newer not in found.power:
+        found.power.append(newer)
         subsystem = get(newer)
         collection = link(subsystem, "PowerSupplies")
-        for path, body in every_member(get, collection) if collection else []:
+        bodies = every_member(get, collection) if collection else []
+        for path, body in bodies:
             metrics = link(body, "Metrics")
             if path not in known:
-                found.supplies.append(redfish_power.parse_supply(body, get(metrics) if metrics else None))
-        found.redundancy.extend(redfish_power.parse_redundancy(subsystem))
-    if older and len(found.supplies) == before:
-        supplies, redundancy = redfish_power.parse_power(get(older))
-        found.supplies.extend(supply for supply in supplies if supply.path not in known)
-        found.redundancy.extend(redundancy if supplies else ())
+                supplies.append(redfish_power.parse_supply(body, get(metrics) if metrics else None))
+        groups = redfish_power.parse_redundancy(subsystem, [body for _path, body in bodies])
+    if older and older not in found.power and (not supplies or redfish_power.hides_members(groups)):
+        found.power.append(older)
+        old_supplies, old_groups = redfish_power.parse_power(get(older))
+        if len(old_supplies) >= max(1, len(supplies)):
+            supplies = [supply for supply in old_supplies if supply.path not in known]
+            groups = old_groups
+    found.supplies.extend(supplies)
+    found.redundancy.extend(groups)
 
 
 def _thermal(chassis: Resource, get: Get, found: _Found) -> None:

@@ -122,7 +122,9 @@ def condition(body: Resource) -> Condition:
         return Condition()
     if not isinstance(status, dict):
         raise unlike("Status", status, "an object with State and Health")
-    return Condition(words(status, "State"), words(status, "Health"))
+    health = words(status, "Health")
+    # Old iDRACs write Ok.
+    return Condition(words(status, "State"), health.upper() if health.upper() == "OK" else health)
 
 
 def link(body: Resource, *names: str) -> str:

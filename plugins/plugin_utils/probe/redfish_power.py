@@ -6,15 +6,23 @@
 `Power` (until schema release 2020.4) has supplies and redundancy in one resource; `PowerSubsystem` links a collection
 of `PowerSupply`, each with `PowerSupplyMetrics`. Sources: DMTF DSP0268; mock-up public-rackmount1 of
 DMTF/Redfish-Mockup-Server; Dell `Power` in influxdata/telegraf, plugins/inputs/redfish/testdata; HPE in
-spyroot/redfish_ctl, tests/hpe_fixtures (groups of redundancy whose members are empty objects, two domains System and
-GPU).
+spyroot/redfish_ctl, tests/hpe_fixtures (PowerSubsystem with two groups of redundancy whose members are empty objects,
+Power with two domains System and GPU) and HPEDevCom/redfishdocs, changelog of iLO 5 (`Oem.Hpe.Domains` and its words).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from .redfish_json import Condition, Resource, above_zero, condition, number, objects, path_of, reading, unlike, words
+
+# Mode of a group that is none of redundancy: supplies that feed a part of the host which no other supply feeds.
+POWER_DOMAIN = "PowerDomain"
+# Of HPE's words for the redundancy of a domain (Redundant, NonRedundant, FailedRedundant, Unknown) those that deny it.
+DENIED = frozenset({"NonRedundant", "FailedRedundant"})
+REDUNDANT = "Redundant"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +47,9 @@ class PowerSupply:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redundancy:
     """One group of redundant supplies as the BMC states it: its mode (Failover, NPlusM, Sharing, NotRedundant), and how
-    many it needs. The numbers alone are not to be trusted: HPE states 2 of 2 for supplies that may fail one by one."""
+    many it needs. The numbers alone are not to be trusted: HPE states 2 of 2 for supplies that may fail one by one.
+
+    Mode PowerDomain: the supplies of one part of the host (HPE: System, GPU); the state is then HPE's word for it."""
 
     name: str
     mode: str
@@ -90,17 +100,86 @@ def parse_power(body: Resource) -> tuple[tuple[PowerSupply, ...], tuple[Redundan
     """
     if "PowerSupplies" not in body:
         raise unlike("Power", sorted(body), "an array PowerSupplies")
-    supplies = tuple(parse_supply(entry) for entry in objects(body, "PowerSupplies"))
-    return supplies, tuple(_redundancy(entry) for entry in objects(body, "Redundancy"))
+    entries = objects(body, "PowerSupplies")
+    groups = tuple(_redundancy(entry) for entry in objects(body, "Redundancy"))
+    return tuple(parse_supply(entry) for entry in entries), (*groups, *_domains(body, entries))
 
 
-def parse_redundancy(body: Resource) -> tuple[Redundancy, ...]:
-    """Return the groups of a resource `PowerSubsystem`.
+def parse_redundancy(body: Resource, supplies: Sequence[Resource] = ()) -> tuple[Redundancy, ...]:
+    """Return the groups of a resource `PowerSubsystem`, and the domains of its supplies.
 
     Raises:
         InputError: they are not what a Redfish service writes.
     """
-    return tuple(_redundancy(entry) for entry in objects(body, "PowerSupplyRedundancy"))
+    groups = tuple(_redundancy(entry) for entry in objects(body, "PowerSupplyRedundancy"))
+    return (*groups, *_domains(body, supplies))
+
+
+def hides_members(groups: Sequence[Redundancy]) -> bool:
+    """Tell whether there are several groups and it is not said of all which supplies are in them."""
+    return len(groups) > 1 and not all(group.members for group in groups)
+
+
+def _domains(body: Resource, supplies: Sequence[Resource]) -> tuple[Redundancy, ...]:
+    """Return which supplies feed a part of the host that no other supply feeds, nothing where none says that.
+
+    HPE names the domain of a supply. Else supplies whose highest output differs (12 V beside 54 V) share no bus; what
+    gives one voltage may or may not.
+    """
+    named = {path_of(entry): words(_oem(entry), "Domain") for entry in supplies}
+    told = {words(entry, "DomainName"): entry for entry in objects(_oem(body), "Domains")}
+    if not any(named.values()):
+        for domain, entry in told.items():
+            named |= {path_of(member): domain for member in objects(entry, "PowerSupplies") if member}
+    if not any(named.values()):
+        volts = {path_of(entry): _highest_v(entry) for entry in supplies}
+        if len({value for value in volts.values() if value is not None}) < 2:
+            return ()
+        named = {path: "" if value is None else f"{value:g} V" for path, value in volts.items()}
+    names = [name for name in dict.fromkeys((*named.values(), *told)) if name]
+    return tuple(
+        Redundancy(
+            name=name,
+            mode=POWER_DOMAIN,
+            condition=Condition(
+                words(told.get(name, {}), "PowerSupplyRedundancy"), condition(told.get(name, {})).health
+            ),
+            members=tuple(path for path, domain in named.items() if domain == name),
+        )
+        for name in names
+    )
+
+
+def _oem(body: Resource) -> Resource:
+    """Return HPE's own part of a resource, `Hp` before iLO 5.
+
+    Raises:
+        InputError: something else stands there.
+    """
+    place: Any = body.get("Oem") or {}
+    if not isinstance(place, dict):
+        raise unlike("Oem", place, "an object")
+    own: Any = place.get("Hpe") or place.get("Hp") or {}
+    if not isinstance(own, dict):
+        raise unlike("Oem.Hpe", own, "an object")
+    return own
+
+
+def _highest_v(body: Resource) -> float | None:
+    rails = [number(rail, "NominalVoltage") for rail in objects(body, "OutputRails")]
+    return max((abs(value) for value in rails if value is not None), default=None)
+
+
+def _mode(body: Resource) -> str:
+    """Return the mode; old iDRACs write it as a list of objects: `[{"Member": "N+1"}]`.
+
+    Raises:
+        InputError: something else stands there.
+    """
+    place: Any = body.get("Mode")
+    if not isinstance(place, list):
+        return words(body, "Mode")
+    return ", ".join(words(entry, "Member") for entry in objects(body, "Mode"))
 
 
 def _redundancy(body: Resource) -> Redundancy:
@@ -111,7 +190,7 @@ def _redundancy(body: Resource) -> Redundancy:
     entries = (*objects(body, "RedundancyGroup"), *objects(body, "RedundancySet"))
     return Redundancy(
         name=words(body, "Name") or words(body, "MemberId") or words(body, "GroupName"),
-        mode=words(body, "RedundancyType") or words(body, "Mode"),
+        mode=words(body, "RedundancyType") or _mode(body),
         condition=condition(body),
         needed=None if numbers[0] is None else int(numbers[0]),
         largest=None if numbers[1] is None else int(numbers[1]),

@@ -5,23 +5,25 @@
 
 What the BMC says of its redundancy groups counts where it says something is lost. Whether N+1 or 2N holds is computed
 from what the supplies that work can deliver and the SKU's maximum: numbers of groups are wrong on some BMCs (HPE states
-2 needed of 2).
+2 needed of 2). Where supplies feed parts of the host (HPE: System and GPU), each part is computed by itself, and what a
+part takes has to be stated: supplies of one do not stand in for those of another.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from ...collect.bmc import POWER
-from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
-from ...probe.redfish_power import PowerSupply, Redundancy
-from ..kit.finding import Finding, Report
+from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
+from ...probe.redfish_power import DENIED, POWER_DOMAIN, REDUNDANT, PowerSupply, Redundancy
+from ..kit.finding import Finding, Report, one_per_cause
 from ..kit.settings import setting
 from ..spec import Check, CheckSpec, JudgeContext
 from .bmc_observation import BmcContext, SeenBmcs, per_bmc
 from .observe_bmcs import OBSERVER
+from .power_domains import Domain, matches, power_domains
 from .power_supplies import WORKING, lacks_input
 
 Mode = Literal["n", "n+1", "2n"]
@@ -40,8 +42,31 @@ class RedundancySettings:
         "Each supply must be on one. May be stated by SKU."
     )
     power_w: int = setting("What a host takes at most; 0: power_max_w of its SKU.", unit="W", minimum=0)
+    domains: dict[str, tuple[str, ...]] = setting(
+        "Which supplies feed which part of the host, where some feed the GPUs alone: patterns of their names by the "
+        "part's name; empty: what the BMC tells (HPE: System and GPU). `all: ['*']`: all of them feed everything. May "
+        "be stated by SKU."
+    )
+    domain_w: dict[str, int] = setting(
+        "What each of these parts takes at most, such as `System: 2600` and `GPU: 8000`; together at least what the "
+        "host takes. May be stated by SKU.", unit="W", minimum=1,
+    )  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Case:
+    """What is left for one part of a host in its worst case; `needs_w` is None where nobody says what it takes."""
+
+    domain: str
+    left_w: float
+    needs_w: int | None
+    cause: str
+    arithmetic: str
+    measured: Measure
+    expected: Expectation
+
+
+_WEAK = "see power-supplies for one that does not work; else more or stronger supplies, or cords to the other feed"
 SPEC = CheckSpec(
     id="feed-redundancy",
     gate="facility",
@@ -60,7 +85,7 @@ def judge(seen: SeenBmcs, context: JudgeContext) -> tuple[Outcome, ...]:
 
 def _judge(host: BmcContext) -> Report | Outcome:
     supplies = [supply for supply in host.facts.supplies if not supply.condition.absent]
-    evidence = host.evidence("; ".join(_told(group) for group in host.facts.redundancy) or "no redundancy group")
+    evidence = _evidence(host)
     if not supplies:
         if host.sku.rack_hosts:
             text = f"a {host.sku.name} has no supplies of its own: its rack's shelves feed it"
@@ -80,38 +105,75 @@ def _judge(host: BmcContext) -> Report | Outcome:
         return host.answer.unknown("fact-not-known", text, hint, evidence=evidence)
     if lost or not needs_w:
         return Report(summary="", findings=tuple(lost), evidence=evidence)
-    working = [supply for supply in supplies if supply.condition.state in WORKING and not lacks_input(supply)]
     try:
-        left_w, case, cause = _worst(settings, working)
+        domains = power_domains(supplies, host.facts.redundancy, settings.domains)
+    except LookupError as error:
+        hint = "state domains in gpufleet_settings feed-redundancy: `all: ['*']` if every supply feeds the whole host"
+        return host.answer.unknown("supply-domain-unknown", str(error), hint, evidence=evidence)
+    try:
+        cases = [_worst(settings, domain, settings.domain_w.get(domain.name)) for domain in domains]
+        if len(domains) == 1:
+            cases = [_worst(settings, Domain(supplies=domains[0].supplies), needs_w)]
+        elif (short := _short(settings, domains, cases, needs_w)) is not None:
+            cases = [short]
     except LookupError as error:
         hint = (
             "correct feeds in gpufleet_settings feed-redundancy: patterns of the names that the BMC gives its supplies"
         )
         return host.answer.unknown("supply-on-no-feed", str(error), hint, evidence=evidence)
-    whole_w = _watts(working)
-    arithmetic = (
-        f"{len(working)} supplies deliver {whole_w:g} W, {left_w:g} W {case}; the host takes {needs_w} W at most"
-    )
-    expected = (Expectation(f"watts left {case}", ">=", needs_w, Basis.HARDWARE, "W", arithmetic),)
-    findings: list[Finding] = []
-    if left_w < needs_w:
-        hint = (
-            "see power-supplies for one that does not work; else more or stronger supplies, or cords to the other feed"
+    return _judge_cases(host, needs_w, cases)
+
+
+def _judge_cases(host: BmcContext, needs_w: int, cases: list[_Case]) -> Report | Outcome:
+    evidence = _evidence(host)
+    findings = [
+        Finding(
+            cause=case.cause, text=case.arithmetic, hint=_WEAK, expected=(case.expected,), measured=(case.measured,)
         )
-        findings.append(Finding(cause=cause, text=arithmetic, hint=hint))
-    measured = (Measure(f"watts left {case}", left_w, "W"),)
-    return Report(summary=arithmetic, findings=tuple(findings), measured=measured, expected=expected, evidence=evidence)
+        for case in cases
+        if case.left_w < (case.needs_w or 1)
+    ]
+    unstated = [case.domain for case in cases if case.needs_w is None]
+    stated_w = sum(case.needs_w or 0 for case in cases)
+    if not findings and (unstated or stated_w < needs_w):
+        what = (
+            f"what {' and '.join(unstated)} of the host take at most is not stated"
+            if unstated
+            else f"its parts are stated to take {stated_w} W together, and the host takes {needs_w} W"
+        )
+        text = f"{what}; {'; '.join(case.arithmetic for case in cases)}"
+        hint = (
+            f"state domain_w in gpufleet_settings feed-redundancy, by the data sheet of the host, for "
+            f"{', '.join(case.domain for case in cases)}"
+        )
+        return host.answer.unknown("domain-power-not-known", text, hint, evidence=evidence)
+    return Report(
+        summary="; ".join(case.arithmetic for case in cases),
+        findings=one_per_cause(findings),
+        measured=tuple(case.measured for case in cases),
+        expected=tuple(case.expected for case in cases),
+        evidence=evidence,
+    )
+
+
+def _evidence(host: BmcContext) -> tuple[Evidence, ...]:
+    return host.evidence("; ".join(_told(group) for group in host.facts.redundancy) or "no redundancy group")
 
 
 def _lost(group: Redundancy) -> Finding | None:
     """Return that a group says of itself that it is redundant no more; one that states nothing is computed."""
     condition = group.condition
-    if group.mode in ("", "NotRedundant") or condition.absent or condition.state == "Disabled":
+    if group.mode == POWER_DOMAIN:
+        if condition.state in ("", REDUNDANT) and condition.health in ("", "OK"):
+            return None
+        marginal = condition.state not in DENIED and condition.health != "Critical"
+    elif group.mode in ("", "NotRedundant") or condition.absent or condition.state == "Disabled":
         return None
-    if condition.health in ("", "OK") and condition.state in ("", "Enabled"):
+    elif condition.health in ("", "OK") and condition.state in ("", "Enabled"):
         return None
+    else:
+        marginal = condition.health != "Critical" and condition.state in ("", "Enabled")
     hint = "see power-supplies for the one that failed, and the event log of the BMC"
-    marginal = condition.health != "Critical" and condition.state in ("", "Enabled")
     return Finding(cause="redundancy-lost", text=_told(group), hint=hint, marginal=marginal)
 
 
@@ -119,11 +181,47 @@ def _told(group: Redundancy) -> str:
     return f"redundancy {group.name or 'of the supplies'} ({group.mode or 'no mode stated'}): {group.condition}"
 
 
-def _watts(supplies: list[PowerSupply]) -> float:
+def _watts(supplies: Sequence[PowerSupply]) -> float:
     return sum(supply.capacity_w or 0.0 for supply in supplies)
 
 
-def _worst(settings: RedundancySettings, working: list[PowerSupply]) -> tuple[float, str, str]:
+def _short(settings: RedundancySettings, domains: Sequence[Domain], cases: list[_Case], host_w: int) -> _Case | None:
+    """Return that all parts together have too little, which no figure of a part can mend; None if they have enough.
+
+    Raises:
+        LookupError: a supply is on no feed, or on several.
+    """
+    whole = _worst(settings, Domain(supplies=tuple(s for domain in domains for s in domain.supplies)), host_w)
+    # Half of all supplies may be those of one part; what is lost with a feed is half of each.
+    left_w = sum(case.left_w for case in cases) if settings.mode == "2n" and not settings.feeds else whole.left_w
+    return replace(whole, left_w=left_w) if left_w < host_w else None
+
+
+def _worst(settings: RedundancySettings, domain: Domain, needs_w: int | None) -> _Case:
+    """Return what is left for a part of the host in the worst case.
+
+    Raises:
+        LookupError: a supply is on no feed, or on several.
+    """
+    working = [s for s in domain.supplies if s.condition.state in WORKING and not lacks_input(s)]
+    left_w, lost, cause = _left(settings, working)
+    whole = not domain.name
+    who = domain.name or "the host"
+    takes = "takes an unknown number of watts" if needs_w is None else f"takes {needs_w} W at most"
+    arithmetic = f"{len(working)} supplies deliver {_watts(working):g} W, {left_w:g} W {lost}; {who} {takes}"
+    name = f"watts left {lost}" if whole else f"watts left for {domain.name} {lost}"
+    return _Case(
+        domain=domain.name,
+        left_w=left_w,
+        needs_w=needs_w,
+        cause=cause,
+        arithmetic=arithmetic,
+        measured=Measure(name, left_w, "W"),
+        expected=Expectation(name, ">=", needs_w or 1, Basis.HARDWARE if whole else Basis.INVENTORY, "W", arithmetic),
+    )
+
+
+def _left(settings: RedundancySettings, working: list[PowerSupply]) -> tuple[float, str, str]:
     """Return the watts that are left in the worst case, which case that is, and the cause if they are too few.
 
     Raises:
@@ -146,15 +244,11 @@ def _worst(settings: RedundancySettings, working: list[PowerSupply]) -> tuple[fl
 
 
 def _feed(settings: RedundancySettings, supply: PowerSupply) -> str:
-    names = (supply.name, supply.path.rpartition("/")[2])
-    found = [
-        feed
-        for feed, patterns in settings.feeds.items()
-        if any(fnmatchcase(name, pattern) for pattern in patterns for name in names)
-    ]
+    found = [feed for feed, patterns in settings.feeds.items() if matches(supply, patterns)]
     if len(found) != 1:
         on = " and ".join(sorted(found)) or "no feed"
-        raise LookupError(f"{supply.name} ({names[1]}) is on {on}, by the feeds that are stated")
+        end = supply.path.rpartition("/")[2]
+        raise LookupError(f"{supply.name} ({end}) is on {on}, by the feeds that are stated")
     return found[0]
 
 

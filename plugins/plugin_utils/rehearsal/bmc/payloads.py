@@ -51,7 +51,7 @@ def tree_of(bmc: Bmc, serial: str, now: datetime | None = None) -> Tree:
         "Status": _status("Enabled", "OK"), "PowerState": "On",
     }  # fmt: skip
     makers = {"subsystem": _subsystem, "classic": _classic, "tray": _tray}
-    more, parts = makers[bmc.schema](bmc)
+    more, parts = _domains(bmc) if bmc.domains else makers[bmc.schema](bmc)
     return {**tree, _CHASSIS: {**chassis, **more}, **parts}
 
 
@@ -157,6 +157,42 @@ def _classic(bmc: Bmc) -> tuple[Json, Tree]:
             ],
         },
     }  # fmt: skip
+
+
+def _domains(bmc: Bmc) -> tuple[Json, Tree]:
+    """Return the power and air of a host of HPE: PowerSubsystem with groups of empty objects, and Power that names."""
+    newer, tree = _subsystem(bmc)
+    older, more = _classic(bmc)
+    tree |= more
+    power, subsystem = f"{_CHASSIS}/Power", f"{_CHASSIS}/PowerSubsystem"
+    supplies, names = tree[power]["PowerSupplies"], list(dict.fromkeys(bmc.domains))
+    for entry, domain in zip(supplies, bmc.domains, strict=True):
+        entry["Oem"] = {"Hpe": {"BayNumber": int(entry["MemberId"]) + 1, "Domain": domain, "Mismatched": False}}
+    members = {
+        name: [_link(entry["@odata.id"]) for entry in supplies if entry["Oem"]["Hpe"]["Domain"] == name]
+        for name in names
+    }
+    # iLO states 2 needed of 2 for supplies that may fail one by one.
+    group = {**tree[power]["Redundancy"][0], "Mode": "Failover"}
+    tree[power]["Redundancy"] = [
+        {**group, "Name": f"{name} PowerSupply Redundancy", "RedundancySet": found, "MinNumNeeded": len(found)}
+        for name, found in members.items()
+    ]
+    tree[power]["Oem"] = {"Hpe": {"Domains": [
+        {
+            "DomainName": name, "PowerSupplies": found, "Status": {"Health": bmc.redundancy_health},
+            "PowerSupplyRedundancy": bmc.domain_words.get(name, "Redundant"),
+        }
+        for name, found in members.items()
+    ]}}  # fmt: skip
+    tree[subsystem]["PowerSupplyRedundancy"] = [
+        {
+            "RedundancyType": "Failover", "MinNeededInGroup": len(found), "MaxSupportedInGroup": len(found),
+            "RedundancyGroup": [{}] * len(found), "Status": _status("Enabled", bmc.redundancy_health),
+        }
+        for found in members.values()
+    ]  # fmt: skip
+    return {**newer, **older}, tree
 
 
 def _temperature(thermal: str, number: int, name: str, context: str, value: float, critical: int) -> Json:

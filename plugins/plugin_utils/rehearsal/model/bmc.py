@@ -49,7 +49,11 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bmc:
-    """One BMC. `supply_w` is what a supply can deliver; `firmware` the version of every part by its id."""
+    """One BMC. `supply_w` is what a supply can deliver; `firmware` the version of every part by its id.
+
+    `domains`: which part of the host each supply feeds, as HPE names it (System, GPU); empty: all feed everything. Such
+    a BMC answers as iLO does: both schemas, groups with members in the old one alone (spyroot/redfish_ctl,
+    tests/hpe_fixtures). `domain_words` are HPE's words for the redundancy of a domain, Redundant if none is stated."""
 
     schema: BmcSchema = "subsystem"
     answers: BmcAnswers = "ok"
@@ -58,6 +62,8 @@ class Bmc:
     supply_w: int = _USUAL_W
     redundancy: str = "NPlusM"
     redundancy_health: str = "OK"
+    domains: tuple[str, ...] = ()
+    domain_words: dict[str, str] = field(default_factory=dict)
     inlet_c: float = 23.5
     fans: tuple[BmcFan, ...] = (BmcFan(),) * 4
     firmware: dict[str, str] = field(default_factory=dict)

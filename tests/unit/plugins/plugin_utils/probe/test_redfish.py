@@ -93,6 +93,55 @@ def test_supplies_of_one_name_are_told_apart_by_their_bay() -> None:
     assert (group.mode, group.needed, group.largest, group.members) == ("Failover", 2, 2, ())
 
 
+def test_an_old_idrac_writes_its_mode_as_a_list_and_ok_in_small_letters() -> None:
+    group = {
+        "Name": "System Board PS Redundancy", "Mode": [{"Member": "N+1"}], "MinNumNeeded": 2, "RedundancySet": [],
+        "Status": {"Health": "Ok", "State": "Disabled"},
+    }  # fmt: skip
+    (found,) = redfish_power.parse_redundancy({"PowerSupplyRedundancy": [group]})
+    assert (found.mode, str(found.condition)) == ("N+1", "State Disabled, Health OK")
+
+
+def of_domain(n: int, domain: str) -> Json:
+    """Return a supply as iLO has it: spyroot/redfish_ctl, tests/hpe_fixtures."""
+    return {**HPE_POWER["PowerSupplies"][0], "@odata.id": f"/redfish/v1/Chassis/1/Power#PowerSupplies/{n}",
+            "Oem": {"Hpe": {"BayNumber": n + 1, "Domain": domain, "PowerSupplyStatus": {"State": "Ok"}}}}  # fmt: skip
+
+
+def test_supplies_of_hpe_have_domains_and_a_word_on_each() -> None:
+    body = {
+        "PowerSupplies": [of_domain(n, "System" if n < 2 else "GPU") for n in range(3)],
+        "Oem": {"Hpe": {"Domains": [
+            {"DomainName": "System", "PowerSupplyRedundancy": "Redundant", "Status": {"Health": "OK"}},
+            {"DomainName": "GPU", "PowerSupplyRedundancy": "NonRedundant", "Status": {"Health": "OK"}},
+        ]}},
+    }  # fmt: skip
+    groups = redfish_power.parse_power(body)[1]
+    assert [(g.name, g.mode, g.condition.state, len(g.members)) for g in groups] == [
+        ("System", "PowerDomain", "Redundant", 2), ("GPU", "PowerDomain", "NonRedundant", 1),
+    ]  # fmt: skip
+
+
+def test_a_domain_may_name_its_supplies_itself() -> None:
+    link = {"@odata.id": "/redfish/v1/Chassis/1/Power#PowerSupplies/0"}
+    domain = {"DomainName": "System", "PowerSupplies": [link, {}]}
+    (supply, *_rest) = HPE_POWER["PowerSupplies"]
+    (group,) = redfish_power.parse_power({"PowerSupplies": [supply], "Oem": {"Hpe": {"Domains": [domain]}}})[1]
+    assert (group.name, group.members, group.condition.state) == ("System", (link["@odata.id"],), "")
+
+
+def test_supplies_of_different_outputs_share_no_bus() -> None:
+    """Rails stand in ascending order of their volts (DSP0268, PowerSupply.OutputRails); a standby rail is the least."""
+    bays = [
+        {"@odata.id": f"/p/{n}", "Id": str(n), "OutputRails": [{"NominalVoltage": 5}, {"NominalVoltage": volts}]}
+        for n, volts in enumerate((12, 12, 54, 54))
+    ]
+    assert [(g.name, g.members) for g in redfish_power.parse_redundancy({}, bays)] == [
+        ("12 V", ("/p/0", "/p/1")), ("54 V", ("/p/2", "/p/3")),
+    ]  # fmt: skip
+    assert redfish_power.parse_redundancy({}, bays[:2]) == ()
+
+
 def test_figures_of_the_metrics_resource_belong_to_the_supply() -> None:
     body = {"@odata.id": "/redfish/v1/Chassis/1U/PowerSubsystem/PowerSupplies/Bay1", "Id": "Bay1", "Status": OK}
     metrics = {"InputVoltage": {"Reading": 230.2}, "InputPowerWatts": {"Reading": "937.4"}, "OutputPowerWatts": None}
@@ -218,6 +267,20 @@ def test_a_link_that_leads_elsewhere_is_refused(link: object) -> None:
 
 PARSERS: dict[str, tuple[Callable[[Json], Any], Json]] = {
     "power": (redfish_power.parse_power, HPE_POWER),
+    "domains": (
+        redfish_power.parse_power,
+        {
+            "PowerSupplies": [
+                {
+                    "@odata.id": "/p#0",
+                    "MemberId": "0",
+                    "Oem": {"Hpe": {"Domain": "GPU"}},
+                    "OutputRails": [{"NominalVoltage": 12}],
+                }
+            ],
+            "Oem": {"Hpe": {"Domains": [{"DomainName": "GPU", "PowerSupplies": [{"@odata.id": "/p#0"}]}]}},
+        },
+    ),
     "supply": (redfish_power.parse_supply, HPE_POWER["PowerSupplies"][0]),  # type: ignore[dict-item] # one object
     "redundancy": (redfish_power.parse_redundancy, {"PowerSupplyRedundancy": HPE_POWER["Redundancy"]}),
     "thermal": (redfish_thermal.parse_thermal, {"Fans": [{"Name": "Fan 1", "Reading": 23, "Status": OK}]}),
