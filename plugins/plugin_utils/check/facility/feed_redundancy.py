@@ -163,16 +163,13 @@ def _evidence(host: BmcContext) -> tuple[Evidence, ...]:
 def _lost(group: Redundancy) -> Finding | None:
     """Return that a group says of itself that it is redundant no more; one that states nothing is computed."""
     condition = group.condition
-    if group.mode == POWER_DOMAIN:
-        if condition.state in ("", REDUNDANT) and condition.health in ("", "OK"):
-            return None
-        marginal = condition.state not in DENIED and condition.health != "Critical"
-    elif group.mode in ("", "NotRedundant") or condition.absent or condition.state == "Disabled":
+    if group.mode in ("", "NotRedundant") or condition.absent or condition.state == "Disabled":
         return None
-    elif condition.health in ("", "OK") and condition.state in ("", "Enabled"):
+    domain = group.mode == POWER_DOMAIN
+    if condition.health in ("", "OK") and condition.state in ("", REDUNDANT if domain else "Enabled"):
         return None
-    else:
-        marginal = condition.health != "Critical" and condition.state in ("", "Enabled")
+    denied = condition.state in DENIED if domain else condition.state not in ("", "Enabled")
+    marginal = condition.health != "Critical" and not denied
     hint = "see power-supplies for the one that failed, and the event log of the BMC"
     return Finding(cause="redundancy-lost", text=_told(group), hint=hint, marginal=marginal)
 

@@ -113,7 +113,8 @@ def test_the_word_of_the_site_counts_before_that_of_the_bmc(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("supplies", "groups", "parts"),
     [
-        ("ab", (), ["ab"]), ("ab", (group("a", "b"),), ["ab"]), ("abcd", (group("a", "b"), group("c", "d")), ["ab", "cd"]),
+        ("ab", (), ["ab"]), ("ab", (group("a", "b"),), ["ab"]),
+        ("abcd", (group("a", "b"), group("c", "d")), ["ab", "cd"]),
         # Groups that share a supply are one part: N+1 and a group of each feed, say.
         ("abc", (group("a", "b"), group("b", "c")), ["bca"]),
         # One group that names nobody we know (the other schema's paths) says nothing.
