@@ -19,6 +19,7 @@ from time import process_time
 from types import ModuleType
 from typing import Any
 
+from big_benchmarks import ranks, unit_tests
 from big_fabric import fabric_tools, guid_of_host, with_guids
 from gpu_metrics import Metrics
 from llm_fleet import LEGS, export, fleet, load, server
@@ -32,7 +33,14 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_vali
     Wanted,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_validation.run_plan import next_runs
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.access import (
+    AccessResult,
+    Looked,
+    NodeAccess,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.claimed_container import ContainerSeen
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.observe_gang import GangResult
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.platform_state import PlatformState
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.model import (
     SavedObservation as SavedInference,
 )
@@ -79,11 +87,12 @@ _CONFTESTS = Path(__file__).resolve().parents[1] / "unit/plugins/plugin_utils/ch
 @dataclass
 class BigRun:
     """A run of one gate over so many hosts. `steps` is what was known before each step of its benchmark; `observing_s`
-    the CPU time of observers that look at evidence alone."""
+    the CPU time of observers that look at evidence alone; `stated` settings of checks, by check."""
 
     path: Path
     gate: str
     count: int
+    stated: dict[str, dict[str, object]] = field(default_factory=dict)
     hardware: dict[str, Sku] = field(default_factory=lambda: load_hardware([RECIPES / "hardware"]))
     steps: list[Results] = field(default_factory=list)
     observing_s: float = 0.0
@@ -192,7 +201,6 @@ class BigRun:
         made = _conftest("gpu_stack")
         view = made.healthy()
         nodes = tuple(replace(view.nodes[0], name=name) for name in self.names)
-        slices = tuple(replace(view.slices[0], node=name, pool=name) for name in self.names)
         operands = tuple(
             replace(one, workload=replace(one.workload, desired=self.count, ready=self.count)) for one in view.operands
         )
@@ -206,7 +214,12 @@ class BigRun:
                 bound={"gang-a": 2, "gang-b": 0},
             ),
         )  # fmt: skip
-        self._save("cluster", replace(view, nodes=nodes, slices=slices, operands=operands, workloads=workloads))
+        # The device plugin gives the GPUs out, so there is no driver of DRA that does.
+        self._save("cluster", replace(view, nodes=nodes, slices=(), operands=operands, workloads=workloads))
+        classes = ("fast",)
+        self._save("platform", PlatformState(webhooks=(), storage_classes=classes, default_classes=classes, claims=()))
+        refused = "violates PodSecurity baseline: hostPath volumes"
+        self._save("access", AccessResult(nodes=tuple(map(_access, self.names)), host_path_refused=refused))
 
     def _telemetry(self) -> None:
         metrics = Metrics(hosts=self.names)
@@ -221,12 +234,17 @@ class BigRun:
 
     def _nccl(self) -> None:
         course = _Course(hosts=self.names, hardware=self.hardware, settings={"smallest": _SMALLEST})
-        self._start(replace(course.site(), capabilities=self._site().capabilities), {SKU: self.hardware[SKU]})
+        site = course.site()
+        stated = {"capabilities": self._site().capabilities, "settings": {**site.settings, **self.stated}}
+        self._start(replace(site, **stated), {SKU: self.hardware[SKU]})
         results = course.results()
         for run, text in zip(results.runs, course.texts, strict=True):
             write_atomic(self.path / run.record.log, text)
         self.steps = course.steps
         self._save("nccl", SavedObservation(plan=results.plan, records=tuple(run.record for run in results.runs)))
+        run = Run(self.path)
+        self._save("dl_unit", unit_tests(run, self.hardware[SKU].gpus, TODAY))
+        self._save("ranks", ranks(run, TODAY))
         self._states()
 
     def _training(self) -> None:
@@ -287,6 +305,16 @@ def _words(number: int) -> tuple[str, str, str, str]:
     """What of a host's evidence is its own: its name, how UUIDs and serial numbers of its GPUs begin, and how the GUIDs
     of its adapters."""
     return f"gpu{number + 1:05}", f"GPU-{number:04}-", f"165{number:07}", guid_of_host(number)
+
+
+def _access(name: str) -> NodeAccess:
+    """Return what containers of a healthy node saw: one with all GPUs, two without any."""
+    uuids = tuple(f"GPU-{number:08x}-0000-0000-0000-000000000000" for number in range(8))
+    owner = ContainerSeen(exit_code=0, uuids=uuids, printed="GPU 0: NVIDIA H100 (UUID: GPU-00)")
+    none = Looked(done=True)
+    return NodeAccess(
+        node=name, total=8, free=8, resource="nvidia.com/gpu", asked=8, owner=owner, plain=none, asking=none
+    )
 
 
 @cache

@@ -65,6 +65,17 @@ class _Cohort:
         return links(self.seen, self.run.record.places)
 
     @cached_property
+    def ends(self) -> Mapping[str, Mapping[str, list[Link]]]:
+        """The links of each network by the hosts at both of their ends."""
+        found: dict[str, dict[str, list[Link]]] = {}
+        for network, entries in self.links.items():
+            by_host = found.setdefault(network, {})
+            for link in entries:
+                for host in {link.host, link.other}:
+                    by_host.setdefault(host, []).append(link)
+        return found
+
+    @cached_property
     def blamed(self) -> Mapping[str, Mapping[str, tuple[Link, ...]]]:
         return {network: to_blame(entries) for network, entries in self.links.items()}
 
@@ -157,8 +168,8 @@ def _passed(
         return left
     names = sorted(name for name, address in rank.networks.items() if address)
     for network in (POD_NETWORK, *names):
-        ends = [link for link in cohort.links.get(network, ()) if host.name in (link.host, link.other)]
-        if not any(link.good for link in ends):
+        ends = cohort.ends.get(network, {})
+        if not any(link.good for link in ends.get(host.name, ())):
             text = f"on {network if network == POD_NETWORK else f'network {network}'} there was nobody to reach"
             return answer.unknown("no-partner", text, "mend the hosts that are told, then run the gate again", **facts)
     reached = sum(pair.reached == OK for pair in rank.pairs)
@@ -178,7 +189,10 @@ def _passed(
 
 
 def _figures(cohort: _Cohort, host: RankHost, rank: RankSeen) -> dict[str, Any]:
-    good = {name: sum(link.good for link in found if link.host == host.name) for name, found in cohort.links.items()}
+    good = {
+        network: sum(link.good for link in ends.get(host.name, ()) if link.host == host.name)
+        for network, ends in cohort.ends.items()
+    }
     measured = [Measure("ranks found by name", sum(pair.named == OK for pair in rank.pairs), "count")]
     measured += [Measure(f"ranks reached on {name}", number, "count") for name, number in sorted(good.items())]
     measured.append(Measure("RDMA devices in the container", len(rank.devices), "count"))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from ...outcome.errors import InputError
 from ...probe.rank_log import RankSeen, parse
@@ -52,14 +53,22 @@ class Plan(BenchmarkPlan[RankHost]):
     resource: str = ""
     networks: int = 0
 
-    @property
+    @cached_property
     def without_adapters(self) -> frozenset[str]:
         """The hosts whose nodes offer no adapters although others do."""
         return frozenset(host.name for host in self.hosts if self.resource and not host.asks and not host.closed)
 
     def together(self, sku: str) -> tuple[RankHost, ...]:
         """Return the hosts of a SKU that are run as one Job."""
-        return tuple(h for h in self.hosts_of(sku) if not h.closed and h.name not in self.without_adapters)
+        return self._together.get(sku, ())
+
+    @cached_property
+    def _together(self) -> dict[str, tuple[RankHost, ...]]:
+        found: dict[str, list[RankHost]] = {}
+        for host in self.hosts:
+            if not host.closed and host.name not in self.without_adapters:
+                found.setdefault(host.sku, []).append(host)
+        return {sku: tuple(hosts) for sku, hosts in found.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
