@@ -30,6 +30,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.clus
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import Connection
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import NODES, PODS, Kind
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.node_logs import NodeLogs
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.pairs import UNCONFIRMED
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import load_catalogue
@@ -54,7 +55,7 @@ SHOWN = (
     "host.json", "out/nvidia-smi.xml.gz", "out/nvlink.txt", "out/journal-iso.txt", "out/journal.txt", "out/dmesg.txt",
     "out/dmesg-iso.txt",
 )  # fmt: skip
-TEST = "nccl_loop"
+TEST, PAIR = "nccl_loop", "nccl_pair"
 # One cycle in a process of its own, as the worker of Ansible is one.
 PROGRAM = """
 import json, sys
@@ -126,11 +127,11 @@ class Bench:
         }  # fmt: skip
         return rehearse(directory, playbook="continuous.yml", inventory=directory / "inventory.yml", **stated)
 
-    def controller(self, store: str, **more: Any) -> subprocess.Popen[str]:
-        """Start a cycle of a controller of its own."""
-        assert self.run_dir is not None
-        run_dir = self.site.directory / "runs" / f"copy-{next(self.serial)}"
-        shutil.copytree(self.run_dir, run_dir)
+    def controller(self, store: str, of: Path | None = None, **more: Any) -> subprocess.Popen[str]:
+        """Start a cycle of a controller of its own, in a copy of a run."""
+        run_dir, of = self.site.directory / "runs" / f"copy-{next(self.serial)}", of or self.run_dir
+        assert of is not None
+        shutil.copytree(of, run_dir)
         record = json.loads((run_dir / "run.json").read_text(encoding="utf-8"))
         (run_dir / "run.json").write_text(json.dumps(record | {"run_id": run_dir.name}), encoding="utf-8")
         shutil.rmtree(run_dir / "ctrf")
@@ -142,13 +143,8 @@ class Bench:
         }  # fmt: skip
         output = (run_dir / "output").open("w", encoding="utf-8")
         environment = {**os.environ, "PYTHONPATH": str(ROOT / ".cache")}
-        return subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, json.dumps(options)],
-            stdout=output,
-            stderr=output,
-            env=environment,
-            text=True,
-        )
+        command = [sys.executable, "-c", PROGRAM, json.dumps(options)]
+        return subprocess.Popen(command, stdout=output, stderr=output, env=environment, text=True)
 
     def said(self, process: subprocess.Popen[str]) -> str:
         """What the cycle that was started last said, once it has ended."""
@@ -373,6 +369,23 @@ def test_the_arithmetic_of_idle_nodes_is_tested_and_a_gpu_that_flips_a_bit_is_na
     assert "gpu3 gave other bits of attention" in found["gpu01"].summary
     assert len({digest for result in results for digest in result.digests.values()}) == 1
     bench.nothing_left("arithmetic")
+
+
+def test_idle_nodes_in_pairs_name_the_slow_one_of_them_and_pass_where_all_are_well(bench: Bench) -> None:
+    settings = {PAIR: {"enabled": True}, "continuous": {"passive": False}}
+    with bench.audited() as (kubeconfig, seen):
+        done = bench.continuous("pairs", kubeconfig=kubeconfig, continuous_tests=[PAIR], settings=settings)
+    assert disturbances(seen) == [] and done.rc != 0
+    doubted = {node for node, status, cause in bench.results("pairs") if (status, cause) == ("pending", UNCONFIRMED)}
+    assert len(doubted) == 2 and SLOW in doubted
+    wanted = [(name, "failed", "slow-between-nodes") if name == SLOW else (name, "passed", "") for name in NAMES]
+    assert [entry for entry in bench.results("pairs") if entry[1] != "pending"] == wanted, done.output[-3000:]
+    assert "is well with others" in bench.history("pairs").latest("rehearsal", rehearsal=True)[SLOW, PAIR].summary
+    bench.nothing_left("pairs")
+    with bench.fault(""):
+        assert bench.controller("well", done.run_dir.resolve(), tests=[PAIR]).wait(100) == 0
+    assert bench.results("well") == [(name, "passed", "") for name in NAMES]
+    bench.nothing_left("well")
 
 
 def test_the_cronjob_of_the_docs_is_one(bench: Bench) -> None:

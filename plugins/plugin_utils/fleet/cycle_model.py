@@ -55,14 +55,40 @@ class CycleWork:
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
-    """A test that runs: its lease, its job, and when it began (seconds since the epoch)."""
+class Seat:
+    """A node that takes part in a test, with its lease; `helps` is one that has its result in this cycle already."""
 
-    lease: Lease
-    test: NodeTest
     host: BenchmarkHost
+    lease: Lease
+    helps: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A test that runs: on one node or on two, its job, and when it began (seconds since the epoch)."""
+
+    seats: tuple[Seat, ...]
+    test: NodeTest
     spec: JobSpec
     started_s: float
+
+    @property
+    def hosts(self) -> tuple[BenchmarkHost, ...]:
+        """Where it runs."""
+        return tuple(seat.host for seat in self.seats)
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        return f"{' with '.join(host.name for host in self.hosts)} ({self.test.id})"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A test that a batch begins on these nodes."""
+
+    test: str
+    nodes: tuple[str, ...]
 
 
 @dataclass(slots=True)

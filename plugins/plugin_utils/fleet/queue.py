@@ -42,12 +42,34 @@ class _Entry:
 
 
 @dataclass(slots=True)
-class _Batch:
-    """What is under test already, and what the batch adds to it."""
+class Room:
+    """How much of the limits of a batch is taken: by what is under test already, and by what the batch adds to it."""
 
+    limits: BatchLimits
     nodes: int = 0
     racks: Counter[str] = field(default_factory=Counter)
     rails: Counter[str] = field(default_factory=Counter)
+
+    def take(self, node: QueueNode) -> None:
+        """Count a node."""
+        self.nodes += 1
+        self.racks[_place(node.rack)] += 1
+        self.rails[_place(node.rail)] += 1
+
+    def full(self, *nodes: QueueNode) -> str:
+        """Return why there is no room for these nodes together; empty if there is."""
+        limits, racks, rails = self.limits, list[str](), list[str]()
+        for node in nodes:
+            rack, rail = _place(node.rack), _place(node.rail)
+            if self.nodes + len(racks) >= limits.size:
+                return f"{count(limits.size, 'node')} at once, others go first"
+            if limits.per_rack and self.racks[rack] + racks.count(rack) >= limits.per_rack:
+                return f"{count(limits.per_rack, 'node')} of rack {node.rack or _NO_PLACE} at once, others go first"
+            if limits.per_rail and self.rails[rail] + rails.count(rail) >= limits.per_rail:
+                return f"{count(limits.per_rail, 'node')} of rail {node.rail or _NO_PLACE} at once, others go first"
+            racks.append(rack)
+            rails.append(rail)
+        return ""
 
 
 def plan_batch(
@@ -92,17 +114,26 @@ def plan_batch(
                 entries.append(entry)
             else:
                 not_due[node.name] = f"{what} not due until {day_text(due_s)}" if what else "no test is asked for"
-    taken = _Batch()
-    for node in every:
-        if node.name in leased:
-            _take(taken, _place(node.rack), _place(node.rail))
     return BatchPlan(
-        positions=tuple(_positions(_ordered(entries, now_s), taken, limits, now_s)),
+        positions=tuple(_positions(_ordered(entries, now_s), _room(every, leased, limits), limits, now_s)),
         not_due=not_due,
         not_free={name: why for name, why in not_free.items() if why},
         notes=_notes(entries, limits),
         next_due_s=first_s if math.isfinite(first_s) else None,
     )
+
+
+def room_beside(nodes: Iterable[QueueNode], leases: Iterable[Lease], limits: BatchLimits, now_s: float) -> Room:
+    """Return what leases leave of the limits of a batch; the arguments are those of plan_batch."""
+    return _room(nodes, _leased(leases, now_s), limits)
+
+
+def _room(nodes: Iterable[QueueNode], leased: Mapping[str, str], limits: BatchLimits) -> Room:
+    room = Room(limits)
+    for node in nodes:
+        if node.name in leased:
+            room.take(node)
+    return room
 
 
 def _require_distinct(nodes: Sequence[QueueNode], demands: Sequence[Demand], limits: BatchLimits) -> None:
@@ -172,13 +203,13 @@ def _ordered(entries: list[_Entry], now_s: float) -> list[_Entry]:
     return sorted(by_age, key=lambda entry: (entry.urgency, -days(entry), *entry.turns, entry.since, entry.name))
 
 
-def _positions(entries: Iterable[_Entry], taken: _Batch, limits: BatchLimits, now_s: float) -> Iterable[Position]:
+def _positions(entries: Iterable[_Entry], room: Room, limits: BatchLimits, now_s: float) -> Iterable[Position]:
     closes_s = limits.window.closes_at(now_s) if limits.window is not None else math.inf
     for number, entry in enumerate(entries, 1):
         fitting = entry.tests if closes_s == math.inf else _fitting(entry.tests, (closes_s or now_s) - now_s)
-        waits = _full(entry, taken, limits) if fitting else _out_of_hours(entry, limits, closes_s, now_s)
+        waits = room.full(entry.node) if fitting else _out_of_hours(entry, limits, closes_s, now_s)
         if not waits:
-            _take(taken, entry.rack, entry.rail)
+            room.take(entry.node)
         tests = entry.tests if waits else fitting
         yield Position(number=number, node=entry.node.name, rack=entry.node.rack, tests=tests, waits=waits)
 
@@ -193,28 +224,12 @@ def _fitting(tests: Iterable[DueTest], left_s: float) -> tuple[DueTest, ...]:
     return tuple(found)
 
 
-def _take(taken: _Batch, rack: str, rail: str) -> None:
-    taken.nodes += 1
-    taken.racks[rack] += 1
-    taken.rails[rail] += 1
-
-
 def _out_of_hours(entry: _Entry, limits: BatchLimits, closes_s: float | None, now_s: float) -> str:
     window = limits.window
     if window is None or closes_s is None:
         return f"outside {window}" + (f", which opens on {day_text(window.opens_at(now_s))}" if window else "")
     longest_s, left_s = min(test.longest_s for test in entry.tests), closes_s - now_s
     return f"takes up to {longest_s / 60:.0f} min, and {window} closes in {left_s / 60:.0f} min"
-
-
-def _full(entry: _Entry, taken: _Batch, limits: BatchLimits) -> str:
-    if taken.nodes >= limits.size:
-        return f"{count(limits.size, 'node')} at once, others go first"
-    if limits.per_rack and taken.racks[entry.rack] >= limits.per_rack:
-        return f"{count(limits.per_rack, 'node')} of rack {entry.node.rack or _NO_PLACE} at once, others go first"
-    if limits.per_rail and taken.rails[entry.rail] >= limits.per_rail:
-        return f"{count(limits.per_rail, 'node')} of rail {entry.node.rail or _NO_PLACE} at once, others go first"
-    return ""
 
 
 def _notes(entries: Iterable[_Entry], limits: BatchLimits) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from ..check.benchmark.plan import BenchmarkHost, placement, planned_hosts
 from ..check.burn_in.burn_in_soak import SPEC, SoakSettings
 from ..check.burn_in.dcgm_round import DCGM, diagnose, refuse_without_operator
 from ..check.burn_in.model import ROUNDS, Soak, SoakResult
+from ..check.node_tests.pair_spec import PairTest, refuse_pairs
 from ..check.node_tests.reading import log_of, read_job, without_secrets
 from ..check.node_tests.spec import NodeTest
 from ..check.spec import ObserveContext
@@ -71,7 +72,7 @@ def soak(run: Run, options: Mapping[str, Any], emit: Emit) -> Soak:
         hold = take_hold(run, options, emit)
         cluster = stack.enter_context(Cluster(connection_from(options)))
         context = test_context(run, options, emit, hold.holder)
-        tests = chosen_tests(run, options, emit, hold.holder, cluster)
+        tests = _of_one_node(chosen_tests(run, options, emit, hold.holder, cluster), options)
         done = begun(run, context, tests)
         if done.leftovers:
             # Whoever takes the cluster removes what dead runs left; what stays of it is told again.
@@ -85,6 +86,17 @@ def soak(run: Run, options: Mapping[str, Any], emit: Emit) -> Soak:
             work = Soaking(run.path, context, cluster, namespace, tests, NodeLogs(log_dir_of(options)), limit, emit)
             work.until_done(done)
         return load(Soak, run.path / ROUNDS)
+
+
+def _of_one_node(tests: Sequence[NodeTest], options: Mapping[str, Any]) -> tuple[NodeTest, ...]:
+    """Return the tests without those of pairs, which a site enables for its cycles.
+
+    Raises:
+        InputError: one of them is asked for by name.
+    """
+    if options["tests"]:
+        refuse_pairs(tests, "a burn-in")
+    return tuple(test for test in tests if not isinstance(test, PairTest))
 
 
 def refuse_without_kubernetes(site: Site) -> None:
@@ -259,7 +271,7 @@ def planned(run: Run, options: Mapping[str, Any], emit: Emit) -> Soak:
     """
     refuse_without_kubernetes(run.site)
     with Cluster(connection_from(options)) as cluster:
-        tests = chosen_tests(run, options, emit, "", cluster)
+        tests = _of_one_node(chosen_tests(run, options, emit, "", cluster), options)
     return begun(run, test_context(run, options, emit, ""), tests)
 
 

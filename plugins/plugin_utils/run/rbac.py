@@ -18,6 +18,7 @@ from ..clients.kube.cluster import Cluster
 from ..clients.kube.kinds import NAMESPACES, SERVICE_ACCOUNTS, Kind
 from ..clients.kube.permission import Permission
 from ..collect.snapshot_rights import RIGHTS
+from ..component_stack.facts import stack_facts
 from ..fleet.driver_upgrade import RIGHTS as UPGRADE_RIGHTS
 from ..fleet.free_nodes import RIGHTS as FREE_RIGHTS
 from ..fleet.kube_nodes import RIGHTS as WAVE_RIGHTS
@@ -105,6 +106,9 @@ def continuous_role() -> Json:
 def continuous_test_roles() -> list[Json]:
     """Return the roles that allow to test free nodes; what a site's policy does about nodes is not among it."""
     jobs = [job_permissions(kind, by_dra=True, files=True) for kind in ("plain-job", "gang-job")]
+    # Tests of two nodes, by whichever gang's API the cluster has.
+    apis = [gang.api_version for gang in stack_facts().gangs.values()]
+    jobs += [job_permissions("gang-job", gang_api=api, imex=True) for api in apis]
     wanted = dict.fromkeys((*FREE_RIGHTS, *BASIC, *(permission for kind in jobs for permission in kind)))
     return _in_places("continuous", "test", tuple(wanted))
 

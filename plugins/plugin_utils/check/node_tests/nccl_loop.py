@@ -168,7 +168,7 @@ class RunOfOne:
         if rated is None:
             text = f"{self.run.value:.4g} GB/s over {transport}, and nothing is known to compare it with"
             return (Status.OTHER, Rating.UNKNOWN, "no-ceiling", f"{self.host.name}: {text}")
-        text = f"{self.host.name}: {_rate_text(self.run.value, rated)}; {transport}"
+        text = f"{self.host.name}: {rate_text(self.run.value, rated)}; {transport}"
         if rated.rating is Rating.GOOD:
             return Status.PASSED, Rating.GOOD, "", text
         if rated.rating is Rating.BAD:
@@ -176,7 +176,8 @@ class RunOfOne:
         return (Status.OTHER, Rating.MARGINAL, "unsaturated" if rated.unsaturated else self.slow[1], text)
 
 
-def _rate_text(gbps: float, rated: Rated) -> str:
+def rate_text(gbps: float, rated: Rated) -> str:
+    """Return a rate with the ceiling that it was compared with, and how that is computed."""
     ceiling = rated.ceiling
     return f"{gbps:.4g} GB/s, {rated.ratio:.0%} of {ceiling.gbps:.4g} GB/s ({ceiling.name}: {ceiling.arithmetic})"
 

@@ -12,6 +12,7 @@ from importlib import import_module
 
 from ...outcome.errors import BringupError, InputError
 from ..spec import ObserveContext
+from .pair_spec import refuse_pairs
 from .spec import NodeTest
 
 
@@ -39,7 +40,7 @@ def enabled_tests(context: ObserveContext, asked: Sequence[str] = ()) -> tuple[N
 
     Raises:
         ProblemsError: everything that is wrong with what the site states for one of them.
-        InputError: one that is asked for is not enabled.
+        InputError: one that is asked for is not enabled, or one needs two nodes and Slurm gives each test one.
     """
     tests = (kind(context) for kind in node_tests().values())
     found = tuple(test for test in tests if test.common.enabled)
@@ -47,4 +48,7 @@ def enabled_tests(context: ObserveContext, asked: Sequence[str] = ()) -> tuple[N
     if unknown:
         known = ", ".join(test.id for test in found) or "none"
         raise InputError("tests", f"{', '.join(unknown)}: not enabled here.", f"enabled are {known}")
-    return tuple(test for test in found if not asked or test.id in asked)
+    chosen = tuple(test for test in found if not asked or test.id in asked)
+    if context.site.orchestrator == "slurm":
+        refuse_pairs(chosen, "a cycle over Slurm")
+    return chosen
