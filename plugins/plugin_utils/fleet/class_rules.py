@@ -48,12 +48,34 @@ class Units:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Shared:
+    """How figures of something are compared that all nodes share, and that others' work makes slow: of each span of
+    `hours` the best sample of a node counts, and less than `tolerance` (relative) is no difference. Only `figures` are
+    compared."""
+
+    figures: tuple[str, ...]
+    hours: float
+    tolerance: float
+
+    def __post_init__(self) -> None:
+        """Refuse what means nothing.
+
+        Raises:
+            InputError: the field and what it may say.
+        """
+        if not self.hours > 0 or not 0 < self.tolerance < 1:
+            text = f"hours {self.hours:g}, tolerance {self.tolerance:g}: expected more than 0, and between 0 and 1."
+            raise InputError("shared", text, "correct recipes/node_classes.yaml")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FigureRules:
-    """The content of recipes/node_classes.yaml."""
+    """The content of recipes/node_classes.yaml; `shared` is by test."""
 
     hard_causes: tuple[str, ...]
     units: Units
     figures: Mapping[str, Better] = field(default_factory=dict)
+    shared: Mapping[str, Shared] = field(default_factory=dict)
 
     def better(self, figure: Figure) -> Better | None:
         """Return which way of a figure is better, None if nothing says so."""

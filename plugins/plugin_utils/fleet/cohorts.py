@@ -17,7 +17,7 @@ from statistics import NormalDist, median
 
 from ..outcome.wording import first_of
 from ..verdict.before_after import before_after
-from ..verdict.drift import Drift, drift
+from ..verdict.drift import Drift, DriftLimits, drift
 from ..verdict.peers import PeerVerdict, allowed, compare
 from ..verdict.shared import shared_by
 from .class_rules import ClassLimits
@@ -63,12 +63,23 @@ def cohorts(records: Mapping[Key, Record], limits: ClassLimits) -> dict[Group, C
     for record in records.values():
         for series in record.series:
             groups.setdefault(series.group, []).append(series)
-    return {group: _cohort(group, members, limits) for group, members in groups.items()}
+    return {group: _cohort(group, members, _of_group(members, limits)) for group, members in groups.items()}
+
+
+def _of_group(members: list[Series], limits: ClassLimits) -> ClassLimits:
+    least = members[0].tolerance
+    return replace(limits, peers=replace(limits.peers, tolerance=least)) if least else limits
 
 
 def drifts(records: Iterable[Record], limits: ClassLimits) -> dict[Series, Drift]:
     """Return what each series says of itself."""
-    return {series: drift(series.speeds, limits.drift) for record in records for series in record.series}
+    return {series: drift(series.speeds, _own(series, limits)) for record in records for series in record.series}
+
+
+def _own(series: Series, limits: ClassLimits) -> DriftLimits:
+    """Return the limits of a series' own history; those of what all nodes share are as wide as for its equals."""
+    least = series.tolerance
+    return replace(limits.drift, drop=least, slide=least) if least else limits.drift
 
 
 def blamed_hard(

@@ -4,7 +4,8 @@
 """From results to series of comparable samples: one for each figure of each part of each node. Pure.
 
 A part that was swapped begins a new series, and so does another cohort (driver, library): figures are compared only
-with what can equal them.
+with what can equal them. What all nodes share is slow for all of them while others work on it: of a span of time the
+best sample counts there, for a client that is slow by itself is never fast.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ class Series:
     """One figure of one part of one node: `speeds`, more is better, the oldest first, all of one cohort.
 
     `earlier` is the newest sample of the same part from before its cohort changed, `earlier_cohort` its cohort.
+    `tolerance` is the least relative difference that counts, 0 for that of all figures.
     """
 
     node: str
@@ -39,6 +41,7 @@ class Series:
     shown: tuple[float, ...]
     earlier: float | None = None
     earlier_cohort: str = ""
+    tolerance: float = 0.0
 
     @property
     def group(self) -> tuple[str, str, str]:
@@ -71,8 +74,19 @@ class _Samples:
     figure: Figure
     speeds: list[float] = field(default_factory=list)
     shown: list[float] = field(default_factory=list)
+    at_s: list[float] = field(default_factory=list)
     earlier: float | None = None
     earlier_cohort: str = ""
+
+    def best_of(self, span_s: float) -> None:
+        """Keep of each span of time, which begins with a sample, the best one."""
+        kept: list[tuple[float, float, float]] = []
+        for at_s, speed, shown in zip(self.at_s, self.speeds, self.shown, strict=True):
+            if not kept or at_s - kept[-1][0] >= span_s:
+                kept.append((at_s, speed, shown))
+            elif speed > kept[-1][1]:
+                kept[-1] = (kept[-1][0], speed, shown)
+        self.speeds, self.shown = [entry[1] for entry in kept], [entry[2] for entry in kept]
 
 
 def records(results: Iterable[NodeResult], now_s: float, rules: FigureRules) -> dict[tuple[str, str], Record]:
@@ -100,21 +114,28 @@ def _record(node: str, test: str, entries: list[NodeResult], rules: FigureRules)
 def _series(known: tuple[NodeResult, ...], rules: FigureRules) -> tuple[tuple[Series, ...], tuple[str, ...]]:
     newest, problems = known[-1], list[str]()
     wanted: dict[tuple[str, str], _Samples] = {}
+    shared = rules.shared.get(newest.test)
     for figure in newest.figures:
         try:
             speed = rules.speed(figure)
         except InputError as error:
             problems.append(f"{newest.test}: {error.subject} {error.reason.rstrip('.')}")
             continue
-        if speed is not None:
+        if speed is not None and (shared is None or figure.name in shared.figures):
             wanted[_key(figure, newest.parts)] = _Samples(figure)
     for result in known:
         _add(result, newest, wanted, rules)
+    if shared is not None:
+        for samples in wanted.values():
+            samples.best_of(shared.hours * 3600)
+            # One sample before a change and one after it are of two hours: that tells nothing of the change.
+            samples.earlier = None
     made = tuple(
         Series(
             node=newest.node, test=newest.test, figure=samples.figure.name, unit=samples.figure.unit,
             part=samples.figure.part, cohort=newest.cohort, speeds=tuple(samples.speeds), shown=tuple(samples.shown),
             earlier=samples.earlier, earlier_cohort=samples.earlier_cohort,
+            tolerance=shared.tolerance if shared else 0.0,
         )
         for samples in wanted.values()
     )  # fmt: skip
@@ -138,6 +159,7 @@ def _add(
         if result.cohort == newest.cohort:
             samples.speeds.append(speed)
             samples.shown.append(figure.number)
+            samples.at_s.append(result.started_s)
         else:
             samples.earlier, samples.earlier_cohort = speed, result.cohort
 
