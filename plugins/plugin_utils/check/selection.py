@@ -164,12 +164,18 @@ def declare_phase(
         kept = tuple(check for check in whole.checks if check.id in own - left_out)
         not_here = tuple(entry for entry in whole.not_declared if entry.id in own)
         parts.append(replace(whole, checks=kept, not_declared=(*not_here, *unnamed)))
-    skipped += _not_here(ids, parts, left_out)
+    skipped += _not_here({name: found for name, found in ids.items() if _applies(name, site)}, parts, left_out)
     skipped += [SkippedCheck(id=i.name, reason=_LEFT_OUT) for i in asked if i.name in skip]
     theirs = {image.name for image in asked}
     unknown = tuple(name for name in named if not ids[name] and name not in skip and name not in theirs)
     run = tuple(image for image in asked if image.name not in skip)
     return PhaseDeclaration(phase=phase, parts=tuple(parts), skipped=tuple(skipped), unknown=unknown, images=run)
+
+
+def _applies(name: str, site: Site) -> bool:
+    """Whether a name of the catalogue is a question at this site, by its `only_with`."""
+    needed = next((entry.get("only_with") for entry in _entries() if entry["name"] == name), None)
+    return needed is None or needed in site.capabilities
 
 
 def _not_here(

@@ -231,6 +231,7 @@ _CHECK = Table(
         "resources": Anything(),
         "rules": Anything(),
         "disturbs": Flag(),
+        "only_with": Text(),
     },
     required=("name", "phase"),
 )

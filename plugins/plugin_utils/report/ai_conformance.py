@@ -98,8 +98,21 @@ def outcomes_of(run_dir: Path) -> tuple[Outcome, ...]:
     return tuple(found)
 
 
-def judged(outcomes: Iterable[Outcome], version: str, features: Collection[str] = ()) -> tuple[Judged, ...]:
+def not_declared_in(record: RunRecord) -> dict[str, str]:
+    """Return why checks were not asked of this site, by their ids."""
+    verdicts = (*record.gates, *record.phases)
+    return {entry.id: entry.reason for verdict in verdicts for entry in verdict.not_declared}
+
+
+def judged(
+    outcomes: Iterable[Outcome],
+    version: str,
+    features: Collection[str] = (),
+    not_declared: Mapping[str, str] | None = None,
+) -> tuple[Judged, ...]:
     """Return the verdict of every requirement of a list, or of those that `features` name.
+
+    `not_declared` says why checks were not asked, by their ids; a requirement that rests on one of them is skipped.
 
     Raises:
         InputError: an unknown version or feature.
@@ -116,10 +129,13 @@ def judged(outcomes: Iterable[Outcome], version: str, features: Collection[str] 
     by_check: dict[str, list[Outcome]] = {}
     for outcome in outcomes:
         by_check.setdefault(outcome.check, []).append(outcome)
-    return tuple(_judged(name, level, known[name], by_check) for name, level in levels.items() if name in wanted)
+    why = not_declared or {}
+    return tuple(_judged(name, level, known[name], by_check, why) for name, level in levels.items() if name in wanted)
 
 
-def _judged(name: str, level: str, requirement: Requirement, by_check: Mapping[str, list[Outcome]]) -> Judged:
+def _judged(
+    name: str, level: str, requirement: Requirement, by_check: Mapping[str, list[Outcome]], why: Mapping[str, str]
+) -> Judged:
     found = tuple(outcome for check in requirement.checks for outcome in by_check.get(check, ()))
     missing = [check for check in requirement.checks if check not in by_check]
     left_out = next((outcome for outcome in found if outcome.status is Status.SKIPPED), None)
@@ -129,7 +145,8 @@ def _judged(name: str, level: str, requirement: Requirement, by_check: Mapping[s
     elif bad is not None:
         verdict, reason = FAIL, f"{bad.check} on {bad.about}: {bad.cause or bad.status.value}: {bad.summary}"
     elif missing:
-        verdict, reason = SKIP, f"not asked in this run: {', '.join(missing)}"
+        told = (f"{check} ({why[check]})" if check in why else check for check in missing)
+        verdict, reason = SKIP, f"not asked in this run: {', '.join(told)}"
     elif left_out is not None:
         verdict, reason = SKIP, f"{left_out.check} was left out: {left_out.summary}"
     else:

@@ -27,7 +27,7 @@ SPEC = CheckSpec(
     per=SubjectKind.CLUSTER,
     duration_s=2.0,
     requires=("kubernetes",),
-    components=("dynamo-platform", "kubeflow-trainer", "kueue"),
+    components=("dynamo-platform", "kubeflow-trainer", "kueue", "volcano"),
     causes=("invalid-object-accepted", "webhook-missing", "webhook-unserved", "webhook-without-ca"),
 )
 # Admission by a policy in the API server takes the place of some webhooks (ValidatingAdmissionPolicy).

@@ -36,3 +36,9 @@ metadata:
     {{- include "standin.labels" . | nindent 4 }}
 spec:
   policyName: {{ .Release.Name }}-pods
+---
+{{ include "standin.webhook" (dict "top" .
+  "service" (printf "%s-admission-service" .Release.Name) "configuration" "volcano-admission-service-jobs-validate" "hook" "validatejob.volcano.sh"
+  "group" "batch.volcano.sh" "resource" "jobs"
+  "right" `has(object.spec.tasks) && object.spec.tasks.all(one, object.spec.tasks.exists_one(other, other.name == one.name))`
+  "says" "duplicated task name") }}

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.selection i
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.phases import PHASES
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.ai_conformance import conformance
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
 
 SITE = Site(
@@ -95,6 +97,38 @@ def test_a_name_that_nobody_knows_is_an_error_with_the_nearest(name: str, near: 
     with pytest.raises(InputError, match="is no check") as caught:
         require_names([name], "gpufleet_skip_checks")
     assert near in caught.value.hint
+
+
+def test_a_name_that_is_no_question_at_a_site_is_told_and_holds_nothing() -> None:
+    """Who gives GPUs out is the recipe's choice; anything else that cannot be asked is skipped, which is no pass."""
+    reason = "the recipe's DRA driver gives out no GPUs; the device plugin does"
+    by_plugin = replace(SITE, capabilities=("kubernetes", "pods", "prometheus"), missing={"dra": reason})
+    recipe = {"validation": {"conformance": {"checks": ["dra-support", "gang-scheduling", "cluster-autoscaling"]}}}
+    found = declare_phase("conformance", by_plugin, recipe)
+    assert set(found.expected) == {"gang-admission"}
+    assert [entry.id for entry in found.skipped] == ["cluster-autoscaling"]
+    assert {e.id for e in found.not_declared if reason in e.reason} == {"dra-slices", "dra-allocation"}
+    alone = {"validation": {"conformance": {"checks": ["dra-support"]}}}
+    assert declare_phase("conformance", by_plugin, alone).expected == {}
+
+
+def test_what_a_recipe_of_the_catalogue_asks_is_what_evidence_rests_on() -> None:
+    """Names of phase conformance lead to every check of their requirement, so that a whole phase is evidence of it."""
+    named = {
+        "accelerator-metrics": "accelerator_metrics", "ai-service-metrics": "ai_service_metrics",
+        "dra-support": "dra_support", "gang-scheduling": "gang_scheduling", "pod-autoscaling": "pod_autoscaling",
+        "cluster-autoscaling": "cluster_autoscaling", "inference-gateway": "ai_inference",
+        "secure-accelerator-access": "secure_accelerator_access",
+    }  # fmt: skip
+    for name, requirement in named.items():
+        assert set(conformance().requirements[requirement].checks) <= set(names_of_checks()[name]), name
+    whole = {
+        i
+        for name in (*named, "platform-health", "gpu-operator-health", "robust-controller")
+        for i in names_of_checks()[name]
+    }
+    for requirement in ("driver_runtime_management", "robust_controller"):
+        assert set(conformance().requirements[requirement].checks) <= whole, requirement
 
 
 def test_every_alias_of_the_catalogue_leads_to_checks_of_this_release() -> None:

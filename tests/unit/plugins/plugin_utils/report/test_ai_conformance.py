@@ -73,6 +73,22 @@ def test_half_of_the_checks_prove_nothing_and_a_failed_half_fails() -> None:
     assert found.verdict == FAIL
 
 
+def test_why_a_check_was_not_asked_of_the_site_is_told() -> None:
+    why = {"dra-allocation": "the device plugin gives out the GPUs"}
+    (found,) = judged((replace(GANG, check="dra-slices"),), "1.35", ["dra_support"], why)
+    assert (found.level, found.verdict) == ("MUST", SKIP)
+    assert found.reason == "not asked in this run: dra-allocation (the device plugin gives out the GPUs)"
+
+
+def test_that_nobody_gets_alerts_is_no_matter_of_metrics() -> None:
+    collected = [replace(GANG, gate="telemetry", check=name) for name in ("gpu-metrics-scraped", "recipe-rules-loaded")]
+    lost = replace(BAD, gate="telemetry", check="alert-delivery", cause="alertmanager-not-wired")
+    (found,) = judged((*collected, lost), "1.37", ["ai-service-metrics"])
+    assert found.verdict == PASS
+    (found,) = judged((collected[0], lost), "1.37", ["ai-service-metrics"])
+    assert found.verdict == SKIP
+
+
 def test_what_no_check_proves_is_skipped_and_says_what_is_missing() -> None:
     (found,) = judged((), "1.37", ["workload-sandboxing"])
     assert found.verdict == SKIP and "no check runs a sandbox" in found.reason
@@ -89,7 +105,7 @@ def test_an_unknown_feature_or_list_is_refused() -> None:
 
 def test_every_list_names_requirements_and_every_requirement_names_checks_that_there_are() -> None:
     ids, known = {check.spec.id for check in all_checks()}, conformance().requirements
-    assert versions()[-1] == "1.37"
+    assert versions() == ("1.33", "1.34", "1.35", "1.37")
     for version in versions():
         levels = conformance().lists[version].levels
         assert set(levels) <= set(known) and set(levels.values()) <= {"MUST", "SHOULD"}

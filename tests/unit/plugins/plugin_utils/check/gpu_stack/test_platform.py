@@ -5,9 +5,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, cast
 
+import jsonschema
 import pytest
+from crd_schema import crd_schema
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.declare import declare
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack import (
@@ -53,7 +56,9 @@ SEEN = PlatformState(
 
 def with_components(*names: str) -> JudgeContext:
     stated = recipe()
-    stated["deploymentOrder"] = [*stated["deploymentOrder"], *names]
+    # Without the controllers that the healthy cluster of these tests has anyway.
+    others = [name for name in stated["deploymentOrder"] if name not in robust_controller.SPEC.components]
+    stated["deploymentOrder"] = [*others, *names]
     return context(recipe=stated)
 
 
@@ -131,6 +136,48 @@ def test_the_operator_of_dynamo_refuses_a_graph_without_services(
     assert (outcome.cause, outcome.status is Status.PASSED) == (cause, not cause)
 
 
+# As volcano-sh/volcano says it (pkg/webhooks/admission/jobs/validate/admit_job.go).
+TWINS = 'admission webhook "validatejob.volcano.sh" denied the request: duplicated task name twin;'
+
+
+def test_an_object_that_must_be_refused_is_one_that_its_schema_takes(shared: Path) -> None:
+    """The API server asks the schema first: an object that this refuses says nothing of the webhook."""
+    plurals = {
+        "dynamo-platform": "dynamo/dynamographdeployments.nvidia.com",
+        "kubeflow-trainer": "kubeflow-trainer/trainjobs.trainer.kubeflow.org",
+        "kueue": "kueue/clusterqueues.kueue.x-k8s.io",
+        "volcano": "volcano/jobs.batch.volcano.sh",
+    }
+    facts = {name: entry for name, entry in stack_facts().controllers.items() if entry.invalid}
+    assert facts.keys() == plurals.keys() == set(robust_controller.SPEC.components)
+    for name, entry in facts.items():
+        version = str(entry.invalid["apiVersion"]).rpartition("/")[2]
+        jsonschema.validate(entry.invalid, crd_schema(shared, plurals[name], version))
+
+
+@pytest.mark.parametrize(
+    ("hook", "tried", "cause"),
+    [
+        ({}, {}, ""),
+        ({"ready": 0}, {}, "webhook-unserved"),
+        ({"has_ca": False}, {}, "webhook-without-ca"),
+        ({"name": "validatequeue.volcano.sh"}, {}, "webhook-missing"),
+        ({}, {"accepted": True, "said": ""}, "invalid-object-accepted"),
+    ],
+)
+def test_volcano_refuses_a_job_whose_tasks_have_one_name(
+    hook: dict[str, Any], tried: dict[str, Any], cause: str
+) -> None:
+    served = replace(
+        ANSWERED, name="validatejob.volcano.sh", configuration="volcano-admission-service-jobs-validate",
+        service="volcano-system/volcano-admission-service",
+    )  # fmt: skip
+    refused = TriedObject(component="volcano", kind="Job", accepted=False, said=TWINS)
+    seen = replace(SEEN, webhooks=(replace(served, **hook),), tried=(replace(refused, **tried),))
+    (outcome,) = robust_controller.judge(seen, with_components("volcano"))
+    assert (outcome.cause, outcome.status is Status.PASSED) == (cause, not cause)
+
+
 def test_every_webhook_that_nobody_serves_is_told() -> None:
     down = (replace(ANSWERED, ready=0), replace(ANSWERED, name="second", ready=0))
     assert [outcome.cause for outcome in controllers(replace(SEEN, webhooks=down))] == ["webhook-unserved"] * 2
@@ -141,7 +188,9 @@ def test_a_check_of_a_component_is_declared_where_the_recipe_has_it() -> None:
     bare = declare("gpu_stack", site(), ("gpu-operator",))
     assert not checks & {check.id for check in bare.checks}
     reasons = {left.id: left.reason for left in bare.not_declared}
-    assert reasons["robust-controller"] == "needs dynamo-platform or kubeflow-trainer or kueue: the recipe has none"
+    assert reasons["robust-controller"] == (
+        "needs dynamo-platform or kubeflow-trainer or kueue or volcano: the recipe has none"
+    )
     whole = declare("gpu_stack", site(), ("kueue", "agentgateway"))
     assert checks <= {check.id for check in whole.checks}
     unknown = declare("gpu_stack", site())
