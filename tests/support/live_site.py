@@ -254,13 +254,16 @@ class LiveSite:
 
 
 @contextmanager
-def live_site(directory: Path, count: int, faults: tuple[str, ...] = (), *, audit: bool = False) -> Iterator[LiveSite]:
+def live_site(
+    directory: Path, count: int, faults: tuple[str, ...] = (), *, audit: bool = False, sku: str = "h100",
+    recipe_data: tuple[Path, ...] = (), **stated: Any,
+) -> Iterator[LiveSite]:  # fmt: skip
     """Yield a site with so many hosts, and these faults, whose rehearsal ends with this process; end it. With `audit`
-    its API server writes who changed what."""
+    its API server writes who changed what; `stated` are variables of its inventory without `gpufleet_`."""
     rehearsal = directory / "rehearsal"
     request = RehearsalRequest(
-        directory=rehearsal, cache=default_cache(os.environ), collection=ROOT, nodes=numbered_nodes(count, "h100"),
-        faults=faults, audit=audit,
+        directory=rehearsal, cache=default_cache(os.environ), collection=ROOT, nodes=numbered_nodes(count, sku),
+        faults=faults, audit=audit, recipe_data=recipe_data,
     )  # fmt: skip
     try:
         made = bring_up(request, Progress(silent))
@@ -276,6 +279,8 @@ def live_site(directory: Path, count: int, faults: tuple[str, ...] = (), *, audi
             "gpufleet_forced_settings": made.substitution.settings, "gpufleet_site_name": request.site_name,
             "gpufleet_notes": list(made.substitution.notes),
             "gpufleet_default_criteria": defaults["gpufleet_rehearsal_criteria"],
+            "gpufleet_recipe_data": [str(path) for path in recipe_data],
+            **{f"gpufleet_{name}": value for name, value in stated.items()},
         }  # fmt: skip
         inventory = {
             "all": {"vars": variables, "hosts": {"localhost": {"ansible_connection": "local"}}},
