@@ -7,7 +7,9 @@ A job that names a queue is suspended by Kueue's webhook until a Workload that K
 of such a job are left alone, a pod without an owner is gated on its own, or with others of its group
 (kubernetes-sigs/kueue, pkg/controller/jobframework/defaults.go and pkg/controller/jobs/pod; its pages "Run a Kubernetes
 Job" and "Run Plain Pods"). Why a Workload waits stands in its condition QuotaReserved, why a queue takes none in the
-condition Active of LocalQueue and ClusterQueue (apis/kueue/v1beta2).
+condition Active of LocalQueue and ClusterQueue (apis/kueue/v1beta2). With quota it waits for the admission checks of
+its queue, whose states and words are in its status: that of ProvisioningRequests is Pending until cluster-autoscaler
+has the nodes (pkg/controller/admissionchecks/provisioning/controller.go: syncCheckStates).
 """
 
 from __future__ import annotations
@@ -94,9 +96,22 @@ def why_held(cluster: Cluster, namespace: str, job: str) -> str:
         for kind in ("Evicted", "QuotaReserved", "Admitted"):
             said = condition(workload, kind)
             if said.get("status") == ("True" if kind == "Evicted" else "False"):
-                return str(said.get("message") or said.get("reason") or "")[:300]
+                words = str(said.get("message") or said.get("reason") or "")
+                return "; ".join(filter(None, (words, _checks_open(workload))))[:300]
+        if _checks_open(workload):
+            return _checks_open(workload)[:300]
     active = condition(queue, "Active")
     return str(active.get("message") or active.get("reason") or "")[:300] if active.get("status") == "False" else ""
+
+
+def _checks_open(workload: Json) -> str:
+    """Return which admission checks a Workload waits for, with their words; empty for none."""
+    checks = (workload.get("status") or {}).get("admissionChecks") or []
+    waiting = [entry for entry in checks if entry.get("state") != "Ready"]
+    texts = (
+        f"admission check {entry.get('name')} is {entry.get('state')}: {entry.get('message')}" for entry in waiting
+    )
+    return "; ".join(text.removesuffix(": ").removesuffix(": None") for text in texts)
 
 
 def waits_for_pods(cluster: Cluster, namespace: str) -> bool | None:

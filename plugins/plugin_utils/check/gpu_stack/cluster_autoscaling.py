@@ -65,6 +65,15 @@ def _added(seen: NodeScaling, answer: Answer) -> Outcome | None:
     if words.refused and words.is_full:
         text = f"no node may be added: {words.refused}"
         return answer.unknown("no-room-to-grow", text[:500], "raise the limit of the pool for the test", **facts)
+    if seen.by_request:
+        said = words.refused or "nobody said anything of it"
+        text = f"no node is added for a pod alone ({said}); Kueue asks for nodes by ProvisioningRequests of class "
+        hint = (
+            "this check makes no such request: name nodes that come for pending pods as well "
+            "(gpufleet_settings.cluster-autoscaling.selector), or run a job through the queue; "
+            "kubectl get provisioningrequests -A"
+        )
+        return answer.unknown("nodes-by-request", f"{text}{', '.join(seen.by_request)}"[:500], hint, **facts)
     if words.refused:
         text = f"no node is added for a pod with {seen.asked} GPUs: {words.refused}"
         hint = "labels, taints and instance types of the pools against what the pod asks (docs/settings.md: selector)"

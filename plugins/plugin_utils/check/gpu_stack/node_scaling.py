@@ -25,6 +25,10 @@ GPU = "nvidia.com/gpu"
 _YES = ("TriggeredScaleUp", "Nominated")
 _NO = ("NotTriggerScaleUp", "FailedScheduling")
 _SCHEDULER = "default-scheduler"
+# Classes of cluster-autoscaler's own: one adds nothing, the other grows the groups that pending pods grow (its FAQ,
+# "How can I use ProvisioningRequest to run batch workloads"). Of another nobody knows that: node pools of GKE with
+# queued provisioning get nodes by requests alone (gcloud container node-pools create, --enable-queued-provisioning).
+_OWN_CLASSES = ("check-capacity.autoscaling.x-k8s.io", "best-effort-atomic-scale-up.autoscaling.x-k8s.io")
 _FULL = re.compile(
     r"max node group size reached|exceed(?:s|ed)? limits|max cluster .* limit reached|quota", re.IGNORECASE
 )
@@ -51,7 +55,8 @@ class AutoscalerWords:
 class NodeScaling:
     """Everything. `problem` is a slug when no test was possible, with `reason`.
 
-    `answers` is what whoever adds nodes says of itself; `words` what it said of the pod; `node` the node that came for
+    `answers` is what whoever adds nodes says of itself; `by_request` are classes of ProvisioningRequests by which Kueue
+    asks for nodes that may come for nothing else; `words` what it said of the pod; `node` the node that came for
     it after `up_s` and was not there before, with so many `gpus`; `placed`: the pod has it, else `unplaced` is what the
     scheduler says of the pod; `started`: its container ran, else `unstarted` says why not; `gone_s`: when the node was
     gone again after the pod, None if it is there still after `waited_s`.
@@ -60,6 +65,7 @@ class NodeScaling:
     problem: str = ""
     reason: str = ""
     answers: tuple[str, ...] = ()
+    by_request: tuple[str, ...] = ()
     words: AutoscalerWords = AutoscalerWords()
     asked: int = 0
     node: str = ""
@@ -84,6 +90,12 @@ def words_of(events: Iterable[Json]) -> AutoscalerWords:
         if (reason in _YES or reason in _NO) and source != _SCHEDULER:
             found[reason in _YES] = f"{source or 'somebody'}: {reason}: {message}"[:400]
     return AutoscalerWords(taken=found[True], refused=found[False])
+
+
+def request_classes(configs: Iterable[Json]) -> tuple[str, ...]:
+    """Return the classes of Kueue's ProvisioningRequestConfigs whose nodes may come for requests alone."""
+    classes = {str((item.get("spec") or {}).get("provisioningClassName", "")) for item in configs}
+    return tuple(sorted(classes - {"", *_OWN_CLASSES}))
 
 
 def node_for(nodes: Iterable[Json], taken: str, selector: Mapping[str, str]) -> str:

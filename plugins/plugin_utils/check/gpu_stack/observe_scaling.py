@@ -29,6 +29,7 @@ from ...runtime.pool import map_bounded
 from ...runtime.progress import Progress
 from ...runtime.recipe_files import RECIPES
 from ...workload.follow import node_of
+from ...workload.kueue import served_version
 from ...workload.namespace import MARGIN_S, TemporaryNamespace, temporary_namespace
 from ...workload.pending import why_pending
 from ...workload.render import render
@@ -36,7 +37,7 @@ from ..kit.counting import count
 from ..kit.settings import setting
 from ..kit.tolerations import tolerations_of
 from ..spec import ObserveContext, observer_of
-from .node_scaling import GPU, NodeScaling, autoscaler_status, node_for, node_pool, words_of
+from .node_scaling import GPU, NodeScaling, autoscaler_status, node_for, node_pool, request_classes, words_of
 
 CHECK_ID = "cluster-autoscaling"
 _KARPENTER = "karpenter.sh"
@@ -80,7 +81,7 @@ def observe(context: ObserveContext) -> NodeScaling:
     if context.check_mode:
         return NodeScaling(problem="check-mode", reason="this run makes nothing on the cluster")
     with Cluster(connection_from(context.connections)) as cluster:
-        seen = NodeScaling(answers=_answers(cluster), asked=settings.gpus)
+        seen = NodeScaling(answers=_answers(cluster), by_request=_by_request(cluster), asked=settings.gpus)
         pods = stack_facts().test_pods
         with temporary_namespace(
             cluster,
@@ -105,6 +106,12 @@ def _answers(cluster: Cluster) -> tuple[str, ...]:
     kind = Kind(f"{_KARPENTER}/{versions[0]}", "NodePool", "nodepools", namespaced=False) if versions else None
     pools = (cluster.find_all(kind) or []) if kind else []
     return (*map(node_pool, pools), *_status(cluster))
+
+
+def _by_request(cluster: Cluster) -> tuple[str, ...]:
+    version = served_version(cluster)
+    kind = Kind(version, "ProvisioningRequestConfig", "provisioningrequestconfigs", namespaced=False)
+    return request_classes((cluster.find_all(kind) or []) if version else [])
 
 
 def _status(cluster: Cluster) -> tuple[str, ...]:

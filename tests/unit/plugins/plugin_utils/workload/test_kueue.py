@@ -43,6 +43,7 @@ class Api:
         self.versions, self.active = versions, active
         self.made: list[tuple[Kind, Json]] = []
         self.waits = WAITS
+        self.checks: list[Json] = []
 
     def served_versions(self, group: str) -> tuple[str, ...]:
         return self.versions if group == "kueue.x-k8s.io" else ()
@@ -66,8 +67,11 @@ class Api:
     def list_objects(self, kind: Kind, *_args: Any, **_more: Any) -> list[Json]:
         assert kind.kind == "Workload"
         condition = {"type": "QuotaReserved", "status": "False", "reason": "Pending", "message": self.waits}
+        if self.checks:
+            condition = {"type": "QuotaReserved", "status": "True", "reason": "QuotaReserved", "message": ""}
         owner = [{"kind": "Job", "name": "pair"}]
-        return [{"metadata": {"name": "job-pair", "ownerReferences": owner}, "status": {"conditions": [condition]}}]
+        status = {"conditions": [condition], "admissionChecks": self.checks}
+        return [{"metadata": {"name": "job-pair", "ownerReferences": owner}, "status": status}]
 
     def delete(self, *_args: Any, **_more: Any) -> None:
         return None
@@ -144,6 +148,29 @@ def test_a_job_that_is_held_ends_so_with_the_words_of_its_queue(monkeypatch: pyt
     cause, text = launch_problem(job.result.state, job.result.reason) or ("", "")
     assert cause == "launch-held" and "insufficient unused quota" in text
     assert "cluster_queue" in hint_for(cause, {})
+
+
+@pytest.mark.parametrize(
+    ("state", "message", "told"),
+    [
+        # The words of a ProvisioningRequest, which Kueue hands on.
+        ("Pending", "Provisioning Request wasn't accepted yet", "is Pending: Provisioning Request wasn't accepted yet"),
+        ("Rejected", "Capacity is not found", "is Rejected: Capacity is not found"),
+        ("Pending", "", "is Pending"),
+        ("Ready", "Provisioning Request was successfully provisioned.", ""),
+    ],
+)
+def test_a_job_that_has_quota_and_waits_for_nodes_says_so(state: str, message: str, told: str) -> None:
+    api = Api()
+    api.waits = ""
+    api.checks = [{"name": "nodes", "state": state, "message": message}]
+    job = _running(api, "gpus")
+    job.began_at -= 3600
+    job.look([], (), {})
+    assert job.result is not None and job.result.state == "held"
+    assert ("admission check nodes" in job.result.reason) is bool(told) and job.result.reason.endswith(
+        told or "does kueue-controller-manager run?"
+    )
 
 
 def test_a_queue_that_says_nothing_makes_one_ask_whether_kueue_runs() -> None:

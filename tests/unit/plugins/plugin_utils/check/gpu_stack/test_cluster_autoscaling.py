@@ -21,6 +21,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.n
     autoscaler_status,
     node_for,
     node_pool,
+    request_classes,
     words_of,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.observe_scaling import (
@@ -44,6 +45,7 @@ NOMINATED = "Pod should schedule on: nodeclaim/gpu-pool-6csft"
 TRIGGERED = "pod triggered scale-up: [{aks-gpunp-98036146-vmss 1->2 (max: 2)}]"
 NOT_TRIGGERED = "pod didn't trigger scale-up: 1 node(s) didn't match Pod's node affinity"
 FULL = "pod didn't trigger scale-up: 2 max node group size reached"
+QUEUED = ("queued-provisioning.gke.io",)
 POOL = "NodePool gpu is ready, 0 of 16 GPUs"
 SEEN = NodeScaling(
     answers=(POOL,), words=AutoscalerWords(taken=f"karpenter: Nominated: {NOMINATED}"), asked=1, node="new", gpus=8,
@@ -63,6 +65,13 @@ def test_a_node_that_comes_with_its_gpus_and_goes_passes() -> None:
     assert outcome.summary == "node new came after 140 s with 8 GPUs and ran the pod, and was gone 95 s after it"
 
 
+def test_classes_of_cluster_autoscaler_itself_grow_what_pending_pods_grow() -> None:
+    own = ["check-capacity.autoscaling.x-k8s.io", "best-effort-atomic-scale-up.autoscaling.x-k8s.io"]
+    configs: list[Json] = [{"spec": {"provisioningClassName": name}} for name in own]
+    assert request_classes([*configs, {"spec": {}}, {}]) == ()
+    assert request_classes([*configs, {"spec": {"provisioningClassName": QUEUED[0]}}]) == QUEUED
+
+
 @pytest.mark.parametrize(
     ("seen", "rating", "cause"),
     [
@@ -71,6 +80,15 @@ def test_a_node_that_comes_with_its_gpus_and_goes_passes() -> None:
         (NONE, Rating.BAD, "node-not-added"),
         (replace(NONE, words=AutoscalerWords(refused=NOT_TRIGGERED)), Rating.BAD, "scale-up-refused"),
         (replace(NONE, words=AutoscalerWords(refused=FULL)), Rating.UNKNOWN, "no-room-to-grow"),
+        # Node pools of GKE with queued provisioning get nodes by requests alone; a promise counts all the same.
+        (replace(NONE, words=AutoscalerWords(), by_request=QUEUED), Rating.UNKNOWN, "nodes-by-request"),
+        (replace(NONE, words=AutoscalerWords(), answers=(), by_request=QUEUED), Rating.UNKNOWN, "nodes-by-request"),
+        (
+            replace(NONE, words=AutoscalerWords(refused=NOT_TRIGGERED), by_request=QUEUED),
+            Rating.UNKNOWN,
+            "nodes-by-request",
+        ),
+        (replace(NONE, by_request=QUEUED), Rating.BAD, "node-not-added"),
         (
             replace(NONE, words=AutoscalerWords(refused='all available instance types exceed limits for nodepool "g"')),
             Rating.UNKNOWN,
