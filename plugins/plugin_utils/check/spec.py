@@ -28,11 +28,18 @@ DRIVER_GATE = "gpu_stack"
 
 
 class Disturbance(str, Enum):
-    """What a check may do to the cluster."""
+    """What a check may do to the cluster, the least first. Pods without GPUs take nothing from other tests, and their
+    result depends on no load: they may be there beside those of another check."""
 
     NOTHING = "nothing"
     HOST_COMMAND = "host command"
+    PLAIN_PODS = "pods without GPUs"
     TEST_PODS = "test pods"
+
+    @property
+    def makes_pods(self) -> bool:
+        """Whether it takes a run that holds the cluster."""
+        return self in (Disturbance.PLAIN_PODS, Disturbance.TEST_PODS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from threading import Event
 from time import monotonic
 from typing import Any
 
@@ -19,6 +20,8 @@ from ..check.registry import AnyObserver, checks_of, observer_for
 from ..check.spec import DRIVER_GATE, Disturbance, ObserveContext
 from ..outcome.errors import BringupError, DeadlineError
 from ..runtime.clock import elapsed_text
+from ..runtime.interrupt import interruptible
+from ..runtime.pausing import ended_by
 from ..runtime.progress import Progress
 from ..runtime.time_limit import time_limit
 from ..site.model import Site
@@ -32,7 +35,7 @@ def disturbs_cluster(declaration: Declaration, site: Site) -> bool:
     """Tell whether a declared check of the gate makes test pods, or loads GPUs in pods that are there."""
     if "kubernetes" not in site.capabilities:
         return False
-    return any(check.disturbs == Disturbance.TEST_PODS.value for check in declaration.checks) or (
+    return any(Disturbance(check.disturbs).makes_pods for check in declaration.checks) or (
         declaration.gate == DRIVER_GATE
     )
 
@@ -55,7 +58,7 @@ def observe_gate(
     seen = []
     for observer, disturbs in needed_observers(declaration, context):
         progress.say(f"{declaration.gate}: looking at {observer.key}")
-        problem = refused or (_check_mode(observer) if check_mode and disturbs else None)
+        problem = refused or (_check_mode(observer) if check_mode and disturbs.makes_pods else None)
         chosen = refusing(observer, problem) if problem else _limited(observer, limit_s(observer) if limit_s else 0.0)
         seen.append(_told(observe(chosen, declaration.gate, context), progress))
     return seen
@@ -63,39 +66,55 @@ def observe_gate(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Looking:
-    """One observer that looks and disturbs nothing: for which gate, with what, in how many seconds (0: no limit)."""
+    """One observer that looks and disturbs no other: for which gate, with what, in how many seconds (0: no limit);
+    `pods`: it makes some, and is waited for until they are removed."""
 
     observer: AnyObserver
     gate: str
     context: ObserveContext
     limit_s: float = 0.0
+    pods: bool = False
 
 
 @contextmanager
 def looking_meanwhile(entries: Sequence[Looking]) -> Iterator[list[Observation]]:
     """Let these observers look at once, beside what is done in the block; the list is filled when it ends.
 
-    What has not ended within its time is saved as such, and what it sees later is dropped.
+    What has not ended within its time is saved as such, and what it sees later is dropped. Whatever ends the block,
+    SIGTERM included, an observer that makes pods is told to end and has removed them before this does.
+
+    Raises:
+        AbortedError: a signal asked for the end while one that makes pods looked.
     """
     seen: list[Observation] = []
-    pool = ThreadPoolExecutor(max_workers=max(1, len(entries)))
-    waits = False
-    try:
-        begun = monotonic()
-        futures = [pool.submit(look, entry.observer, entry.gate, entry.context) for entry in entries]
-        for entry in entries:
-            Progress(entry.context.emit).say(f"{entry.gate}: looking at {entry.observer.key}, beside others")
-        yield seen
-        for entry, future in zip(entries, futures, strict=True):
-            left_s = max(0.0, begun + entry.limit_s - monotonic()) if entry.limit_s else None
-            try:
-                found = future.result(timeout=left_s)
-            except FutureTimeoutError:
-                found = look(refusing(entry.observer, _too_late(entry)), entry.gate, entry.context)
-            seen.append(_told(save_observation(found, entry.context.run_dir), Progress(entry.context.emit)))
-        waits = all(future.done() for future in futures)
-    finally:
-        pool.shutdown(wait=waits, cancel_futures=True)
+    over = [Event() for _entry in entries]
+    with interruptible("looking") if any(entry.pods for entry in entries) else nullcontext():
+        pool, futures, waits = ThreadPoolExecutor(max_workers=max(1, len(entries))), [], False
+        try:
+            begun = monotonic()
+            futures = [pool.submit(_look_until, told, entry) for told, entry in zip(over, entries, strict=True)]
+            for entry in entries:
+                Progress(entry.context.emit).say(f"{entry.gate}: looking at {entry.observer.key}, beside others")
+            yield seen
+            for entry, told, future in zip(entries, over, futures, strict=True):
+                left_s = max(0.0, begun + entry.limit_s - monotonic()) if entry.limit_s else None
+                try:
+                    found = future.result(timeout=left_s)
+                except FutureTimeoutError:
+                    told.set()
+                    found = look(refusing(entry.observer, _too_late(entry)), entry.gate, entry.context)
+                seen.append(_told(save_observation(found, entry.context.run_dir), Progress(entry.context.emit)))
+            waits = all(future.done() for future in futures)
+        finally:
+            for told in over:
+                told.set()
+            wait([future for entry, future in zip(entries, futures, strict=False) if entry.pods])
+            pool.shutdown(wait=waits, cancel_futures=True)
+
+
+def _look_until(told: Event, entry: Looking) -> Observation:
+    with ended_by(told):
+        return look(entry.observer, entry.gate, entry.context)
 
 
 def _too_late(entry: Looking) -> DeadlineError:
@@ -109,15 +128,15 @@ def _told(entry: Observation, progress: Progress) -> Observation:
     return entry
 
 
-def needed_observers(declaration: Declaration, context: ObserveContext) -> list[tuple[AnyObserver, bool]]:
-    """Return the observers that the declared checks of a gate need, each with whether it makes test pods."""
-    declared = {check.id for check in declaration.checks}
-    needed: dict[str, tuple[AnyObserver, bool]] = {}
+def needed_observers(declaration: Declaration, context: ObserveContext) -> list[tuple[AnyObserver, Disturbance]]:
+    """Return the observers that the declared checks of a gate need, each with the most that one of them disturbs."""
+    declared, order = {check.id for check in declaration.checks}, list(Disturbance)
+    needed: dict[str, tuple[AnyObserver, Disturbance]] = {}
     for check in checks_of(declaration.gate, context.site):
         if check.spec.id in declared:
             observer = observer_for(check, declaration.gate)
-            pods = check.spec.disturbs is Disturbance.TEST_PODS or needed.get(observer.key, (observer, False))[1]
-            needed[observer.key] = (observer, pods)
+            before = needed.get(observer.key, (observer, Disturbance.NOTHING))[1]
+            needed[observer.key] = (observer, max(before, check.spec.disturbs, key=order.index))
     return list(needed.values())
 
 

@@ -16,7 +16,7 @@ from ..check.observation import Observation, observe
 from ..check.readiness.observe_snapshot import OBSERVER, SNAPSHOT, Taken, keep_snapshot
 from ..check.registry import AnyObserver, checks_of, observer_for
 from ..check.selection import PhaseDeclaration, limits_of
-from ..check.spec import ObserveContext
+from ..check.spec import Disturbance, ObserveContext
 from ..check.validators.observe import Inputs, as_text, validator_observers
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.connection import Connection
@@ -117,8 +117,8 @@ def observe_phase(
     gate: str = "",
     check_mode: bool = False,
 ) -> list[Observation]:
-    """Let the observers of a phase's checks look, each within its time: those that only look at once, beside those that
-    make test pods, which come one after another.
+    """Let the observers of a phase's checks look, each within its time: those that only look, and those whose pods take
+    no GPU, at once; beside them those whose pods do, one after another.
 
     Args:
         run: the run.
@@ -140,10 +140,18 @@ def observe_phase(
             left_s = max(deadline.left_s, 0.001) if deadline else 0.0
             return min(filter(None, (left_s, limits.get(observer.key, 0.0))), default=0.0)
 
-        alone = [observer for observer, pods in needed_observers(part, context) if not pods] if refused is None else []
         here = replace(context, check_mode=check_mode)
-        looking += [Looking(observer=o, gate=part.gate, context=here, limit_s=limit_s(o)) for o in alone]
-        one_by_one.append((_without(part, {o.key for o in alone}, context), context, refused, limit_s))
+        beside = [
+            Looking(
+                observer=observer, gate=part.gate, context=here, limit_s=limit_s(observer), pods=disturbs.makes_pods
+            )
+            for observer, disturbs in (needed_observers(part, context) if refused is None else ())
+            if not disturbs.makes_pods or (disturbs is Disturbance.PLAIN_PODS and not check_mode)
+        ]
+        looking += beside
+        one_by_one.append(
+            (_without(part, {entry.observer.key for entry in beside}, context), context, refused, limit_s)
+        )
     with looking_meanwhile(looking) as seen:
         for part, context, refused, limit_s in one_by_one:
             found += observe_gate(part, context, check_mode=check_mode, refused=refused, limit_s=limit_s)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import secrets
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -62,8 +63,10 @@ _PATIENCE_S = 10.0
 # What the time limit of the removal grows by with every object: a fleet's pods do not go in the time of one's.
 _GO_ONE_S = 0.1
 _WORKERS = 8
-# Namespaces of tests that this process runs now.
+# Namespaces of tests that this process runs now; one at a time removes what was left, and none ends meanwhile, so that
+# no test takes what another thread's has just removed for a dead run's.
 _OPEN: set[str] = set()
+_SWEEPING = threading.Lock()
 
 
 @dataclass(slots=True)
@@ -266,7 +269,8 @@ def temporary_namespace(
             yield namespace
         finally:
             namespace.close()
-            _OPEN.discard(namespace.name)
+            with _SWEEPING:
+                _OPEN.discard(namespace.name)
 
 
 def sweep_left(
@@ -299,8 +303,20 @@ def sweep_left(
         BringupError: the API server does not answer.
     """
     confirm(cluster, holder)
-    swept = []
     remains = [] if remains is None else remains
+    with _SWEEPING:
+        swept = _sweep_namespaces(
+            cluster, holder, cleanup_s, kinds, makers, of_holder=of_holder, emit=emit, remains=remains
+        )
+        _sweep_rules(cluster, holder, of_holder=of_holder, emit=emit, remains=remains)
+    return tuple(swept)
+
+
+def _sweep_namespaces(
+    cluster: Cluster, holder: str, cleanup_s: float, kinds: tuple[Kind, ...], makers: tuple[Kind, ...], *,
+    of_holder: bool, emit: Emit, remains: list[str],
+) -> list[str]:  # fmt: skip
+    swept = []
     for found in cluster.list_objects(NAMESPACES, labels=_SELECTOR):
         name = found["metadata"]["name"]
         of = (found["metadata"].get("annotations") or {}).get(HOLDER)
@@ -316,8 +332,7 @@ def sweep_left(
         remains += [remaining(text, f"namespace,priorityclass {name}") for text in dead.leftovers[:1]]
         if not dead.leftovers and not found["metadata"].get("deletionTimestamp"):
             swept.append(name)
-    _sweep_rules(cluster, holder, of_holder=of_holder, emit=emit, remains=remains)
-    return tuple(swept)
+    return swept
 
 
 def remaining(text: str, objects: str) -> str:

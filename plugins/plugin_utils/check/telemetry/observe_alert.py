@@ -22,6 +22,7 @@ from ...clients.prometheus.prometheus import Alertmanager, Prometheus
 from ...outcome.errors import BringupError, DeadlineError, InputError, NotFoundError
 from ...runtime.clock import Deadline
 from ...runtime.files import write_atomic
+from ...runtime.pausing import pause
 from ...runtime.progress import Progress
 from ...runtime.recipe_files import RECIPES
 from ...runtime.redaction import redact
@@ -174,7 +175,7 @@ def _receive(namespace: TemporaryNamespace, alert: AlertSettings, context: Obser
             hint = f"can the cluster pull {alert.image}? gpufleet_settings.{GATE}.image names another"
             raise DeadlineError("receiver of the test alert", f"not ready after {alert.ready_s:g} s: {found}.", hint)
         progress.tick(f"alert: receiver {found}")
-        time.sleep(_POLL_S)
+        pause(_POLL_S)
 
 
 def _longest_s(alert: AlertSettings) -> float:
@@ -212,7 +213,7 @@ def _followed(
             deadline = Deadline.after(alert.arrive_s)
         progress.tick(f"alert: {_standing(trace)}")
         if trace.received_s is None:
-            time.sleep(min(_POLL_S, deadline.left_s))
+            pause(min(_POLL_S, deadline.left_s))
     write_atomic(context.run_dir / _LOG, redact(_log(namespace)))
     trace = replace(trace, evidence=str(_LOG))
     if trace.received_s is not None or trace.problem is not None:

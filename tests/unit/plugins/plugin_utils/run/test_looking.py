@@ -5,7 +5,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from threading import Barrier, Event
@@ -15,7 +19,9 @@ import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.observation import observation_path
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import ObserveContext, observer_of
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import AbortedError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.observing import Looking, looking_meanwhile
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.pausing import pause
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Site, SiteProfile
 
 # Nobody waits so long: it only ends a test whose observers look one after another.
@@ -79,3 +85,26 @@ def test_what_ends_the_block_ends_the_looking(tmp_path: Path) -> None:
     with pytest.raises(KeyError), looking_meanwhile(entries):
         raise KeyError("ended")
     assert not observation_path(tmp_path, "telemetry", "a").exists()
+
+
+def test_one_that_makes_pods_has_removed_them_before_the_looking_ends(tmp_path: Path) -> None:
+    """Also when its time is over, or a signal ends what is done beside it."""
+    removed: list[str] = []
+
+    def observe(_context: ObserveContext) -> dict[str, str]:
+        try:
+            for _turn in range(1000):
+                pause(PATIENCE_S / 1000)
+        finally:
+            time.sleep(0.2)
+            removed.append("pods")
+        return {"seen": "all"}
+
+    late = replace(looking(tmp_path, "late", observe, limit_s=0.1), pods=True)
+    with looking_meanwhile([late]) as seen:
+        pass
+    assert "did not end within" in (seen[0].error or {})["reason"] and removed == ["pods"]
+    with pytest.raises(AbortedError, match="ended by SIGTERM"), looking_meanwhile([replace(late, limit_s=0.0)]):
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(PATIENCE_S)
+    assert removed == ["pods", "pods"]

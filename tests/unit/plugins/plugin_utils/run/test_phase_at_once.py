@@ -132,6 +132,18 @@ def test_those_that_make_pods_follow_each_other_beside_the_others(bench: Bench) 
     assert only[0] < in_turn[0][1] and in_turn[0][0] < only[1], "it did not wait for those that make pods"
 
 
+PLAIN = [
+    ("takes-gpus", 1.5, "TEST_PODS"), ("plain-pods", 1.5, "PLAIN_PODS"), ("more-plain", 1.5, "PLAIN_PODS"),
+    ("looks-only", 1.5, "NOTHING"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("bench", [PLAIN], indirect=True)
+def test_pods_without_gpus_are_beside_those_with_some(bench: Bench) -> None:
+    _took_s, seen = bench.look()
+    assert max(begun for begun, _ended in seen.values()) < min(ended for _begun, ended in seen.values())
+
+
 @pytest.mark.parametrize("bench", [[("late-pods", 8.0, "TEST_PODS"), ("late-look", 8.0, "NOTHING")]], indirect=True)
 def test_what_has_not_ended_when_the_phase_is_over_is_other(bench: Bench) -> None:
     took_s, seen = bench.look(timeout="1s")
