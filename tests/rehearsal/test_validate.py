@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -179,7 +180,22 @@ def test_deployment_works_with_the_shipped_rights_and_says_what_they_do_not_show
     assert "whether it was changed by hand is not known" in done.output, done.output[-4000:]
 
 
-def test_conformance_works_with_the_shipped_rights_and_is_evidence(bench: Bench, conformance: Rehearsed) -> None:
+def with_a_failed_gang(run_dir: Path, directory: Path) -> Path:
+    """Return a copy of a run in which the check of gangs failed."""
+    copy = directory / run_dir.name
+    shutil.copytree(run_dir, copy)
+    path = copy / "ctrf" / "conformance.json"
+    report = json.loads(path.read_text(encoding="utf-8"))
+    (gang,) = (t for t in report["results"]["tests"] if t["extra"]["outcome"]["check"] == "gang-admission")
+    gang["status"] = "failed"
+    gang["extra"]["outcome"] |= {"status": "failed", "rating": "bad", "cause": "gang-partial", "hint": "look"}
+    path.write_text(json.dumps(report), encoding="utf-8")
+    return copy
+
+
+def test_conformance_works_with_the_shipped_rights_and_is_evidence(
+    bench: Bench, conformance: Rehearsed, tmp_path: Path
+) -> None:
     assert_passed(bench, conformance, "conformance")
     evidence = bench.play("ai_conformance.yml", "", run=str(conformance.run_dir))
     assert evidence.rc == 0, evidence.output[-3000:]
@@ -187,6 +203,8 @@ def test_conformance_works_with_the_shipped_rights_and_is_evidence(bench: Bench,
     index = dict(re.findall(r"^\| \[(\w+)\]\(\w+\.md\).* \| \w+ \| (\w+) \|", pages.pop("index"), re.MULTILINE))
     assert index.keys() == pages.keys() and {name for name, word in index.items() if word == "PASS"} == PROVEN, index
     assert set(index.values()) == {"PASS", "SKIP"}
+    failed = bench.play("ai_conformance.yml", "", run=str(with_a_failed_gang(conformance.run_dir, tmp_path)))
+    assert failed.rc != 0 and "not met: gang_scheduling" in failed.output, failed.output[-3000:]
 
 
 @pytest.mark.drawn(1, of="looking under the shipped roles")

@@ -92,6 +92,18 @@ def test_a_check_that_is_left_out_by_name_is_told_and_not_asked() -> None:
     assert "gang-admission" not in found.expected
 
 
+def test_a_name_that_is_left_out_is_left_out_in_its_phase() -> None:
+    """What else leads to the same check is of another phase, and stays asked there."""
+    skip = ("secure-accelerator-access",)
+    assert declared("deployment", "check-nvidia-smi", skip=skip).skipped == ()
+    found = declared("conformance", "secure-accelerator-access", "gang-scheduling", skip=skip)
+    assert {entry.id for entry in found.skipped} == {"secure-accelerator-access", "gpu-containers"}
+    assert set(found.expected) == {"gang-admission"}
+    assert not declared("conformance", "check-nvidia-smi", skip=("check-nvidia-smi",)).expected
+    ours = declared("deployment", "check-nvidia-smi", skip=("gpu-containers",))
+    assert [entry.id for entry in ours.skipped] == ["gpu-containers"]
+
+
 @pytest.mark.parametrize(("name", "near"), [("gang-schedulin", "gang-scheduling"), ("dra-suport", "dra-support")])
 def test_a_name_that_nobody_knows_is_an_error_with_the_nearest(name: str, near: str) -> None:
     with pytest.raises(InputError, match="is no check") as caught:

@@ -3,7 +3,8 @@
 """What the walkthroughs of the upstream tool do, one command after another, and what is here in its place.
 
 Commands and answers are those of NVIDIA/aicr, "Validating a Cluster", and of vCluster's walkthrough with an A100
-("Introducing and a Deep Dive Into AICR with vCluster"): five nodes, Kubernetes v1.34.0, one NVIDIA A100-SXM4-40GB.
+("Introducing and a Deep Dive Into AICR with vCluster"): five nodes, Kubernetes v1.34.0, one NVIDIA A100-SXM4-40GB. Its
+five checks on a control plane: tests/rehearsal/test_walkthrough.py.
 """
 
 from __future__ import annotations
