@@ -146,7 +146,7 @@ def declare_phase(
     if wanted and infrastructure_of(recipe, phase):
         # What the checks rest on is to be healthy, whatever else is asked.
         wanted.add(COMPONENT_HEALTH)
-    # A name of the catalogue is one of its phase, or of that in which the recipe has it: elsewhere what it leads to stays.
+    # A name of the catalogue is one of its phase, or of the one where the recipe has it; elsewhere it means nothing.
     here = {entry["name"] for entry in _entries() if entry["phase"] == phase} | set(named)
     left_out = {i for name in skip for i in known.get(name, ()) if i == name or name in here}
     asked = [image for image in images if (image.name in named if named else image.phase == phase)]
