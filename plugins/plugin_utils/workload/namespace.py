@@ -263,14 +263,23 @@ def temporary_namespace(
             cluster_queue=cluster_queue,
         )
         stack.enter_context(interruptible(f"test {purpose}"))
-        _OPEN.add(namespace.name)
-        try:
-            namespace.open(priority)
-            yield namespace
-        finally:
-            namespace.close()
-            with _SWEEPING:
-                _OPEN.discard(namespace.name)
+        with _open_here(namespace.name):
+            try:
+                namespace.open(priority)
+                yield namespace
+            finally:
+                namespace.close()
+
+
+@contextmanager
+def _open_here(name: str) -> Iterator[None]:
+    """Let nobody in this process take that namespace for a dead run's."""
+    _OPEN.add(name)
+    try:
+        yield
+    finally:
+        with _SWEEPING:
+            _OPEN.discard(name)
 
 
 def sweep_left(
