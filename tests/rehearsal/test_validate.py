@@ -189,6 +189,8 @@ def with_a_failed_gang(run_dir: Path, directory: Path) -> Path:
     (gang,) = (t for t in report["results"]["tests"] if t["extra"]["outcome"]["check"] == "gang-admission")
     gang["status"] = "failed"
     gang["extra"]["outcome"] |= {"status": "failed", "rating": "bad", "cause": "gang-partial", "hint": "look"}
+    summary = report["results"]["summary"]
+    summary |= {"passed": summary["passed"] - 1, "failed": 1}
     path.write_text(json.dumps(report), encoding="utf-8")
     return copy
 
