@@ -92,6 +92,7 @@ class ActionModule(ModuleAction):
         opened.roll.give_back()
         if decision.stopped:
             self.emit(f"the roll stops before wave {decision.wave}: {decision.stopped}"[:199])
+        opened.nodes.await_others([node for node in batch if not opened.roll.states[node].stage.out])
         nodes = list(opened.roll.drain(batch, _problems(options)))
         return {"stopped": decision.stopped, "nodes": nodes, "labels": opened.nodes.labels(nodes)}
 

@@ -74,6 +74,15 @@ options:
     description: Whether pods may go that lose what they wrote into an emptyDir volume.
     type: bool
     default: false
+  others:
+    description:
+      - What to do where another program is at work on a node (kured, NVSentinel, Karpenter, an autoscaler, node auto
+        repair, an upgrade controller), or kured has a pod there and is not paused. V(refuse) spares the node and names
+        who it is; V(wait) waits first, as long as O(drain_timeout_s) says; V(allow) lets kured run. A node on which
+        somebody is at work is never taken.
+    type: str
+    choices: [refuse, wait, allow]
+    default: refuse
   reboot:
     description:
       - Whether nodes are rebooted V(never), when the change needs it (V(needed)), or V(always). A rehearsal reboots

@@ -57,8 +57,9 @@ def after(state: NodeState | None, event: Event) -> NodeState:
             "the journal of the roll was changed by hand; start a roll of another name",
         )
     return NodeState(
-        stage=event.stage, reason=event.reason, reboot=event.reboot, boot_id=event.boot_id, kernel=event.kernel
-    )
+        stage=event.stage, reason=event.reason, reboot=event.reboot, boot_id=event.boot_id, kernel=event.kernel,
+        boots=event.boots,
+    )  # fmt: skip
 
 
 def next_wave(plan: Plan, states: States, policy: Policy) -> Decision:

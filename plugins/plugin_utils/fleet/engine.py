@@ -22,8 +22,11 @@ from .model import Event, NodeState, Policy, Stage
 class Orchestrator(Protocol):
     """What gives work to the nodes: Kubernetes, Slurm, or nobody. Every method may be called again after a crash."""
 
-    def cordon(self, node: str) -> str:
-        """Let the node get no new work, with our mark; return why not, empty if it gets none by our hand."""
+    def cordon(self, node: str, *, again: bool = False) -> str:
+        """Let the node get no new work, with our mark; return why not, empty if it gets none by our hand.
+
+        `again`: its change is under way, so only a cordon of somebody else is a reason not to.
+        """
 
     def drain(self, nodes: Sequence[str]) -> Mapping[str, str]:
         """Free the nodes of work within the time limit; return by node what is in the way, empty for a free one."""
@@ -33,6 +36,12 @@ class Orchestrator(Protocol):
 
     def hold(self, node: str, reason: str, *, again: bool = False) -> None:
         """Keep a node that is ours out of work and write on it why; `again`: only if nobody gave it back meanwhile."""
+
+    def ours(self, nodes: Sequence[str]) -> frozenset[str]:
+        """Return those that are kept from work by this roll now."""
+
+    def boots(self, nodes: Sequence[str]) -> Mapping[str, str]:
+        """Return by node the boot id that it reports; nothing of one that reports none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,9 +116,13 @@ class Roll:
                 self._leave(node, f"not drained: {problem}")
             elif self.states[node].stage is Stage.CORDONED:
                 self._keep(node, Stage.DRAINED)
-        for node in self._of(begun, Stage.DRAINED, Stage.CHANGING):
+        free = self._of(begun, Stage.DRAINED, Stage.CHANGING)
+        boots = self._orchestrator.boots(free) if free else {}
+        for node in free:
             again = self.states[node].stage is Stage.CHANGING
-            self._keep(node, Stage.CHANGING, "begun again after an interruption" if again else "")
+            told = ["begun again after an interruption"] if again else []
+            told += [f"it rebooted meanwhile: {text}"] if (text := self._unasked(node, boots)) else []
+            self._keep(node, Stage.CHANGING, "; ".join(told), boots=(boots.get(node, ""),))
         return self._of(begun, Stage.CHANGING)
 
     def _leave(self, node: str, problem: str) -> None:
@@ -127,10 +140,15 @@ class Roll:
             results: by node; one that is under way and not in it did not answer.
             reboots: `never`, `needed` or `always`: what is allowed.
         """
-        for node in self.at(Stage.CHANGING):
+        changing = self.at(Stage.CHANGING)
+        lifted = self._lifted(changing) if changing else {}
+        boots = self._orchestrator.boots(changing) if changing else {}
+        for node in changing:
             found = results.get(node, Changed(problem="did not answer after the change"))
+            unasked = self._unasked(node, boots)
+            told = "; ".join(filter(None, (lifted.get(node), unasked and f"it rebooted during its change: {unasked}")))
             if found.problem:
-                self._hold(node, f"the change failed: {found.problem}")
+                self._hold(node, f"the change failed: {found.problem}{told and f'; {told}'}")
             elif found.reboot and reboots == "never":
                 self._hold(node, "the change needs a reboot, which is not allowed (waves_reboot: never)")
             else:
@@ -139,11 +157,14 @@ class Roll:
                     self._hold(node, "a reboot is wanted, and the boot id of the running system is not known")
                 else:
                     kernel = found.kernel if wanted else ""
-                    self._keep(node, Stage.CHANGED, reboot=wanted, boot_id=found.boot_id, kernel=kernel)
+                    self._keep(
+                        node, Stage.CHANGED, told, reboot=wanted, boot_id=found.boot_id, kernel=kernel,
+                        boots=(boots.get(node, ""), found.boot_id),
+                    )  # fmt: skip
         for node in self.at(Stage.CHANGED):
             state = self.states[node]
             if state.reboot:
-                self._keep(node, Stage.REBOOTING, boot_id=state.boot_id, kernel=state.kernel)
+                self._keep(node, Stage.REBOOTING, state.reason, boot_id=state.boot_id, kernel=state.kernel)
         return self.at(Stage.REBOOTING)
 
     def rebooted(self, results: Mapping[str, Changed]) -> tuple[str, ...]:
@@ -165,7 +186,7 @@ class Roll:
             elif now.problem:
                 self._hold(node, f"not as declared after its reboot: {now.problem}")
             else:
-                self._keep(node, Stage.REBOOTED, boot_id=now.boot_id)
+                self._keep(node, Stage.REBOOTED, before.reason, boot_id=now.boot_id, boots=(now.boot_id,))
         return self.at(Stage.CHANGED, Stage.REBOOTED)
 
     def sift(self, problems: Mapping[str, str]) -> tuple[str, ...]:
@@ -174,9 +195,16 @@ class Roll:
         Args:
             problems: as with `verified`; nobody is given back by it.
         """
-        for node in self.at(Stage.CHANGED, Stage.REBOOTED):
+        nodes = self.at(Stage.CHANGED, Stage.REBOOTED)
+        boots = self._orchestrator.boots(nodes) if nodes else {}
+        for node in nodes:
             problem = problems.get(node, "no verdict about it")
-            if problem:
+            unasked = self._unasked(node, boots)
+            if unasked:
+                # What was proven is a system that is gone.
+                also = problem and f"; {problem}"
+                self._hold(node, f"not verified: it rebooted since its change: {unasked}{also}")
+            elif problem:
                 self._hold(node, f"not verified: {problem}")
         return self.at(Stage.CHANGED, Stage.REBOOTED)
 
@@ -186,14 +214,22 @@ class Roll:
         Args:
             problems: by node, empty for one that passed; a node that is not in it was not judged.
         """
-        for node in self.sift(problems):
-            self._keep(node, Stage.VERIFIED)
+        nodes = self.sift(problems)
+        boots = self._orchestrator.boots(nodes) if nodes else {}
+        for node in nodes:
+            state = self.states[node]
+            told, now, known = state.reason, boots.get(node, ""), state.boots
+            if state.stage is Stage.CHANGED and not told and now in known and now != known[0]:
+                # Only the host itself had said so: a kubelet reports its new system some seconds later.
+                told = "it rebooted during its change, and the roll had not asked for it"
+            self._keep(node, Stage.VERIFIED, told)
         self.give_back()
 
     def give_back(self) -> None:
         """Put the nodes that were verified back into service."""
         for node in self.at(Stage.VERIFIED):
-            self._keep(node, Stage.RETURNED, self._orchestrator.give_back(node))
+            told = (self.states[node].reason, self._orchestrator.give_back(node))
+            self._keep(node, Stage.RETURNED, "; ".join(filter(None, told)))
 
     def abort(self) -> None:
         """End every node now: what was not changed is given back, what may have been changed is held."""
@@ -211,6 +247,26 @@ class Roll:
             self._keep(node, Stage.PENDING, "asked for again")
         return chosen
 
+    def _lifted(self, nodes: Sequence[str]) -> dict[str, str]:
+        """Cordon the nodes again whose cordon was lifted by somebody; return by node what is to be told of it."""
+        found, ours = dict[str, str](), self._orchestrator.ours(nodes)
+        for node in nodes:
+            if node not in ours:
+                problem = self._orchestrator.cordon(node, again=True)
+                found[node] = f"somebody lifted its cordon meanwhile, and it is {problem or 'cordoned again'}"
+        return found
+
+    def _unasked(self, node: str, boots: Mapping[str, str]) -> str:
+        """Return that a node rebooted and the roll did not ask for it; empty as long as its boot id is explained.
+
+        Boot ids of the orchestrator are compared with each other and with what the system itself said; where only one
+        of both is known, or they are those of different systems (simulated nodes), nothing is told.
+        """
+        now, known = boots.get(node, ""), self.states[node].boots
+        if not now or not known or now in known:
+            return ""
+        return f"its boot id is {now}, was {known[-1]}, and the roll had not asked for it"
+
     def _of(self, nodes: Sequence[str], *stages: Stage) -> tuple[str, ...]:
         wanted = set(nodes)
         return tuple(node for node in self.at(*stages) if node in wanted)
@@ -220,7 +276,14 @@ class Roll:
         self._orchestrator.hold(node, reason)
 
     def _keep(
-        self, node: str, stage: Stage, reason: str = "", *, reboot: bool = False, boot_id: str = "", kernel: str = ""
-    ) -> None:
-        self.journal.add(Event(node=node, stage=stage, reason=reason, reboot=reboot, boot_id=boot_id, kernel=kernel))
+        self, node: str, stage: Stage, reason: str = "", *, reboot: bool = False, boot_id: str = "", kernel: str = "",
+        boots: tuple[str, ...] = (),
+    ) -> None:  # fmt: skip
+        """Keep a step; `boots` are boot ids that are explained from now on, empty ones say nothing."""
+        known = () if stage is Stage.PENDING else self.states[node].boots
+        explained = tuple(dict.fromkeys(filter(None, (*known, *boots))))
+        event = Event(
+            node=node, stage=stage, reason=reason, reboot=reboot, boot_id=boot_id, kernel=kernel, boots=explained
+        )
+        self.journal.add(event)
         self._emit(f"{node}: {stage.value}{f': {reason}' if reason else ''}"[:199])

@@ -7,23 +7,29 @@ Our cordon is `spec.unschedulable` with an annotation that names the roll, writt
 that was read. A cordon without it is somebody else's and is neither taken over nor lifted. A node that is held gets a
 taint of ours besides: others lift cordons by themselves, such as the upgrade controller of the GPU operator after a
 failed upgrade (NVIDIA/k8s-operator-libs, pkg/upgrade), and never a taint that they do not know.
+
+Other programs may be at work on a node (others.py): it is not taken into a wave then, and one that such a program took
+up while it was ours stays cordoned when we give it back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.kinds import NODES
 from ..clients.kube.permission import Permission
 from ..outcome.errors import NotFoundError
-from ..runtime.progress import Emit, silent
+from ..runtime.clock import Deadline
+from ..runtime.progress import Emit, Progress, silent
 from ..workload.nodes import not_ready
 from ..workload.own_cordon import HELD_TAINT, MARK, REASON, marked_by, out_by
 from . import kube_drain
 from .driver_upgrade import standings, unguarded, upgrade_nodes
 from .kube_drain import DrainLimits, drain_nodes, preview_drain
+from .others import Others
 
 Json = dict[str, Any]
 RIGHTS = (*(Permission(verb, "nodes") for verb in ("get", "list", "update")), *kube_drain.RIGHTS)
@@ -35,18 +41,19 @@ class KubernetesNodes:
     """The nodes by the names of the roll; `node_names` gives those of the cluster."""
 
     def __init__(
-        self, cluster: Cluster, roll: str, node_names: Mapping[str, str], limits: DrainLimits, emit: Emit = silent
-    ) -> None:
-        """Talk to that cluster, for that roll."""
+        self, cluster: Cluster, roll: str, node_names: Mapping[str, str], limits: DrainLimits, emit: Emit = silent,
+        others: Others | None = None,
+    ) -> None:  # fmt: skip
+        """Talk to that cluster, for that roll; without `others` nobody asks who else is at work there."""
         self._cluster, self._roll, self._names, self._limits, self._emit = cluster, roll, node_names, limits, emit
+        self._others = others
 
     def look(self, nodes: Sequence[str]) -> dict[str, str]:
         """Return by node what keeps it from being taken into a roll, empty for nothing."""
         every = {entry["metadata"]["name"]: entry for entry in self._cluster.list_objects(NODES)}
         found = {node: every.get(self._names[node]) for node in nodes}
         return {
-            node: _GONE if live is None else _foreign(live, self._roll) or _not_ready_text(live)
-            for node, live in found.items()
+            node: _GONE if live is None else self._kept(live) or _not_ready_text(live) for node, live in found.items()
         }
 
     def ours(self, nodes: Sequence[str]) -> frozenset[str]:
@@ -54,13 +61,46 @@ class KubernetesNodes:
         every = {entry["metadata"]["name"]: entry for entry in self._cluster.list_objects(NODES)}
         return frozenset(node for node in nodes if (live := every.get(self._names[node])) and out_by(live, self._roll))
 
-    def cordon(self, node: str) -> str:
+    def boots(self, nodes: Sequence[str]) -> Mapping[str, str]:
+        """See engine.Orchestrator; the kubelet reports it."""
+        every = {entry["metadata"]["name"]: entry for entry in self._cluster.list_objects(NODES)}
+        live = {node: every.get(self._names[node]) or {} for node in nodes}
+        found = {
+            node: ((entry.get("status") or {}).get("nodeInfo") or {}).get("bootID") for node, entry in live.items()
+        }
+        return {node: str(boot) for node, boot in found.items() if boot}
+
+    def await_others(self, nodes: Sequence[str], sleep: Callable[[float], None] = time.sleep) -> None:
+        """Wait until nobody else is at work on the nodes, at most as long as a drain may take, if the policy says so.
+
+        Raises:
+            BringupError: the API server does not answer.
+        """
+        if self._others is None or self._others.policy != "wait":
+            return
+        deadline, progress = Deadline.after(self._limits.timeout_s), Progress(self._emit)
+        while deadline.left_s > 0:
+            every = {entry["metadata"]["name"]: entry for entry in self._cluster.list_objects(NODES)}
+            live = {node: every[self._names[node]] for node in nodes if self._names[node] in every}
+            busy = {node: text for node, entry in live.items() if (text := self._others.in_the_way(entry))}
+            if not busy:
+                return
+            first = next(iter(busy))
+            progress.tick(f"waiting for others on {len(busy)} nodes; {first}: {busy[first]}")
+            sleep(min(self._limits.poll_s, max(0.1, deadline.left_s)))
+
+    def _kept(self, live: Json) -> str:
+        """Return who else keeps a node from work or is at work on it; empty for nobody."""
+        others = self._others.in_the_way(live) if self._others else ""
+        return "; ".join(filter(None, (_foreign(live, self._roll), others)))
+
+    def cordon(self, node: str, *, again: bool = False) -> str:
         """See engine.Orchestrator."""
         problem = ""
 
         def marked(found: Json) -> Json | None:
             nonlocal problem
-            problem = _foreign(found, self._roll)
+            problem = _foreign(found, self._roll) if again else self._kept(found)
             if problem or out_by(found, self._roll):
                 return None
             return _with(found, self._roll, "", held=False)
@@ -80,7 +120,7 @@ class KubernetesNodes:
         found, there = dict[str, str](), dict[str, str]()
         for node in nodes:
             live = self._cluster.find(NODES, self._names[node])
-            found[node] = _GONE if live is None else _foreign(live, self._roll)
+            found[node] = _GONE if live is None else self._kept(live)
             there |= {} if found[node] else {node: self._names[node]}
         return {**found, **preview_drain(self._cluster, there, self._limits)}
 
@@ -89,7 +129,7 @@ class KubernetesNodes:
         names = {node: self._names[node] for node in nodes}
         problems = upgrade_nodes(self._cluster, names, timeout_s=timeout_s, emit=self._emit)
         # The operator, or a person, may have lifted the cordon meanwhile.
-        return {node: problem or self.cordon(node) for node, problem in problems.items()}
+        return {node: problem or self.cordon(node, again=True) for node, problem in problems.items()}
 
     def upgrade_problem(self, nodes: Sequence[str]) -> str:
         """Return why the operator cannot upgrade these nodes wave by wave; empty if it can."""
@@ -104,18 +144,22 @@ class KubernetesNodes:
 
     def give_back(self, node: str) -> str:
         """See engine.Orchestrator."""
-        left = ""
+        left, others = "", ""
 
         def clean(found: Json) -> Json | None:
-            nonlocal left
+            nonlocal left, others
             left = _foreign(found, self._roll)
-            return _without(found) if marked_by(found) == self._roll else None
+            if marked_by(found) != self._roll:
+                return None
+            # Who took the node up while it was ours found it cordoned, and needs it so.
+            others = self._others.at_work(found) if self._others and out_by(found, self._roll) else ""
+            return _without(found, cordoned=bool(others))
 
         try:
             self._cluster.change(NODES, self._names[node], clean)
         except NotFoundError:
             return _GONE
-        return left and f"{left}, and stays so"
+        return f"{others}, so it stays cordoned" if others else left and f"{left}, and stays so"
 
     def hold(self, node: str, reason: str, *, again: bool = False) -> None:
         """See engine.Orchestrator."""
@@ -155,10 +199,11 @@ def _with(node: Json, roll: str, reason: str, *, held: bool) -> Json:
     return {**node, "metadata": {**metadata, "annotations": annotations}, "spec": changed}
 
 
-def _without(node: Json) -> Json:
+def _without(node: Json, *, cordoned: bool = False) -> Json:
     metadata, spec = node["metadata"], dict(node.get("spec") or {})
     notes = {key: text for key, text in (metadata.get("annotations") or {}).items() if key not in (MARK, REASON)}
-    spec.pop("unschedulable", None)
+    if not cordoned:
+        spec.pop("unschedulable", None)
     spec["taints"] = _other_taints(spec)
     return {**node, "metadata": {**metadata, "annotations": notes}, "spec": spec}
 

@@ -160,8 +160,8 @@ class Event:
     """One step of one node, as the journal keeps it.
 
     `reboot`: with `changed`, whether the change asks for one; `boot_id`: with `rebooting`, that of the system that goes
-    down; `kernel`: with `rebooting`, the one that has to run afterwards, empty where any may; `at`: UTC; `run_id`: the
-    run that did it.
+    down; `kernel`: with `rebooting`, the one that has to run afterwards, empty where any may; `boots`: boot ids that
+    are explained, first what the orchestrator said when the change began; `at`: UTC; `run_id`: the run that did it.
     """
 
     node: str
@@ -170,6 +170,7 @@ class Event:
     reboot: bool = False
     boot_id: str = ""
     kernel: str = ""
+    boots: tuple[str, ...] = ()
     at: str = ""
     run_id: str = ""
 
@@ -183,3 +184,4 @@ class NodeState:
     reboot: bool = False
     boot_id: str = ""
     kernel: str = ""
+    boots: tuple[str, ...] = ()

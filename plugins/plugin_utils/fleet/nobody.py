@@ -15,9 +15,9 @@ class NobodysNodes:
         """Return that nothing keeps them from being taken into a roll."""
         return dict.fromkeys(nodes, "")
 
-    def cordon(self, node: str) -> str:
+    def cordon(self, node: str, *, again: bool = False) -> str:
         """Do nothing."""
-        del node
+        del node, again
         return ""
 
     def drain(self, nodes: Sequence[str]) -> Mapping[str, str]:
@@ -41,6 +41,18 @@ class NobodysNodes:
     def labels(self, nodes: Sequence[str]) -> dict[str, dict[str, str]]:
         """Return no labels: nodes have them in Kubernetes alone."""
         return {node: {} for node in nodes}
+
+    def ours(self, nodes: Sequence[str]) -> frozenset[str]:
+        """Return all of them: nobody else gives them work."""
+        return frozenset(nodes)
+
+    def boots(self, nodes: Sequence[str]) -> Mapping[str, str]:
+        """Return nothing: only the hosts themselves know."""
+        del nodes
+        return {}
+
+    def await_others(self, nodes: Sequence[str]) -> None:
+        """Do nothing: nobody else is known here."""
 
     def give_back(self, node: str) -> str:
         """Do nothing."""

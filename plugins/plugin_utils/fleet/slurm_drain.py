@@ -66,8 +66,9 @@ class SlurmNodes:
         every = {seen.name: seen for seen in parse(self._scontrol("show", "nodes"))}
         return frozenset(node for node in nodes if (seen := every.get(self._names[node])) and self._ours(seen))
 
-    def cordon(self, node: str) -> str:
+    def cordon(self, node: str, *, again: bool = False) -> str:
         """See engine.Orchestrator."""
+        del again
         seen = self._seen(node)
         problem = self._foreign(seen)
         if problem or self._ours(seen):
@@ -119,6 +120,14 @@ class SlurmNodes:
     def labels(self, nodes: Sequence[str]) -> dict[str, dict[str, str]]:
         """Return no labels: nodes have them in Kubernetes alone."""
         return {node: {} for node in nodes}
+
+    def boots(self, nodes: Sequence[str]) -> Mapping[str, str]:
+        """Return nothing: Slurm computes BootTime anew each time, so it differs by a second without a reboot."""
+        del nodes
+        return {}
+
+    def await_others(self, nodes: Sequence[str]) -> None:
+        """Do nothing: who drains a node of Slurm says so in its reason, which is read when it is drained."""
 
     def give_back(self, node: str) -> str:
         """See engine.Orchestrator."""

@@ -22,6 +22,8 @@ from ..fleet.kube_drain import DrainLimits
 from ..fleet.kube_nodes import RIGHTS, KubernetesNodes
 from ..fleet.model import Member, NodeState, Policy, Stage
 from ..fleet.nobody import NobodysNodes
+from ..fleet.others import RIGHTS as OTHERS_RIGHTS
+from ..fleet.others import Others
 from ..fleet.plan import make_plan
 from ..fleet.slurm_drain import SlurmLimits, SlurmNodes
 from ..outcome.errors import InputError, UnavailableError
@@ -104,12 +106,14 @@ def _nodes(site: Site, options: Mapping[str, Any], emit: Emit, stack: ExitStack)
         empty_dirs=options["delete_empty_dirs"],
     )
     cluster = stack.enter_context(Cluster(connection_from(options)))
-    rights = (*RIGHTS, *(UPGRADE_RIGHTS if options.get("change") == OPERATOR else ()))
+    own_upgrade = options.get("change") == OPERATOR
+    rights = (*RIGHTS, *OTHERS_RIGHTS, *(UPGRADE_RIGHTS if own_upgrade else ()))
     denied = [asked.text for asked in ask_all(cluster, rights) if not asked.allowed]
     if denied:
         hint = "bind ClusterRole gpufleet-waves-install (docs/rbac.md)"
         raise UnavailableError("API server", f"this user may not {', '.join(denied)}.", hint)
-    return KubernetesNodes(cluster, options["roll"], names, limits, emit)
+    others = Others(cluster, options["others"], own_upgrade=own_upgrade)
+    return KubernetesNodes(cluster, options["roll"], names, limits, emit, others)
 
 
 def members_of(site: Site, inventory: Inventory, nodes: Nodes, asked: Sequence[str]) -> list[Member]:

@@ -39,14 +39,15 @@ class World:
     most_out: int = 0
     held: dict[str, str] = field(default_factory=dict)
     changes: Counter[str] = field(default_factory=Counter)
-    boots: Counter[str] = field(default_factory=Counter)
+    starts: Counter[str] = field(default_factory=Counter)
 
     def moment(self) -> None:
         self.moments += 1
         if self.moments == self.dies_at:
             raise Killed
 
-    def cordon(self, node: str) -> str:
+    def cordon(self, node: str, *, again: bool = False) -> str:
+        del again
         self.moment()
         if self.fates[node] == "foreign":
             return "cordoned by somebody else"
@@ -72,21 +73,29 @@ class World:
         assert node in self.out
         self.held[node] = reason
 
+    def ours(self, nodes: Sequence[str]) -> frozenset[str]:
+        return frozenset(node for node in nodes if node in self.out)
+
+    def boots(self, nodes: Sequence[str]) -> Mapping[str, str]:
+        return {node: str(self.starts[node]) for node in nodes}
+
     def change(self, nodes: Sequence[str]) -> dict[str, Changed]:
         found = {}
         for node in nodes:
             self.moment()
             assert node in self.out
             self.changes[node] += 1
+            if self.fates[node] == "lifted":
+                self.out.discard(node)
             problem = "task Install driver: no such package" if self.fates[node] == "fails" else ""
             reboot = self.fates[node] in ("reboot", "stuck", "gone", "old-kernel")
             if self.fates[node] != "silent":
-                found[node] = Changed(problem=problem, reboot=reboot, boot_id=str(self.boots[node]), kernel="new")
+                found[node] = Changed(problem=problem, reboot=reboot, boot_id=str(self.starts[node]), kernel="new")
         return found
 
     def up(self, node: str) -> Changed:
         """What runs on a node now."""
-        fate, boots = self.fates[node], self.boots[node]
+        fate, boots = self.fates[node], self.starts[node]
         if fate == "gone" and boots:
             return Changed()
         return Changed(boot_id=str(boots), kernel="new" if boots and fate != "old-kernel" else "old")
@@ -94,7 +103,7 @@ class World:
     def reboot(self, nodes: Sequence[str]) -> dict[str, Changed]:
         for node in nodes:
             self.moment()
-            self.boots[node] += self.fates[node] != "stuck"
+            self.starts[node] += self.fates[node] != "stuck"
             self.moment()
         return {node: self.up(node) for node in nodes}
 
@@ -197,8 +206,8 @@ def test_a_roll_that_dies_anywhere_ends_as_one_that_did_not(
     assert ends == stopped and world.out == undisturbed.out and world.held == undisturbed.held
     # Only what was under way when it died is done again, and a reboot that happened is never done again.
     assert sum((world.changes - undisturbed.changes).values()) <= len(deaths) * len(fates)
-    for node, boots in undisturbed.boots.items():
-        assert world.boots[node] == boots
+    for node, boots in undisturbed.starts.items():
+        assert world.starts[node] == boots
     twice = Counter(event.node for event in roll.journal.events if event.stage.ended)
     assert all(count == 1 for count in twice.values())
 
@@ -254,7 +263,7 @@ def test_a_reboot_that_is_not_allowed_holds_the_node(tmp_path: Path) -> None:
     roll = new_roll(tmp_path, world, Policy(keep="0", canaries=1))
     results = world.change(roll.drain(roll.begin().nodes))
     assert roll.changed(results, reboots="never") == ()
-    assert "not allowed" in roll.states["a"].reason and world.boots["a"] == 0
+    assert "not allowed" in roll.states["a"].reason and world.starts["a"] == 0
 
 
 class TestJournal:
