@@ -27,7 +27,7 @@ def run_fabric_tools(
     """Return what every tool did, by its name; for a port of its own the name ends with `@mlx5_0:1`.
 
     A request has `tool`, `command`, `port_options` and `timeout_s`. Everything is read twice with time between:
-    counters and the subnet manager are judged by how they go on. `ibdiagnet`, `ibdiagnet_features` and
+    counters and the subnet manager are judged by how they go on. `ibdiagnet`, `ibdiagnet_features`, `sharp_hello` and
     `ibswinfo`, which is asked about every switch, run only if they are requested.
     """
     by_name = {request["tool"]: request for request in requests}
@@ -52,7 +52,7 @@ def run_fabric_tools(
         results["saquery" + suffix] = managers
         for lid in sorted({int(lid) for lid in _LIDS.findall(managers["stdout"])})[:_MOST_MANAGERS]:
             results[f"sminfo_{lid}{suffix}"] = run("sminfo", port, str(lid))
-        for tool in ("ibdiagnet", "ibdiagnet_features"):
+        for tool in ("ibdiagnet", "ibdiagnet_features", "sharp_hello"):
             if tool in by_name:
                 results[tool + suffix] = run(tool, port)
         if "ibswinfo" in by_name:
@@ -87,6 +87,8 @@ def _of_switch(request: dict[str, Any], lid: int, port: str, max_output_bytes: i
 def _place(port_options: list[str], port: str) -> list[str]:
     if not port:
         return []
-    adapter, number = port_options
     name, _colon, digits = port.partition(":")
+    if len(port_options) == 1:
+        return [port_options[0], f"{name}:{digits or '1'}"]
+    adapter, number = port_options
     return [adapter, name, number, digits or "1"]

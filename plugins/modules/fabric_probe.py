@@ -39,10 +39,10 @@ options:
   extras:
     description:
       - What else is run. V(ibdiagnet_features) asks C(ibdiagnet) about adaptive routing and SHARP, V(ibswinfo) every
-        switch about its fans, supplies and temperature.
+        switch about its fans, supplies and temperature. V(sharp_hello) makes one job of SHARP.
     type: list
     elements: str
-    choices: [ibdiagnet_features, ibswinfo]
+    choices: [ibdiagnet_features, ibswinfo, sharp_hello]
     default: []
   timeout:
     description: Time limit of each tool but C(ibdiagnet), seconds. By default 120.
@@ -114,7 +114,7 @@ def main() -> None:
             "extras": {
                 "type": "list",
                 "elements": "str",
-                "choices": ["ibdiagnet_features", "ibswinfo"],
+                "choices": ["ibdiagnet_features", "ibswinfo", "sharp_hello"],
                 "default": [],
             },
             "timeout": {"type": "int"},

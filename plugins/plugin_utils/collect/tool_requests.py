@@ -19,7 +19,7 @@ LOADING_LEVEL = 2
 # At most so many ports, each asked twice.
 _FABRIC_TIMES = 16
 # What is asked of a fabric only where the site states settings for its check.
-FABRIC_EXTRAS = ("ibdiagnet", "ibdiagnet_features", "ibswinfo")
+FABRIC_EXTRAS = ("ibdiagnet", "ibdiagnet_features", "ibswinfo", "sharp_hello")
 _PORT = re.compile(r"[A-Za-z0-9_.-]+(:[0-9]+)?")
 
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..check.fabric.fabric_features import SPEC as FABRIC_FEATURES
+from ..check.fabric.fabric_features import FabricFeaturesSettings
 from ..check.fabric.settings import GATE as FABRIC
 from ..check.fabric.settings import FabricSettings
 from ..check.facility.settings import GATE as FACILITY
@@ -272,6 +274,7 @@ def tool_options(checked: CheckedInventory) -> dict[str, Any]:
     site = checked.site
     fabric = applied(checked.settings, FabricSettings, FABRIC)
     diagnostic = applied(checked.settings, DcgmDiagSettings, DCGM_DIAG)
+    features = applied(checked.settings, FabricFeaturesSettings, FABRIC_FEATURES.id)
     return {
         "diag_level": 0 if site.driver_owner is DriverOwner.OPERATOR else diagnostic.level,
         "disturb": diagnostic.disturb,
@@ -279,5 +282,8 @@ def tool_options(checked: CheckedInventory) -> dict[str, Any]:
         "fabric_ports": list(fabric.ports),
         "fabric_interval_s": fabric.interval_s,
         "ibdiagnet": "ibdiagnet" in site.settings,
-        "fabric_extras": [tool for check, tool in _FABRIC_EXTRAS.items() if check in site.settings],
+        "fabric_extras": [
+            *(tool for check, tool in _FABRIC_EXTRAS.items() if check in site.settings),
+            *(["sharp_hello"] if features.sharp_job else []),
+        ],
     }

@@ -61,8 +61,8 @@ class HostTool:
     def __post_init__(self) -> None:
         if not self.commands or not all(self.commands):
             raise InputError(f"tool {self.name}", "has no command.", "state commands: [[program, argument]]")
-        if self.used_by == "fabric_probe" and len(self.port_options) != 2:
-            reason = f"port_options are {list(self.port_options)}, expected those of adapter and port."
+        if self.used_by == "fabric_probe" and len(self.port_options) not in (1, 2):
+            reason = f"port_options are {list(self.port_options)}, expected those of adapter and port, or one of both."
             raise InputError(f"tool {self.name}", reason, "state port_options: [-C, -P]")
         if bool(self.owner) != bool(self.cause):
             reason = f"owner is {self.owner!r} and cause {self.cause!r}."

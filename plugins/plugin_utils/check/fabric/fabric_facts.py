@@ -16,6 +16,7 @@ from ...probe.ibdiagnet import Diagnosis
 from ...probe.iblinkinfo import LinkEnd
 from ...probe.ibqueryerrors import ErrorReport
 from ...probe.ibswinfo import SwitchHealth
+from ...probe.sharp_hello import SharpJob
 from ...probe.sminfo import SmInfo
 from ...runtime.host_tools import load_host_tools
 from ...site.cabling import CablingPlan
@@ -40,6 +41,7 @@ class SubnetFacts:
     errors: ErrorReport | ProbeFailure
     diagnosis: Diagnosis | ProbeFailure | None = None
     features: FabricSummary | ProbeFailure | None = None
+    sharp_job: SharpJob | ProbeFailure | None = None
     switches: dict[int, SwitchHealth | ProbeFailure] = field(default_factory=dict)
 
 
@@ -78,6 +80,7 @@ def _subnet(tools: Mapping[str, ToolRun], suffix: str) -> SubnetFacts:
         errors=value("ibqueryerrors", "_again"),
         diagnosis=value("ibdiagnet") if f"ibdiagnet{suffix}" in tools else None,
         features=value("ibdiagnet_features") if f"ibdiagnet_features{suffix}" in tools else None,
+        sharp_job=value("sharp_hello") if f"sharp_hello{suffix}" in tools else None,
         switches={int(lid): value("ibswinfo", f"_{lid}") for lid in _switch_lids(tools, suffix)},
     )
 

@@ -4,7 +4,8 @@
 """Check fabric-features: switches route adaptively and reduce in the network (SHARP) as the site states.
 
 Declared where the site states it. Of SHARP the fabric shows that every switch has its aggregation node and that the
-vendor's diagnosis has no error about them; that jobs use it is NCCL's to say.
+vendor's diagnosis has no error about them; SHARP's own test, where the site wants it, that a job can be made (without
+aggregation manager or reservation NCCL falls back to rings without a word). That jobs use it is NCCL's to say.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Measure, Outcome, SubjectKind
 from ...probe.fabric_summary import FabricSummary
+from ...probe.sharp_hello import SharpJob
 from ...runtime.host_tools import load_host_tools
 from ..kit.answer import Answer
 from ..kit.counting import count
@@ -33,6 +35,9 @@ class FabricFeaturesSettings:
         "Whether all switches must route adaptively (true), or none (false); null: not stated."
     )
     sharp: bool = setting("Whether every switch must have an aggregation node, without an error about SHARP.")
+    sharp_job: bool = setting(
+        "Whether `sharp_hello` must be able to make a job of SHARP from the host that looks at the fabric."
+    )
 
 
 SPEC = CheckSpec(
@@ -43,10 +48,16 @@ SPEC = CheckSpec(
     disturbs=Disturbance.HOST_COMMAND,
     duration_s=120.0,
     requires=(*REQUIRES, "fabric_features"),
-    causes=("adaptive-routing-off", "adaptive-routing-on", "sharp-nodes-missing", "sharp-errors"),
+    causes=(
+        "adaptive-routing-off",
+        "adaptive-routing-on",
+        "sharp-nodes-missing",
+        "sharp-errors",
+        "sharp-job-refused",
+    ),
     settings=FabricFeaturesSettings,
 )
-_TOOL, _STAGE = "ibdiagnet_features", "SHARP"
+_TOOL, _STAGE, _JOB_TOOL = "ibdiagnet_features", "SHARP", "sharp_hello"
 _ENGINE = (
     "`routing_engine` in the subnet manager's opensm.conf (ar_updn and the like route adaptively), "
     "then `pkill -HUP opensm`"
@@ -62,12 +73,23 @@ def judge(seen: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
 def _judge(answer: Answer, seen: FabricFacts, settings: FabricFeaturesSettings) -> Report | Outcome:
     tool = load_host_tools().named(_TOOL)
     proof = evidence_of(seen, tool.shown)
-    if settings.adaptive_routing is None and not settings.sharp:
+    of_switches = settings.adaptive_routing is not None or settings.sharp
+    if not of_switches and not settings.sharp_job:
         hint = "state gpufleet_settings: {fabric-features: {adaptive_routing: true, sharp: true}}, or leave it out"
         return answer.unknown("nothing-stated", "neither adaptive routing nor SHARP is stated", hint, evidence=proof)
     findings: list[Finding] = []
     said = []
     for subnet in seen.subnets:
+        if settings.sharp_job:
+            asked = load_host_tools().named(_JOB_TOOL)
+            job = subnet.sharp_job or ProbeFailure(asked, "not-collected", f"{asked.shown} was not run")
+            # Its errors go to the other stream; that it ended with another status than 0 is its answer.
+            if isinstance(job, ProbeFailure) and job.kind != "failed":
+                return unusable(answer, seen, job)
+            findings += _job(job, subnet.port)
+            said.append("a job of SHARP ran")
+        if not of_switches:
+            continue
         summary = subnet.features or ProbeFailure(tool, "not-collected", f"{tool.shown} was not run")
         if isinstance(summary, ProbeFailure):
             return unusable(answer, seen, summary)
@@ -79,6 +101,18 @@ def _judge(answer: Answer, seen: FabricFacts, settings: FabricFeaturesSettings) 
         findings += _sharp(summary, stage.errors if stage else 0) if settings.sharp else []
         said.append(_said(summary))
     return Report(summary="; ".join(said), findings=tuple(findings), evidence=proof)
+
+
+def _job(job: SharpJob | ProbeFailure, port: str) -> list[Finding]:
+    if isinstance(job, SharpJob) and job.passed:
+        return []
+    said = job.text if isinstance(job, ProbeFailure) else "; ".join(job.problems)
+    text = f"no job of SHARP can be made{f' through {port}' if port else ''}: {said}"
+    hint = (
+        "see that sharp_am runs beside the subnet manager (`systemctl status sharp_am`, or SHARP in UFM); "
+        "`No reservation`: reserve SHARP for these hosts in UFM"
+    )
+    return [Finding(cause="sharp-job-refused", text=text, hint=hint)]
 
 
 def _said(summary: FabricSummary) -> str:

@@ -18,7 +18,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.tool_read
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.tool_requests import fabric_requests
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe import fabric_summary, ibswinfo
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe import fabric_summary, ibswinfo, sharp_hello
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.host_tools import load_host_tools
 
 TOOLS = load_host_tools()
@@ -82,6 +82,59 @@ def test_features_that_were_not_asked_for_are_open(fabric: Any) -> None:
     assert [o.cause for o in fabric.held()] == ["ibdiagnet-features-not-collected"]
 
 
+# NVIDIA SHARP's manual 2.6.1 has the first line, scripts that run it the last.
+JOB = "[thor001:0:15042 - context.c:581] INFO job (ID: 12159720107860141553) resource request quota: ( osts:0 )\n"
+PASSED = f"{JOB}\nTest Passed.\n"
+# A B200 cluster whose aggregation manager has no reservation for the host ("SHARP Not Operational", 2026).
+NO_RESERVATION = f"""{JOB}
+[b200-256][warn] - Begin job id: 17800447739156601301 failed with status: No reservation
+[b200-256] ERROR sharp_get_job_data_len failed: Job error(-35)
+[b200-256] ERROR SHArP Job init error: No reservation
+sharp_coll_init failed: Cannot create SHARP job
+"""
+
+
+def hello(stdout: str, rc: int | None = 0, **more: Any) -> Any:
+    run = ToolRun(argv=("sharp_hello", "-d", "mlx5_0:1"), rc=rc, stdout=stdout, **more)
+    tools = {"sminfo": ToolRun(argv=("sminfo",), rc=1), "sharp_hello": run}
+    (subnet,) = subnets_of(HostEvidence(host="gpu01", reached=True, tools=tools))
+    return subnet.sharp_job
+
+
+@pytest.mark.parametrize(
+    ("job", "status", "cause"),
+    [
+        (hello(PASSED), None, ""), (hello(f"{JOB}[warn] - no GPU memory: failed to load\n{PASSED}"), None, ""),
+        (hello(PASSED, 1), Status.FAILED, "sharp-job-refused"),
+        (hello(NO_RESERVATION, 255), Status.FAILED, "sharp-job-refused"),
+        (hello(JOB, 1, stderr="sharp_coll_init failed: Cannot create SHARP job"), Status.FAILED, "sharp-job-refused"),
+        # It ended well and said that it did not, or nothing: nobody knows.
+        (hello(NO_RESERVATION), Status.FAILED, "sharp-job-refused"), (hello(JOB), Status.OTHER, "sharp-hello-garbage"),
+        (hello(f"{PASSED}{JOB}"), Status.OTHER, "sharp-hello-garbage"), (hello(""), Status.OTHER, "sharp-hello-empty"),
+        (hello("", None, missing=True), Status.OTHER, "sharp-hello-missing"),
+        (hello("", None, timed_out=True), Status.OTHER, "sharp-hello-timeout"),
+        (None, Status.OTHER, "sharp-hello-not-collected"),
+    ],
+)  # fmt: skip
+def test_a_site_that_wants_it_makes_a_job_of_sharp(fabric: Any, job: Any, status: Status | None, cause: str) -> None:
+    fabric.words = (*WORDS, "fabric_features")
+    fabric.settings = {"fabric-features": {"sharp_job": True}}
+    fabric.subnet = {"sharp_job": job}
+    held = fabric.held()
+    assert [(o.check, o.status, o.cause) for o in held] == ([("fabric-features", status, cause)] if status else [])
+    if cause == "sharp-job-refused":
+        assert "SHARP" in held[0].summary and "sharp_am" in held[0].hint
+    fabric.settings = {"fabric-features": {"sharp_job": True, "sharp": True}}
+    fabric.subnet = {"sharp_job": job, "features": summary(nodes=2)}
+    assert fabric.held() and (status is not None or fabric.held()[0].cause == "sharp-nodes-missing")
+
+
+@pytest.mark.parametrize("text", ["", JOB, "Test Passed? No.\nbye", PASSED + "x"])
+def test_what_says_neither_is_no_answer_of_sharp(text: str) -> None:
+    with pytest.raises(InputError):
+        sharp_hello.parse(text)
+
+
 @pytest.mark.parametrize("text", ["", "IB Switches : 3\n", SUMMARY.format(adaptive="", nodes="", sharp="")])
 def test_a_diagnosis_that_counts_nothing_is_no_answer(text: str) -> None:
     with pytest.raises(InputError):
@@ -138,10 +191,11 @@ def test_every_switch_is_asked_once_and_adapters_are_not(monkeypatch: pytest.Mon
         return {"argv": argv, "rc": 0, "stdout": said, "stderr": "", "missing": False}
 
     monkeypatch.setattr(fabric_tools, "run_tool", run_tool)
-    requests = fabric_requests(ibdiagnet=False, extras=["ibswinfo", "ibdiagnet_features"])
+    requests = fabric_requests(ibdiagnet=False, extras=["ibswinfo", "ibdiagnet_features", "sharp_hello"])
     runs = fabric_tools.run_fabric_tools(requests, ["mlx5_0:1"], interval_s=0, max_output_bytes=1000)
     assert [argv for argv in asked if argv[0] == "ibswinfo"] == [["ibswinfo", "-d", "lid-7,mlx5_0,1"]]
     assert sum(argv[0] == "ibdiagnet" for argv in asked) == 1
+    assert [argv[1:] for argv in asked if argv[0].endswith("/sharp_hello")] == [["-d", "mlx5_0:1", "-v", "3"]]
     tools = {name: ToolRun(argv=tuple(run["argv"]), rc=0, stdout=run["stdout"]) for name, run in runs.items()}
     (subnet,) = subnets_of(HostEvidence(host="gpu01", reached=True, tools=tools))
     assert list(subnet.switches) == [7] and isinstance(subnet.features, ProbeFailure)
