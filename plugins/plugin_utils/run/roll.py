@@ -34,6 +34,7 @@ from .run import Run
 
 # A label value of Kubernetes, with room for what is put before it.
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,46}[a-z0-9])?")
+_NOT_ASKED, _SHOWN = "not asked for", 4
 # What a change may be beside a role or a file of tasks.
 OPERATOR, NOTHING = "operator", "none"
 Nodes = KubernetesNodes | SlurmNodes | NobodysNodes
@@ -139,7 +140,7 @@ def members_of(site: Site, inventory: Inventory, nodes: Nodes, asked: Sequence[s
         contact = {} if host.name in set_aside else inventory.contact(host.name) or {}
         silent = "" if contact.get("reached") else f"does not answer: {contact.get('reason') or 'was not asked'}"
         out = set_aside.get(host.name) or away[host.name] or silent
-        not_asked = "" if not asked or host.name in asked else "not asked for"
+        not_asked = "" if not asked or host.name in asked else _NOT_ASKED
         members.append(Member(name=host.name, rack=host.rack, sku=host.sku, left_out=out or not_asked, serving=not out))
     return members
 
@@ -187,7 +188,7 @@ def begin_or_resume(
     """Return the journal of the roll and whether it is new; with `keep` False a new one is planned and not written.
 
     Raises:
-        InputError: the roll was begun with another order of waves, or of other nodes.
+        InputError: the roll was begun with another order of waves, or of other nodes; a new one has no node to take.
     """
     path, policy = journal_path(options), policy_of(options)
     require_possible(run, options["reboot"], options["change"])
@@ -197,7 +198,15 @@ def begin_or_resume(
         _require_same(journal, policy)
         return journal, False
     with nodes_of_site(run.site, options, emit) as nodes:
+        if keep:
+            asked = options["nodes"]
+            nodes.await_others([host.name for host in run.site.hosts if not asked or host.name in asked])
         plan = make_plan(members_of(run.site, inventory, nodes, options["nodes"]), policy)
+        if not plan.places:
+            # A roll over nobody would end well, and nothing was changed.
+            out = [f"{node}: {why}" for node, why in sorted(plan.left_out.items()) if why != _NOT_ASKED]
+            text = f"none of them can be taken: {'; '.join(out[:_SHOWN]) or 'none was asked for'}."
+            raise InputError("nodes of the roll", text, "bring them into service first, or name others")
         problem = nodes.upgrade_problem([p.node for p in plan.places]) if options["change"] == OPERATOR else ""
         if problem:
             hint = "kubectl label nodes -l nvidia.com/gpu.present=true nvidia.com/gpu-driver-upgrade.skip=true"

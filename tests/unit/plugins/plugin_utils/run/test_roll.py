@@ -100,6 +100,13 @@ def test_a_roll_is_begun_and_taken_up(tmp_path: Path) -> None:
         begin_or_resume(run, inventory(), options(tmp_path, size="2"), silent, keep=True)
 
 
+def test_a_roll_that_can_take_no_node_is_refused_and_says_why(tmp_path: Path) -> None:
+    """It would end with nobody held, as one that went well."""
+    with pytest.raises(InputError, match="none of them can be taken: gpu02: does not answer: no route"):
+        begin_or_resume(run_of(tmp_path), inventory("gpu02"), options(tmp_path, nodes=["gpu02"]), silent, keep=True)
+    assert not journal_path(options(tmp_path)).exists()
+
+
 def test_a_plan_that_is_only_asked_for_begins_no_roll(tmp_path: Path) -> None:
     run = run_of(tmp_path)
     journal, new = begin_or_resume(run, inventory(), options(tmp_path), silent, keep=False)
