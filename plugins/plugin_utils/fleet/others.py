@@ -39,10 +39,18 @@ class Others:
 
     def __init__(
         self, cluster: Cluster, policy: OthersPolicy = "refuse", *, own_upgrade: bool = False,
-        clock: Callable[[], float] = time.monotonic,
+        locks: bool = True, clock: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
-        """Ask that cluster; `own_upgrade`: the roll itself has the GPU operator upgrade drivers."""
-        self.policy = policy
+        """Ask that cluster.
+
+        Args:
+            cluster: where.
+            policy: see OthersPolicy.
+            own_upgrade: the roll itself has the GPU operator upgrade drivers.
+            locks: kured is looked for, which needs RIGHTS; without, only marks of the nodes count.
+            clock: seconds.
+        """
+        self.policy, self._locks = policy, locks
         self._cluster, self._own_upgrade, self._clock = cluster, own_upgrade, clock
         self._seen: tuple[_Running, ...] = ()
         self._until = float("-inf")
@@ -76,7 +84,7 @@ class Others:
         return self._seen
 
     def _look(self) -> tuple[_Running, ...]:
-        found = kureds(self._cluster.list_objects(DAEMON_SETS))
+        found = kureds(self._cluster.list_objects(DAEMON_SETS)) if self._locks else ()
         if not found:
             return ()
         nodes = frozenset(item["metadata"]["name"] for item in self._cluster.list_objects(NODES))

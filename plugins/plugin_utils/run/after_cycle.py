@@ -18,6 +18,7 @@ from ..fleet.classify import Classified, classify
 from ..fleet.kube_drain import DrainLimits
 from ..fleet.kube_nodes import KubernetesNodes
 from ..fleet.lemons import lemons
+from ..fleet.others import Others
 from ..fleet.slurm_drain import SlurmLimits, SlurmNodes
 from ..fleet.standing import DAY_S
 from ..outcome.errors import BringupError, InputError
@@ -213,7 +214,9 @@ def _act(
 
 def _hands(policy: Policy, cluster: Cluster | None, names: Mapping[str, str]) -> Hands | None:
     if CORDON in policy.acts and cluster is not None:
-        return KubernetesNodes(cluster, OWNER, names, DrainLimits())
+        # Its role reads nodes and no DaemonSets.
+        others = Others(cluster, "allow", locks=False)
+        return KubernetesNodes(cluster, OWNER, names, DrainLimits(), others=others)
     if SLURM_DRAIN in policy.acts:
         return SlurmNodes(OWNER, names, SlurmLimits(scontrol=policy.scontrol))
     return None

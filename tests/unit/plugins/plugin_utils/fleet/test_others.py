@@ -175,6 +175,16 @@ def test_a_kured_whose_pods_cannot_be_told_may_be_on_every_node(site: Site) -> N
     assert "may reboot it" in site.nodes().look(["gpu01"])["gpu01"]
 
 
+def test_cycles_look_at_marks_alone_and_leave_the_nodes_of_others_cordoned(site: Site) -> None:
+    site.run_kured(kured(), "node-1", "node-2")
+    nodes = site.nodes("allow", locks=False)
+    assert nodes.cordon("gpu01") == "" and nodes.give_back("gpu01") == ""
+    assert nodes.cordon("gpu01") == ""
+    site.set("node-1", metadata={"annotations": {"quarantineHealthEvent": "{}", MARK: "driver-580"}})
+    assert nodes.give_back("gpu01").startswith("NVSentinel is at work on it")
+    assert site.live("node-1")["spec"]["unschedulable"] is True
+
+
 def test_waiting_ends_when_the_other_is_done_and_at_the_time_limit(site: Site) -> None:
     site.set("node-1", metadata={"annotations": {"weave.works/kured-reboot-in-progress": "2026"}})
 
