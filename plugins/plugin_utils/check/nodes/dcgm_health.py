@@ -78,8 +78,10 @@ def _judge(host: NodeContext) -> Report | Outcome:
 
 
 def _unread(host: NodeContext, failure: ProbeFailure) -> Report | Outcome:
+    asked = host.context.settings_of(DCGM_DIAG, DcgmDiagSettings, host.entry.sku).level > 0
     if _NO_WATCHES in failure.text.lower():
-        text = "nobody has DCGM watch the health of this host; the diagnostic judges its GPUs"
+        instead = "; the diagnostic judges its GPUs" if asked else ", and no diagnostic is asked of it"
+        text = f"nobody has DCGM watch the health of this host{instead}"
         if host.settings(DcgmHealthSettings).watches_required:
             hint = "`dcgmi health -s a` on the node; its watches need a minute until they know"
             proof = host.evidence(_FACT)
@@ -89,7 +91,6 @@ def _unread(host: NodeContext, failure: ProbeFailure) -> Report | Outcome:
     if isinstance(diag, ProbeFailure) and diag.kind == failure.kind:
         # The same program that does not run: its diagnostic says so.
         return host.answer.blocked(by=DCGM_DIAG, because="`dcgmi` gave nothing usable")
-    asked = host.context.settings_of(DCGM_DIAG, DcgmDiagSettings, host.entry.sku).level > 0
     if failure.kind == "missing" and not asked and not host.settings(DcgmHealthSettings).watches_required:
         return Report(summary="DCGM is not installed, and no diagnostic is asked of it", evidence=host.evidence(_FACT))
     return host.tool_failure(_FACT, failure)

@@ -31,7 +31,7 @@ class NvmeHealthSettings:
         above=0,
     )
     required: bool = setting(
-        "Whether a host without nvme-cli is held; false: it passes with the note that no drive was read."
+        "Whether a host that has drives and no nvme-cli is held; false: it passes with the note that none was read."
     )
 
 

@@ -45,9 +45,9 @@ def drives(*rows: tuple[str, int, int]) -> ToolRun:
 GOOD = {
     "disk-space": {"disk_space": run(ROW.format(900, 100, "/"), rc=1)},
     "stuck-processes": {"waiting_processes": run(WAITS.format(pid=42, age=12))},
-    "nvme-health": {"nvme_health": run("", rc=127, missing=True)},
+    "nvme-health": {"nvme_health": drives(("nvme0", 0, 99), ("nvme1", 0, 3))},
     "network-mounts": {"network_mounts": run("/home autofs rw\n/home/ann nfs4 rw\n/shared nfs4 rw\n")},
-    "bmc-sensors": {"ipmi_sensors": run(stderr=NO_DEVICE, rc=1)},
+    "bmc-sensors": {"ipmi_sensors": run(stderr=NO_DEVICE, rc=1), "virtualisation": run("kvm\n")},
     "gpu-direct": {"module_licence": run("NVIDIA\n"), "lsmod": run(LSMOD.format("nvidia_peermem 1 0\n"))},
 }
 
@@ -89,8 +89,7 @@ BAD: dict[str, tuple[str, dict[str, Any], dict[str, ToolRun], Status, str]] = {
         {"nvme_health": run("===== nvme0 =====\nPermission denied\n===== nvme1 =====\n===== end =====\n")},
         Status.OTHER, "nvme-not-reported",
     ),
-    "no nvme-cli": ("nvme-health", {"required": True}, {"nvme_health": run(rc=127, missing=True)}, Status.OTHER,
-                    "nvme-missing"),
+    "no nvme-cli": ("nvme-health", {}, {"nvme_health": run(rc=127, missing=True)}, Status.OTHER, "nvme-cli-missing"),
     "mount gone": ("network-mounts", {}, {"network_mounts": run("no network file systems\n")}, Status.OTHER,
                    "mount-differs"),
     "stated mount gone": (
@@ -107,8 +106,9 @@ BAD: dict[str, tuple[str, dict[str, Any], dict[str, ToolRun], Status, str]] = {
                 Status.OTHER, "bmc-sensor-warning"),
     "nothing read": ("bmc-sensors", {}, {"ipmi_sensors": run("Fan1 | no reading | ns\n")}, Status.OTHER,
                      "bmc-sensors-not-read"),
-    "no controller": ("bmc-sensors", {"required": True}, {"ipmi_sensors": run(stderr=NO_DEVICE, rc=1)}, Status.OTHER,
+    "no controller": ("bmc-sensors", {}, {"ipmi_sensors": run(stderr=NO_DEVICE, rc=1)}, Status.OTHER,
                       "ipmitool-failed"),
+    "no ipmitool": ("bmc-sensors", {}, {"ipmi_sensors": run(rc=127, missing=True)}, Status.OTHER, "ipmitool-missing"),
     "controller hangs": ("bmc-sensors", {}, {"ipmi_sensors": run(timed_out=True, rc=None)}, Status.OTHER,
                          "ipmitool-timeout"),
     "no peermem": ("gpu-direct", {}, {"module_licence": run("NVIDIA\n")}, Status.OTHER, "gpudirect-module-missing"),
@@ -123,6 +123,17 @@ def test_what_is_wrong_with_one_host_is_said_of_it(fleet: AnyFleet, name: str) -
     assert said(outcomes, status) == {(check, cause, "gpu02")}
     assert sum(outcome.status is Status.PASSED for outcome in outcomes) == 2
     assert all(outcome.hint for outcome in outcomes if outcome.cause)
+
+
+@pytest.mark.parametrize(
+    ("check", "tool"), [("nvme-health", {"nvme_health": run(rc=127, missing=True)}),
+                        ("bmc-sensors", {"ipmi_sensors": run(stderr=NO_DEVICE, rc=1)})],
+)  # fmt: skip
+def test_what_the_site_does_without_is_not_held_and_the_pass_says_that_nothing_was_read(
+    fleet: AnyFleet, check: str, tool: dict[str, ToolRun]
+) -> None:
+    (told,) = (o for o in judged(fleet, check, {"required": False}, **tool) if o.subjects[0].name == "gpu02")
+    assert told.status is Status.PASSED and " read" in told.summary
 
 
 def test_a_sensor_that_the_site_does_not_want_judged_is_not(fleet: AnyFleet) -> None:

@@ -17,9 +17,10 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec imp
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import RECIPES
 
-# It has neither DCGM, chrony nor systemd, and its hypervisor shows no SMBIOS.
+# It has neither DCGM, chrony, systemd, ipmitool nor nvme-cli, and its hypervisor shows no SMBIOS.
 NOT_TOLD = {
     "bios-uniform": "dmidecode-failed",
+    "bmc-sensors": "ipmitool-missing",
     "clock-sync": "chronyc-missing",
     "dcgm-diag": "dcgmi-diag-missing",
     "dcgm-health": "blocked-by-dcgm-diag",
@@ -28,6 +29,7 @@ NOT_TOLD = {
     "gpu-direct": "modinfo-failed",
     "hca-firmware-uniform": "blocked-by-hca-state",
     "host-state-after-diag": "blocked-by-dcgm-diag",
+    "nvme-health": "nvme-cli-missing",
     "unit-limits": "systemctl-show-missing",
 }
 SEEN = {"gpu-census", "pci-census", "gpu-ecc", "gpu-row-remap", "gpu-pcie-link", "gpu-throttle", "gpu-power-limit",
