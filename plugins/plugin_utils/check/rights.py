@@ -124,7 +124,7 @@ def choices_of(site: Site, recipe: Mapping[str, Any] | None, hardware: Mapping[s
         driver_in_pods=site.driver_owner is DriverOwner.OPERATOR, queued=bool(stack.cluster_queue),
         controllers=tuple(name for name in stack_facts().controllers if name in components),
         autoscaled=stack_facts().autoscaling.component in components,
-        adds_nodes="cluster-autoscaling" in site.settings, by_quota=by_quota and len(site.in_scope) > 1,
+        adds_nodes=bool(site.adds_nodes), by_quota=by_quota and len(site.in_scope) > 1,
         manifests=_kinds_of(recipe or {}),
     )  # fmt: skip
 

@@ -175,9 +175,10 @@ def declare_phase(
 
 
 def _applies(name: str, site: Site) -> bool:
-    """Whether a name of the catalogue is a question at this site, by its `only_with`."""
-    needed = next((entry.get("only_with") for entry in _entries() if entry["name"] == name), None)
-    return needed is None or needed in site.capabilities
+    """Whether a name of the catalogue is a question at this site, by its `only_with` and `not_with`."""
+    entry: Mapping[str, Any] = next((entry for entry in _entries() if entry["name"] == name), {})
+    without, needed = entry.get("not_with"), entry.get("only_with")
+    return without not in site.capabilities and (needed is None or needed in site.capabilities)
 
 
 def _not_here(

@@ -232,6 +232,7 @@ _CHECK = Table(
         "rules": Anything(),
         "disturbs": Flag(),
         "only_with": Text(),
+        "not_with": Text(),
     },
     required=("name", "phase"),
 )

@@ -22,8 +22,10 @@ from .profiles import Profile
 
 # What is installed is known only after hosts were asked, and what is declared must be known before.
 _NO_AUTOSCALER = (
-    "gpufleet_settings.cluster-autoscaling is not given; set it to {} where nodes are added as pods need them"
+    "gpufleet_settings.cluster-autoscaling is not given; set it to {} where nodes are added as pods need them, else to "
+    "{added: false}"
 )
+_FIXED_NODES = "the site states that nobody adds nodes to its cluster (gpufleet_settings.cluster-autoscaling.added)"
 _NO_FEATURES = "gpufleet_settings.fabric-features states neither adaptive routing nor SHARP"
 _NO_SWITCHES = "gpufleet_settings.switch-health is not given; set it to {} where ibswinfo is installed"
 _NO_IBDIAGNET = "gpufleet_settings.ibdiagnet is not given; set it to {} where ibutils2 is installed"
@@ -263,12 +265,13 @@ def _with_capabilities(site: Site, facts: InventoryFacts) -> Site:
     words |= {"ibdiagnet"} if "ibdiagnet" in site.settings else set()
     words |= {"fabric_features"} if "fabric-features" in site.settings else set()
     words |= {"switch_health"} if "switch-health" in site.settings else set()
-    words |= {"node_autoscaler"} if "cluster-autoscaling" in site.settings else set()
+    words |= {True: {"node_autoscaler"}, False: {"fixed_nodes"}, None: set()}[site.adds_nodes]
     words |= {"bmc_address"} if any(host.bmc for host in site.in_scope) else set()
     storage = site.settings.get("storage-integrity", {})
     words |= {"shared_volume"} if storage.get("volume") or storage.get("claim") else set()
     words |= {"pdu_address"} if site.settings.get("pdu-feeds", {}).get("pdus") else set()
-    missing = {"ibdiagnet": _NO_IBDIAGNET, "node_autoscaler": _NO_AUTOSCALER}
+    autoscaler = _NO_AUTOSCALER if site.adds_nodes is None else _FIXED_NODES
+    missing = {"ibdiagnet": _NO_IBDIAGNET, "node_autoscaler": autoscaler}
     missing |= {"fabric_features": _NO_FEATURES, "switch_health": _NO_SWITCHES}
     missing |= {"bmc_address": _NO_BMC, "pdu_address": _NO_PDU, "shared_volume": _NO_SHARED_VOLUME}
     missing |= dict(profile.missing)

@@ -86,6 +86,12 @@ class Site:
     schema_version: int = 1
 
     @property
+    def adds_nodes(self) -> bool | None:
+        """Whether nodes are added to the cluster as pods need them, as it states; None where it says nothing."""
+        stated = self.settings.get("cluster-autoscaling")
+        return None if stated is None else stated.get("added", True) is not False
+
+    @property
     def quarantined(self) -> frozenset[str]:
         """Names of the hosts set aside."""
         return frozenset(entry.node for entry in self.quarantine)

@@ -80,7 +80,7 @@ def _added(seen: NodeScaling, answer: Answer) -> Outcome | None:
         return answer.failed("scale-up-refused", text[:500], f"{hint}; {_LOOK}", **facts)
     if not seen.answers:
         text = "nobody adds nodes: no NodePool of Karpenter, no status of cluster-autoscaler, no word of the pod"
-        hint = "install one, or take cluster-autoscaling out of gpufleet_settings"
+        hint = "install one, or state that nobody adds nodes: gpufleet_settings: {cluster-autoscaling: {added: false}}"
         return answer.failed("autoscaler-missing", text, hint, **facts)
     text = f"nobody said anything of a pending pod with {seen.asked} GPUs: {themselves}"
     return answer.failed("autoscaler-silent", text[:500], _LOOK, **facts)

@@ -56,8 +56,13 @@ Json = dict[str, Any]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalingSettings:
     """Settings of check cluster-autoscaling. A site that states any of them has nodes added to its cluster by somebody,
-    and lets the test have one, which is paid for until it is gone again."""
+    and lets the test have one, which is paid for until it is gone again; unless it states that nobody adds any."""
 
+    added: bool = setting(
+        "Whether nodes are added to the cluster as pods need them. False says that nobody adds any: the check is then "
+        "told as not declared, and leaves nothing open in a validation.",
+        use="run",
+    )
     gpus: int = setting("How many GPUs the pod asks for that needs a node.", minimum=1, use="run")
     selector: dict[str, str] = setting("Labels of the nodes that are to be added; empty: any.", use="run")
     image: str = setting("Image of the test's pod; empty: the one of recipes/gpu_stack.yaml.", use="run")
@@ -76,7 +81,7 @@ def observe(context: ObserveContext) -> NodeScaling:
         BringupError: the API server does not answer, or refuses the test's objects.
     """
     settings = context.settings_of(CHECK_ID, ScalingSettings)
-    if CHECK_ID not in context.site.settings:
+    if not context.site.adds_nodes:
         return NodeScaling(problem="not-stated", reason="the site does not say that nodes are added to its cluster")
     if context.check_mode:
         return NodeScaling(problem="check-mode", reason="this run makes nothing on the cluster")

@@ -120,6 +120,8 @@ def test_a_name_that_is_no_question_at_a_site_is_told_and_holds_nothing() -> Non
     assert set(found.expected) == {"gang-admission"}
     assert [entry.id for entry in found.skipped] == ["cluster-autoscaling"]
     assert {e.id for e in found.not_declared if reason in e.reason} == {"dra-slices", "dra-allocation"}
+    fixed = replace(by_plugin, capabilities=(*by_plugin.capabilities, "fixed_nodes"))
+    assert declare_phase("conformance", fixed, recipe).skipped == ()
     alone = {"validation": {"conformance": {"checks": ["dra-support"]}}}
     assert declare_phase("conformance", by_plugin, alone).expected == {}
 

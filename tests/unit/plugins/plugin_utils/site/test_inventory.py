@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.settings import setting
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.settings_layers import (
     SITE,
     Layer,
@@ -29,7 +31,17 @@ CHECKS = {
     "link-errors": SubjectKind.SITE,
     "component-health": SubjectKind.COMPONENT,
 }
-SETTINGS: dict[str, tuple[type[Any], ...]] = {"facility": (), "gpu-census": ()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Added:
+    """Of the settings of check cluster-autoscaling the one that is read here."""
+
+    added: bool = setting("Whether nodes are added.")
+
+
+SETTINGS: dict[str, tuple[type[Any], ...]] = {"facility": (), "gpu-census": (), "cluster-autoscaling": (Added,)}
+SHIPPED = Layer("shipped", {"cluster-autoscaling": {"added": True}})
 HOSTS = {f"gpu0{n}": {"gpufleet_sku": "h100", "gpufleet_rack": "a1"} for n in (1, 2, 3)}
 DECISION = {"check": "gpu-census", "subject": "gpu01", "reason": "r", "who": "ada", "until": "2026-12-31"}
 QUARANTINE = {"node": "gpu02", "reason": "r", "ticket": "T-1", "who": "ada"}
@@ -57,7 +69,7 @@ def site_of(repository: Path) -> Any:
                 default_gates=("facility", "nodes", "gpu_stack"),
                 profiles=load_profiles([recipes]),
                 checks=CHECKS,
-                problems=tuple(load_settings(SETTINGS, [Layer(SITE, options.get("settings") or {})])[1]),
+                problems=tuple(load_settings(SETTINGS, [SHIPPED, Layer(SITE, options.get("settings") or {})])[1]),
                 hardware=load_hardware([recipes / "hardware"]),
             )
         )
@@ -80,6 +92,21 @@ def test_names_of_adapters_come_from_the_inventory(site_of: Any) -> None:
 
 def test_one_host_is_no_fabric_of_several(site_of: Any) -> None:
     assert "multi_node" not in site_of({"gpu01": HOSTS["gpu01"]}).capabilities
+
+
+@pytest.mark.parametrize(
+    ("stated", "word", "why"),
+    [
+        (None, None, "is not given"),
+        ({}, "node_autoscaler", ""),
+        ({"added": True}, "node_autoscaler", ""),
+        ({"added": False}, "fixed_nodes", "nobody adds nodes"),
+    ],
+)
+def test_a_site_says_whether_nodes_are_added(site_of: Any, stated: Any, word: str | None, why: str) -> None:
+    site = site_of(settings={} if stated is None else {"cluster-autoscaling": stated})
+    assert {"node_autoscaler", "fixed_nodes"} & set(site.capabilities) == ({word} if word else set())
+    assert why in site.missing["node_autoscaler"]
 
 
 @pytest.mark.parametrize(

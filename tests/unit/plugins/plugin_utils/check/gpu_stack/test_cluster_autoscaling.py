@@ -300,7 +300,9 @@ def test_where_nobody_says_anything_of_the_pod_nobody_is_waited_for(monkeypatch:
 def test_only_a_site_that_says_that_nodes_are_added_is_asked() -> None:
     asked = make_site(capabilities=("kubernetes", "node_autoscaler"), settings={"cluster-autoscaling": {}})
     quiet = make_site(capabilities=("kubernetes",))
-    for site, wanted in ((asked, True), (quiet, False)):
+    fixed = make_site(capabilities=("kubernetes", "fixed_nodes"), settings={"cluster-autoscaling": {"added": False}})
+    assert (asked.adds_nodes, fixed.adds_nodes, quiet.adds_nodes) == (True, False, None)
+    for site, wanted in ((asked, True), (fixed, False), (quiet, False)):
         assert ("cluster-autoscaling" in {check.id for check in declare("gpu_stack", site).checks}) is wanted
         rights = gate_permissions("gpu_stack", "observe", choices_of(site, {}))
         assert any(right.resource == "nodepools" for right in rights) is wanted
