@@ -40,7 +40,11 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.a
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.claimed_container import ContainerSeen
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.observe_gang import GangResult
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.platform_state import PlatformState
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.platform_state import (
+    PlatformState,
+    TriedObject,
+    Webhook,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.model import (
     SavedObservation as SavedInference,
 )
@@ -217,7 +221,14 @@ class BigRun:
         # The device plugin gives the GPUs out, so there is no driver of DRA that does.
         self._save("cluster", replace(view, nodes=nodes, slices=(), operands=operands, workloads=workloads))
         classes = ("fast",)
-        self._save("platform", PlatformState(webhooks=(), storage_classes=classes, default_classes=classes, claims=()))
+        hook = Webhook(
+            configuration="volcano-admission-service-jobs-validate", name="validatejob.volcano.sh",
+            service="volcano-system/volcano-admission-service", ready=1, strict=True, has_ca=True,
+        )  # fmt: skip
+        denied = f'admission webhook "{hook.name}" denied the request: duplicated task name twin;'
+        tried = TriedObject(component="volcano", kind="Job", accepted=False, said=denied)
+        platform = PlatformState(webhooks=(hook,), tried=(tried,), storage_classes=classes, default_classes=classes)
+        self._save("platform", replace(platform, claims=()))
         refused = "violates PodSecurity baseline: hostPath volumes"
         self._save("access", AccessResult(nodes=tuple(map(_access, self.names)), host_path_refused=refused))
 
