@@ -10,6 +10,7 @@ limits it, and a slow way would not show.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 from ...clients.kube.permission import Permission
@@ -19,7 +20,7 @@ from ...workload.model import JobResult, JobSpec
 from ..benchmark.network import FILTERED_FABRICS, gang_permissions
 from ..benchmark.plan import BenchmarkHost
 from ..fabric_validation.bandwidth import rate_run, same_leaves
-from ..fabric_validation.model import PlannedHost, Run, Wanted
+from ..fabric_validation.model import Plan, PlannedHost, Run, Wanted
 from ..fabric_validation.parse_run import parse_run
 from ..fabric_validation.transport import Transport, transport_of
 from .nccl_loop import NcclLoop, RunOfOne, rate_text
@@ -36,14 +37,21 @@ class NcclPair(PairTest, NcclLoop):
 
     id = "nccl_pair"
     title = "NCCL over the network between two nodes"
+    _counted: tuple[Plan, Counter[str]] | None = None
 
     def unfit(self, host: BenchmarkHost) -> str:
         """Without adapters nothing lies between nodes, and one host of its SKU has no equal."""
         sku = self._sku(host)
         if sku.fabric == "none" or not sku.nics or not sku.nic_gbps:
             return f"{sku.name} has no adapters for GPU traffic (fabric {sku.fabric})"
-        alike = [other.name for other in self._jobs.plan.hosts if other.sku == host.sku]
-        return "" if len(alike) > 1 else f"it is the only {host.sku} in scope, and pairs are of one SKU"
+        return "" if self._has_equals(host.sku) else f"it is the only {host.sku} in scope, and pairs are of one SKU"
+
+    def _has_equals(self, sku: str) -> bool:
+        """Tell whether there are two hosts of a SKU: asked of every host of a fleet, so it is counted once."""
+        plan = self._jobs.plan
+        if self._counted is None or self._counted[0] is not plan:
+            self._counted = plan, Counter(host.sku for host in plan.hosts)
+        return self._counted[1][sku] > 1
 
     def unready(self, host: BenchmarkHost) -> str:
         """Say so where pods cannot use its adapters, or nobody knows which they are."""
