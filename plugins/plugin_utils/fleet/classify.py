@@ -257,7 +257,8 @@ def _unknowns(record: Record, context: Context) -> list[Finding]:
         return [Finding(Word.UNKNOWN, f"{test}: never passed or failed; {said}")]
     found = []
     if newest is not record.known[-1]:
-        what = "given back to users and still to do" if newest.status is Status.PENDING else "tried and not known"
+        # Not only users put a test off: it may have found no partner, or its cycle was ended.
+        what = "still to do" if newest.status is Status.PENDING else "tried and not known"
         why = f": {newest.cause} ({newest.summary})" if newest.cause else ""
         found.append(Finding(Word.UNKNOWN, f"{test}: {what} {_age(newest, context)} ago{why}"))
     last = record.known[-1]

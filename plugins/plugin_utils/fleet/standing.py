@@ -114,7 +114,7 @@ def due_of(
     if at > now_s:
         return None, since, at
     if told.given_back:
-        why += f", given back to a user's workload {count(told.given_back, 'time')}, still to do"
+        why += f", pending {count(told.given_back, 'time')} since (a user's workload, no partner, the end of a cycle)"
         if told.given_back >= _OFTEN:
             urgency, since = Urgency.DUE, max(since, told.given_back_s)
     if told.misdated:

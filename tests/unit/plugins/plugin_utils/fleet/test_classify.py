@@ -238,7 +238,7 @@ def test_nodes_of_one_rack_that_are_slow_are_told_as_such() -> None:
 @pytest.mark.parametrize(
     ("more", "text"),
     [
-        (result(BAD, 0.5, Status.PENDING, cause="preempted", summary="users came"), "given back"),
+        (result(BAD, 0.5, Status.PENDING, cause="preempted", summary="users came"), "still to do"),
         (result(BAD, 0.5, Status.OTHER, cause="no-log", summary="empty log"), "tried and not known"),
         (result(BAD, 0.5, Status.SKIPPED, summary="no fio"), "tried and not known"),
         (result(BAD, 0.5, figures=gemm(float("nan"))), "no measurement"),

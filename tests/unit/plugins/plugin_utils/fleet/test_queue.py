@@ -127,11 +127,11 @@ def test_a_node_that_can_never_be_tested_goes_behind_those_that_wait_longer() ->
 def test_what_was_given_back_is_still_to_do() -> None:
     once = planned(2, [result("gpu1", 8 * DAY), result("gpu1", 600.0, Status.PENDING), result("gpu2", 7.5 * DAY)])
     assert names(once) == ["gpu1", "gpu2"]
-    assert why(once, "gpu1").endswith("given back to a user's workload 1 time, still to do")
+    assert why(once, "gpu1").endswith("pending 1 time since (a user's workload, no partner, the end of a cycle)")
     fresh = [result("gpu1", DAY), result("gpu1", 600.0, Status.PENDING)]
     assert names(planned(1, fresh)) == []
     never = planned(1, [result("gpu1", 600.0, Status.PENDING)])
-    assert why(never, "gpu1").startswith("never tested, given back") and never.batch
+    assert why(never, "gpu1").startswith("never tested, pending 1 time") and never.batch
 
 
 def test_a_node_that_is_always_taken_back_lets_others_go_first() -> None:
