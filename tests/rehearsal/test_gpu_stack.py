@@ -18,6 +18,8 @@ from typing import Any
 
 import pytest
 from kueue_gangs import KUEUE, STATED, assert_one_is_admitted_whole, with_kueue
+from ray_gangs import KUBERAY, assert_one_cluster_is_placed_whole, with_kuberay
+from ray_gangs import STATED as RAY
 from role_bench import assert_looks_around, assert_refused_by_name, role_user
 from sites import make_site
 from stack_recipe import RECIPE, ref
@@ -138,7 +140,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Iterato
         nodes=numbered_nodes(NODES, "dgx-h100"),
     )  # fmt: skip
     mirror = directory / "mirror"
-    build_mirror(mirror, [{**ref, "chart": ref["name"]} for ref in (*RECIPE["componentRefs"], KUEUE)])
+    build_mirror(mirror, [{**ref, "chart": ref["name"]} for ref in (*RECIPE["componentRefs"], KUEUE, KUBERAY)])
     up = bring_up(request, Progress(silent))
     try:
         connection = Connection(kubeconfig=str(up.kubeconfig))
@@ -279,6 +281,13 @@ def test_of_two_jobs_kueue_admits_one_whole_under_the_role_for_that(stack: Bench
     assert stack.install(with_kueue(RECIPE))[-1].state == "ready"
     user = role_user("gpu_stack", stack.kubeconfig, _site(STATED), with_kueue(RECIPE))
     assert_one_is_admitted_whole(stack.cluster, user, stack.observing(**STATED), stack.judging())
+
+
+def test_of_two_ray_clusters_one_is_placed_whole_under_the_role_for_that(stack: Bench) -> None:
+    assert stack.install(with_kuberay(RECIPE))[-1].state == "ready"
+    user = role_user("gpu_stack", stack.kubeconfig, _site(RAY), with_kuberay(RECIPE))
+    model = stack.directory / "rehearsal" / "model.yaml"
+    assert_one_cluster_is_placed_whole(stack.cluster, user, stack.observing(**RAY), stack.judging(), model)
 
 
 def test_two_gpus_are_allocated_through_a_claim(stack: Bench) -> None:

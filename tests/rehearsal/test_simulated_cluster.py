@@ -6,12 +6,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
 from typing import Any
 
 import pytest
 from cluster_bench import ClusterBench, cluster_bench
+from role_bench import role_user
+from sites import make_site
 from waiting import always, eventually
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack import observe_slurm, slinky_slurm
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext, ObserveContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import (
     DAEMON_SETS,
     DEPLOYMENTS,
@@ -23,6 +30,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.kube_drain 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.kube_nodes import KubernetesNodes
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control_plane.prime import LocalApi, open_api
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.starter import read_state
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import Change, Fault
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.own_cordon import HELD_TAINT
 
 PREFIX = "rehearsal.gpufleet.invalid"
@@ -34,7 +42,8 @@ BUDGETS = Kind("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets")
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClusterBench]:
     """A cluster of four nodes."""
-    with cluster_bench(ClusterBench, tmp_path_factory.mktemp("kept"), 4, {}) as found:
+    charts = {"slurm-operator-crds": "1.2.0", "slurm": "1.2.0"}
+    with cluster_bench(ClusterBench, tmp_path_factory.mktemp("kept"), 4, charts) as found:
         yield found
 
 
@@ -254,3 +263,42 @@ def test_a_cordon_of_somebody_else_stays_and_a_held_node_keeps_its_taint(bench: 
     ours.hold("d", "not verified: gpu-ecc", again=True)
     assert not is_out()
     assert ours.give_back("d") == "" and HELD_TAINT not in taints() and not is_out()
+
+
+SLURM = {"name": "slinky-slurm", "namespace": "slurm", "version": "1.2.0", "chart": "slurm", "values": {}}
+WORKERS = ("nodesets.slinky.enabled=true", "nodesets.slinky.replicas=2", "controller.persistence.enabled=false")
+
+
+def _as_slurm_is(bench: ClusterBench, state: str) -> None:
+    patch = (Change(at="cluster.stack.slurm", set=state),)
+    bench.with_faults(Fault(id="slurm", kind="cluster", subject="bench", patch=patch))
+
+
+def test_a_slurm_in_pods_is_asked_by_its_own_commands_under_the_role_for_that(
+    bench: ClusterBench, tmp_path: Path
+) -> None:
+    recipe = {"componentRefs": [SLURM], "deploymentOrder": ["slinky-slurm"]}
+    place = make_site((), settings={"slinky-slurm": {"settle_s": 0}})
+    context = ObserveContext(site=place, run_dir=tmp_path, today=date.today(), recipe=recipe)
+    user = role_user("gpu_stack", str(bench.kubeconfig), place, recipe)
+    context = replace(context, connections=user.connections)
+    judging = JudgeContext(gate="gpu_stack", site=place, today=date.today(), recipe=recipe)
+
+    def told() -> list[tuple[str, str]]:
+        outcomes = slinky_slurm.judge(observe_slurm.observe(context), judging)
+        return [(outcome.status.value, outcome.cause) for outcome in outcomes]
+
+    assert told() == [("failed", "slurm-missing")]
+    for name, more in (("slurm-operator-crds", ()), ("slurm", tuple(w for text in WORKERS for w in ("--set", text)))):
+        done = bench.install(name, "1.2.0", *more, namespace="slurm")
+        assert done.rc == 0, done.stderr
+    eventually(lambda: told() == [("passed", "")], what=told)
+    for state, cause in (
+        ("silent", "slurm-controller-down"),
+        ("nodes-down", "slurm-node-down"),
+        ("no-jobs", "slurm-job-failed"),
+    ):
+        _as_slurm_is(bench, state)
+        eventually(lambda cause=cause: told() == [("failed", cause)], what=told)  # type: ignore[misc]
+    bench.with_faults()
+    eventually(lambda: told() == [("passed", "")], what=told)

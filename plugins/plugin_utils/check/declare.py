@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from ..outcome.errors import BringupError
 from ..outcome.model import SubjectKind
@@ -39,7 +40,12 @@ class Declaration:
     schema_version: int = 1
 
 
-def declare(gate: str, site: Site, components: tuple[str, ...] | None = None) -> Declaration:
+def declare(
+    gate: str,
+    site: Site,
+    components: tuple[str, ...] | None = None,
+    recipe: Mapping[str, Any] | None = None,
+) -> Declaration:
     """Return what the gate declares.
 
     Args:
@@ -47,6 +53,7 @@ def declare(gate: str, site: Site, components: tuple[str, ...] | None = None) ->
         site: the site.
         components: names of the recipe's components, subjects of checks per component; None where the recipe is not
             known yet, and no check is left out for what it lacks.
+        recipe: the resolved recipe, of which some checks ask what it promises; None where it is not known.
 
     Raises:
         BringupError: this release has no check for that gate at all.
@@ -61,12 +68,20 @@ def declare(gate: str, site: Site, components: tuple[str, ...] | None = None) ->
     able = [check for check in candidates if not check.spec.missing_capabilities(site)]
     asked = [check for check in able if components is None or _has_one_of(check.spec.components, components)]
     absent = tuple(_without_component(check) for check in able if check not in asked)
-    declared = tuple(found for check in asked if (found := _declared(check, site, components or ())) is not None)
+    offering = [check for check in asked if check.spec.offers is not None] if components is not None else []
+    promised = {c.spec.id: c.spec.offers(site, recipe) for c in offering if c.spec.offers is not None}
+    none = tuple(_unasked(check) for check in asked if promised.get(check.spec.id) == ())
+    asked = [check for check in asked if promised.get(check.spec.id) != ()]
+    declared = tuple(
+        found
+        for check in asked
+        if (found := _declared(check, site, components or (), promised.get(check.spec.id))) is not None
+    )
     left_out = tuple(_left_out(check, site) for check in candidates if check.spec.missing_capabilities(site))
     alone = tuple(entry for check in asked if (entry := _without_equal(check, site)) is not None)
     silent = tuple(entry for check in asked if (entry := _without_bmc(check, site)) is not None)
     silent += tuple(entry for check in asked if (entry := _without_pdu(check, site)) is not None)
-    return Declaration(gate=gate, checks=declared, not_declared=left_out + absent + alone + silent)
+    return Declaration(gate=gate, checks=declared, not_declared=left_out + absent + none + alone + silent)
 
 
 def driver_part(declaration: Declaration, site: Site) -> Declaration:
@@ -79,7 +94,9 @@ def driver_part(declaration: Declaration, site: Site) -> Declaration:
     )
 
 
-def _declared(check: AnyCheck, site: Site, components: tuple[str, ...]) -> DeclaredCheck | None:
+def _declared(
+    check: AnyCheck, site: Site, components: tuple[str, ...], promised: tuple[str, ...] | None
+) -> DeclaredCheck | None:
     spec = check.spec
     subjects = components if spec.per is SubjectKind.COMPONENT else site.expected_subjects(spec.per)
     alone = {host.name for host in site.without_equal} if spec.between_hosts else set()
@@ -87,6 +104,7 @@ def _declared(check: AnyCheck, site: Site, components: tuple[str, ...]) -> Decla
     if alone and len(alone) == len(site.in_scope):
         return None
     subjects = tuple(name for name in subjects if name not in alone)
+    subjects = subjects if promised is None else tuple(name for name in subjects if name in promised)
     if spec.through_pdu:
         subjects = tuple(name for name in subjects if name in _racks_with_pdus(site))
     return DeclaredCheck(
@@ -101,6 +119,10 @@ def _has_one_of(wanted: tuple[str, ...], components: tuple[str, ...]) -> bool:
 def _without_component(check: AnyCheck) -> NotDeclared:
     reason = f"needs {' or '.join(check.spec.components)}: the recipe has none"
     return NotDeclared(id=check.spec.id, title=check.spec.title, reason=reason)
+
+
+def _unasked(check: AnyCheck) -> NotDeclared:
+    return NotDeclared(id=check.spec.id, title=check.spec.title, reason=check.spec.unasked)
 
 
 def _left_out(check: AnyCheck, site: Site) -> NotDeclared:

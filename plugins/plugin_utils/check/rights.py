@@ -33,6 +33,7 @@ _WAYS = {
 }
 # What the test of gangs does with its groups, and whoever removes them.
 _OF_GROUPS = ("get", "create", "list", "delete", "patch")
+_OF_CLUSTERS = ("get", "create", "list", "delete")
 # Who answers for a webhook.
 _SERVED = (
     Permission("list", "validatingwebhookconfigurations", "admissionregistration.k8s.io"),
@@ -48,8 +49,9 @@ class Choices:
     launched, whether GPUs are given out by claims, how Prometheus is reached, settings of the servers, whether NVLink
     reaches hosts of a rack, whether the driver's tools are in pods, whether jobs go through a queue of Kueue, the
     components of recipes/gpu_stack.yaml that answer for more than their workloads, whether metrics of GPUs scale pods,
-    whether somebody adds nodes, whether gangs are admitted by quota alone, and the kinds of objects in the manifests of
-    its recipe, of those in recipes/gpu_stack.yaml."""
+    whether somebody adds nodes, whether gangs are admitted by quota alone, the kinds of objects in the manifests of its
+    recipe, of those in recipes/gpu_stack.yaml, whether its recipe has a Slurm in pods, and whether KubeRay has
+    gangs."""
 
     gangs: tuple[str, ...]
     kinds: tuple[JobKind, ...]
@@ -64,6 +66,8 @@ class Choices:
     adds_nodes: bool = False
     by_quota: bool = False
     manifests: tuple[str, ...] = ()
+    slurm: bool = False
+    ray: bool = False
 
 
 def every_choice() -> Choices:
@@ -77,6 +81,7 @@ def every_choice() -> Choices:
         gangs=tuple(stack_facts().gangs), kinds=("gang-job", "mpijob"), by_dra=True, ways=tuple(_WAYS), servers=servers,
         rack_wide=True, driver_in_pods=True, queued=True, controllers=tuple(stack_facts().controllers),
         autoscaled=True, adds_nodes=True, by_quota=True, manifests=tuple(stack_facts().manifests),
+        slurm=True, ray=True,
     )  # fmt: skip
 
 
@@ -112,11 +117,13 @@ def choices_of(site: Site, recipe: Mapping[str, Any] | None, hardware: Mapping[s
         from .inference_acceptance.settings import InferenceSettings
 
         servers = (checked_settings(InferenceSettings, INFERENCE, site.settings.get(INFERENCE, {})),)
+    from .gpu_stack.ray_gang import ray_provider
     from .gpu_stack.settings import GATE as STACK
     from .gpu_stack.settings import GpuStackSettings
 
     stack = checked_settings(GpuStackSettings, STACK, site.settings.get(STACK, {}))
-    gangs = (gang,) if len(site.in_scope) > 1 else ()
+    by_ray = ray_provider(recipe)
+    gangs = tuple(dict.fromkeys(filter(None, (gang, by_ray)))) if len(site.in_scope) > 1 else ()
     skus = ((hardware or {}).get(host.sku) for host in site.in_scope)
     return Choices(
         gangs=gangs, kinds=kinds, by_dra="dra" in site.capabilities, ways=ways, servers=servers,
@@ -125,7 +132,8 @@ def choices_of(site: Site, recipe: Mapping[str, Any] | None, hardware: Mapping[s
         controllers=tuple(name for name in stack_facts().controllers if name in components),
         autoscaled=stack_facts().autoscaling.component in components,
         adds_nodes=bool(site.adds_nodes), by_quota=by_quota and len(site.in_scope) > 1,
-        manifests=_kinds_of(recipe or {}),
+        manifests=_kinds_of(recipe or {}), slurm=stack_facts().slurm.component in components,
+        ray=bool(by_ray) and len(site.in_scope) > 1,
     )  # fmt: skip
 
 
@@ -182,12 +190,13 @@ def _plain(permission: Permission) -> bool:
 
 def _gpu_stack(choices: Choices) -> tuple[Permission, ...]:
     known = stack_facts().permissions
-    tools = stream_permissions("exec") if choices.driver_in_pods else ()
+    slurm = stack_facts().slurm.permissions if choices.slurm else ()
+    tools = stream_permissions("exec") if choices.driver_in_pods or choices.slurm else ()
     scaling = stack_facts().node_scaling if choices.adds_nodes else ()
     manifests = (stack_facts().manifests[kind] for kind in choices.manifests)
     return (
         *BASIC, *known["observe"], *manifests, *known["test"], *_groups(choices), *_controllers(choices), *scaling,
-        *tools,
+        *slurm, *tools,
     )  # fmt: skip
 
 
@@ -234,7 +243,8 @@ def _controllers(choices: Choices) -> tuple[Permission, ...]:
 def _groups(choices: Choices) -> tuple[Permission, ...]:
     groups = dict.fromkeys(stack_facts().gangs[name].api_version.partition("/")[0] for name in choices.gangs)
     quota = stack_facts().quota_permissions if choices.by_quota else ()
-    return (*(Permission(verb, "podgroups", group) for group in groups for verb in _OF_GROUPS), *quota)
+    ray = [Permission(verb, "rayclusters", "ray.io") for verb in _OF_CLUSTERS] if choices.ray else []
+    return (*(Permission(verb, "podgroups", group) for group in groups for verb in _OF_GROUPS), *quota, *ray)
 
 
 _MAKERS = {

@@ -154,7 +154,7 @@ def declare_phase(
     parts, skipped = [], []
     for gate in gates:
         own = {check.spec.id for check in checks_of(gate, site) if _belongs(check.spec, phase, site, wanted)}
-        whole = declare(gate, site, components)
+        whole = declare(gate, site, components, recipe)
         left = [check.id for check in whole.checks if check.id in own & left_out]
         skipped += [SkippedCheck(id=name, reason=_LEFT_OUT) for name in left]
         reason = f"the recipe's validation.{phase} does not name it; it names {', '.join(named)}"

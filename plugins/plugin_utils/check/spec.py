@@ -62,6 +62,8 @@ class CheckSpec:
         between_hosts: it measures equal hosts with each other, so that the only host of its SKU is left out.
         compares: it judges a host by what the others have, so that its pass among some says nothing of all.
         through_bmc: it asks the BMC of a host, so that hosts whose BMC the inventory does not name are left out.
+        offers: names the subjects of which the site or its recipe promises something; they alone are asked, and
+            `unasked` says why none is.
         through_pdu: it asks PDUs, so that racks of which the site states none are left out.
         causes: every cause slug that it can give to a failed outcome, for the docs and the fault matrix.
         settings: settings class of its own (see kit/settings.py), None if it has none.
@@ -81,6 +83,8 @@ class CheckSpec:
     compares: bool = False
     through_bmc: bool = False
     through_pdu: bool = False
+    offers: Callable[[Site, Mapping[str, Any] | None], tuple[str, ...]] | None = None
+    unasked: str = ""
     causes: tuple[str, ...] = ()
     settings: type[Any] | None = None
 

@@ -87,6 +87,15 @@ class AutoscalingFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SlurmFacts:
+    """The component whose pods are a Slurm, the API group of what describes it, and the rights that looking takes."""
+
+    component: str
+    group: str
+    permissions: tuple[Permission, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DraFacts:
     """The component that publishes GPUs as devices, its driver name, its class of whole GPUs, and the image in whose
     container nvidia-smi is asked."""
@@ -114,6 +123,7 @@ class StackFacts:
     ready_when: dict[str, tuple[ReadyWhen, ...]]
     operands: dict[str, str]
     on_every_gpu_node: tuple[str, ...]
+    network_operands: dict[str, str]
     known_failures: tuple[KnownFailure, ...]
     gangs: dict[str, GangFacts]
     quota_gangs: dict[str, GangFacts]
@@ -122,6 +132,7 @@ class StackFacts:
     controllers: dict[str, ControllerFacts]
     autoscaling: AutoscalingFacts
     node_scaling: tuple[Permission, ...]
+    slurm: SlurmFacts
     manifests: dict[str, Permission]
     permissions: dict[str, tuple[Permission, ...]]
     test_pods: PodFacts

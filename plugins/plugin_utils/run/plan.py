@@ -50,14 +50,14 @@ def planned(options: Mapping[str, Any], inventory: Inventory) -> Plan:
     notes = [*site_lines(site, options), *_disturbed(site), *(waves.lines() if waves else ())]
     notes += image_lines(checked.settings, site.gates)
     warnings = _warnings(site)
-    components: tuple[str, ...] = ()
+    components, recipe = tuple[str, ...](), None
     if needs_recipe(site):
         answered = answer_for(site, options, checked.hardware)
         recipe = plain(answered.result)
         site, components = with_dra(site, recipe), components_of(recipe)
         warnings += answered.warnings
         notes.append(f"recipe: {len(components)} components in order {', '.join(components)}")
-    gates = tuple(_entry(gate.number, gate.id, site, components, waves) for gate in GATES)
+    gates = tuple(_entry(gate.number, gate.id, site, components, waves, recipe) for gate in GATES)
     return Plan(notes=tuple(notes), gates=gates, warnings=warnings)
 
 
@@ -87,7 +87,14 @@ def _disturbed(site: Site) -> list[str]:
     return ["hosts whose GPUs somebody uses are not diagnosed, and do not pass gate nodes (gpufleet_disturb)"]
 
 
-def _entry(number: int, gate: str, site: Site, components: tuple[str, ...], waves: Waves | None) -> dict[str, Any]:
+def _entry(
+    number: int,
+    gate: str,
+    site: Site,
+    components: tuple[str, ...],
+    waves: Waves | None,
+    recipe: dict[str, Any] | None,
+) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "number": number,
         "gate": gate,
@@ -98,7 +105,7 @@ def _entry(number: int, gate: str, site: Site, components: tuple[str, ...], wave
     }
     if gate not in site.gates:
         return entry
-    declaration = declare(gate, site, components)
+    declaration = declare(gate, site, components, recipe)
     ids = {check.id for check in declaration.checks}
     # Several checks judge one observation: its time counts once.
     longest: dict[str, float] = {}

@@ -149,7 +149,7 @@ class Run:
 
     def declaration(self, gate: str) -> Declaration:
         """Return what that gate declares at this site with this recipe."""
-        found = declare(gate, self.site, components_of(self.recipe))
+        found = declare(gate, self.site, components_of(self.recipe), self.recipe)
         return driver_part(found, self.site) if self.record.driver_only else found
 
     def save_site(self, site: Site) -> None:

@@ -30,6 +30,7 @@ KINDS = frozenset(
         ("kubeflow.org", "MPIJob"),
         ("monitoring.coreos.com", "AlertmanagerConfig"),
         ("monitoring.coreos.com", "PrometheusRule"),
+        ("ray.io", "RayCluster"),
         ("resource.k8s.io", "ResourceClaim"),
         ("resource.k8s.io", "ResourceClaimTemplate"),
         ("resource.nvidia.com", "ComputeDomain"),

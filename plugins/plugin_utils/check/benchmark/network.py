@@ -15,6 +15,7 @@ from ...clients.kube.cluster import Cluster
 from ...clients.kube.kinds import NODES
 from ...clients.kube.node_object import Cleaner, read_node
 from ...clients.kube.permission import Permission
+from ...clients.kube.quantity import whole_number
 from ...collect.adapters import HostAdapters, read_adapters
 from ...component_stack.facts import stack_facts
 from ...hardware.sku import Fabric, Sku
@@ -211,9 +212,9 @@ def read_network(cluster: Cluster, context: ObserveContext, settings: NetworkSet
             title, node = read_node(obj, cleaner)
             amounts = node.allocatable
             offers[title] = {
-                name: int(amount)
+                name: number
                 for name, amount in amounts.items()
-                if name.startswith(prefixes) and amount.isdecimal()
+                if name.startswith(prefixes) and (number := whole_number(amount)) is not None
             }
             pages[title] = amounts.get(_HUGE_PAGES, "0") != "0"
     if not any(amount for resources in offers.values() for amount in resources.values()):

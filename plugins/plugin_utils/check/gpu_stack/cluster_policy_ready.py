@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ...clients.kube.kinds import NIC_CLUSTER_POLICIES
 from ...component_stack.manifest import manifests_of
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, Subject, SubjectKind, node_subject
@@ -12,6 +14,7 @@ from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, JudgeContext
 from .cluster_state import ClusterState, OperandState, PolicyState
 from .lasting import flaps, not_lasting, passed_over
+from .network_operands import broken_network_operands, network_operands
 from .observe_cluster import OBSERVER
 from .roots import (
     GPU_OPERATOR,
@@ -100,12 +103,19 @@ def _gpu_operator(answer: Answer, cluster: ClusterState, context: JudgeContext) 
     return (_not_ready(answer, cluster, "cluster-policy-not-ready", "ClusterPolicy", active),)
 
 
-def _not_ready(answer: Answer, cluster: ClusterState, cause: str, kind: str, policies: list[PolicyState]) -> Outcome:
+def _not_ready(
+    answer: Answer,
+    cluster: ClusterState,
+    cause: str,
+    kind: str,
+    policies: list[PolicyState],
+    where: tuple[str, tuple[Subject, ...]] = ("", ()),
+) -> Outcome:
     worst = next((policy for policy in policies if policy.state != "ready"), None)
-    said = "; ".join(worst.messages) if worst else ""
+    said = "; ".join(filter(None, (*(worst.messages if worst else ()), where[0])))
     text = f"{kind} {worst.name} is {worst.state or 'without state'}" if worst else f"there is no {kind} that counts"
     hint = f"kubectl describe {kind.lower()}; then the log of the operator"
-    return answer.failed(cause, f"{text}: {said}" if said else text, hint, **_facts(cluster))
+    return answer.failed(cause, f"{text}: {said}" if said else text, hint, more_subjects=where[1], **_facts(cluster))
 
 
 def _operand(answer: Answer, cluster: ClusterState, context: JudgeContext, operand: OperandState) -> Outcome:
@@ -177,22 +187,44 @@ def _network_operator(answer: Answer, cluster: ClusterState, context: JudgeConte
         return ()
     # A site without secondary networks has none, and a recipe for RDMA makes one.
     policies = list(cluster.nic_cluster_policies or ())
-    there = {policy.name for policy in policies}
-    lacking = [name for name in _stated_policies(context) if name not in there]
+    lacking = missing_policies(cluster, context)
     if lacking:
         text = f"NicClusterPolicy {lacking[0]} of the recipe is not in the cluster"
         hint = "run the gate again, which applies it; who deleted it is in the audit log of the API server"
         return (answer.failed("nic-cluster-policy-not-ready", text, hint, **_facts(cluster)),)
     if all(policy.state == "ready" for policy in policies):
         return ()
-    return (_not_ready(answer, cluster, "nic-cluster-policy-not-ready", "NicClusterPolicy", policies),)
+    bad = bad_nodes(cluster, context)
+    broken = broken_network_operands(cluster, bad)
+    if not broken and any(operand.workload.state != "ready" for operand in network_operands(cluster)):
+        because = "operands of the network operator wait only for nodes that are not ready"
+        return (answer.blocked(by="node-ready", because=because),)
+    cause = "nic-cluster-policy-not-ready"
+    return (_not_ready(answer, cluster, cause, "NicClusterPolicy", policies, _where(broken, bad, context)),)
 
 
-def _stated_policies(context: JudgeContext) -> tuple[str, ...]:
-    """Return the names of the policies among the recipe's manifests; what cannot be read there was not installed."""
+def _where(
+    broken: Iterable[OperandState], bad: frozenset[str], context: JudgeContext
+) -> tuple[str, tuple[Subject, ...]]:
+    """Return which operands do not work where, and the hosts."""
+    host_of = {host.node_name: host.name for host in context.site.hosts}
+    texts, nodes = [], dict[str, None]()
+    for operand in broken:
+        there = [node for node in operand.workload.nodes if node not in bad][:_NODES_NAMED]
+        nodes |= dict.fromkeys(there)
+        where = f" on {', '.join(there)}" if there else ""
+        texts.append(f"{operand.title}{where}: {operand.workload.reason}{last_words(operand.workload)}")
+    return "; ".join(texts), tuple(node_subject(host_of.get(node, node)) for node in nodes)
+
+
+def missing_policies(cluster: ClusterState, context: JudgeContext) -> list[str]:
+    """Return the NicClusterPolicies among the recipe's manifests that the cluster does not have; what cannot be read
+    there was not installed."""
     entries = (context.recipe or {}).get("componentRefs") or ()
     manifests = (manifest for entry in entries for manifest in manifests_of(entry, "", []))
-    return tuple(str(m.body["metadata"]["name"]) for m in manifests if m.body["kind"] == NIC_CLUSTER_POLICIES.kind)
+    stated = [str(m.body["metadata"]["name"]) for m in manifests if m.body["kind"] == NIC_CLUSTER_POLICIES.kind]
+    there = {policy.name for policy in cluster.nic_cluster_policies or ()}
+    return [name for name in stated if name not in there]
 
 
 def _facts(cluster: ClusterState) -> dict[str, tuple[object, ...]]:

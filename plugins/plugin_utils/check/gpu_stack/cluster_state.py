@@ -11,12 +11,14 @@ from functools import cached_property
 from ...clients.kube.permission import AskedPermission
 from ...component_stack.promised import Promised
 from ...component_stack.workloads import Workload, workload_title
+from ...workload.capacity import is_gpu
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeState:
-    """A node: `ready` is the condition's word (`True`, `False`, `Unknown`, empty if it has none). `capacity` counts
-    devices that their plugin calls unhealthy as well; `taints` are `key=value:effect`."""
+    """A node: `ready` is the condition's word (`True`, `False`, `Unknown`, empty if it has none). `allocatable` is what
+    device plugins of all vendors offer; `capacity` that of the GPUs' vendor, and counts devices that their plugin
+    calls unhealthy as well; `taints` are `key=value:effect`."""
 
     name: str
     ready: str
@@ -29,6 +31,11 @@ class NodeState:
     labels: dict[str, str] = field(default_factory=dict)
     os_image: str = ""
     kernel: str = ""
+
+    @property
+    def gpus(self) -> dict[str, int]:
+        """What the node offers of its GPUs, in whatever form."""
+        return {name: number for name, number in self.allocatable.items() if number and is_gpu(name)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -43,7 +43,7 @@ def _judge_host(host: ClusterHost) -> Outcome:
         fault = node_fault(node)
         return answer.blocked(by="node-ready", because=f"the node itself does not work: {fault[1] if fault else ''}")
     plugin = {name: number for name, number in node.capacity.items() if number and is_gpu(name)}
-    plugin |= {name: number for name, number in node.allocatable.items() if number and is_gpu(name)}
+    plugin |= node.gpus
     slices = current(host.seen.slices_on(node.name))
     devices = sum(entry.devices for entry in slices)
     facts = _facts(node, slices, sum(plugin.values()), devices)

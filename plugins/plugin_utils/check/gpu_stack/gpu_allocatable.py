@@ -12,7 +12,7 @@ from typing import Any
 
 from ...component_stack.workloads import Workload
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
-from ...workload.capacity import GPU, MIG, SHARED, is_gpu
+from ...workload.capacity import GPU, MIG, SHARED
 from ..kit.answer import Answer
 from ..kit.settings import setting
 from ..spec import Check, CheckSpec, JudgeContext
@@ -73,7 +73,7 @@ def _judge_host(roots: Roots, host: ClusterHost) -> Outcome:
         return answer.unknown("no-data", "the node was not looked at", "run the gate again")
     if is_dra_only(host.context):
         return _dra_only(answer, host.seen, node, gpus)
-    if not any(node.allocatable.values()):
+    if not node.gpus:
         away = kept_away(node, _wanted_there(host.seen, node))
         if away is not None:
             facts = _facts(node, {GPU: gpus}, {GPU: 0})
@@ -96,7 +96,7 @@ def _blocked(roots: Roots, host: ClusterHost) -> Outcome | None:
     # A cordoned node still offers its GPUs.
     if fault and fault[0] != "node-cordoned":
         return answer.blocked(by="node-ready", because=f"the node itself does not work: {fault[1]}")
-    if node is not None and not any(node.allocatable.values()) and closed_by_taint(node, host.context):
+    if node is not None and not node.gpus and closed_by_taint(node, host.context):
         return answer.blocked(by="node-ready", because="its taint keeps the device plugin away as well")
     if GPU_OPERATOR in roots.unhealthy:
         return answer.blocked(by="component-health", because=f"component {GPU_OPERATOR} is not healthy")
@@ -122,11 +122,6 @@ def _dra_only(answer: Answer, cluster: ClusterState, node: NodeState, gpus: int)
     return answer.passed(f"{gpus} of {gpus} GPUs offered by DRA (no device plugin)", **facts)
 
 
-def _offered(node: NodeState) -> dict[str, int]:
-    """Return what a node offers of its GPUs, in whatever form."""
-    return {name: number for name, number in node.allocatable.items() if number and is_gpu(name)}
-
-
 def _replicas(node: NodeState) -> int:
     text = node.labels.get("nvidia.com/gpu.replicas", "1")
     return int(text) if text.isdecimal() else 1
@@ -136,16 +131,16 @@ def _unstated(answer: Answer, node: NodeState, cause: str, text: str) -> Outcome
     """Answer for GPUs that are given out in parts, which nobody planned or nobody stated."""
     hint = (
         f"if that is planned, state it: gpufleet_settings: {{gpu-allocatable: {{hosts: [{answer.subject.name}], "
-        f"resources: {_plain(_offered(node))}}}}}; else take the sharing or MIG configuration off the node: "
+        f"resources: {_plain(node.gpus)}}}}}; else take the sharing or MIG configuration off the node: "
         f"kubectl get node {node.name} --show-labels (nvidia.com/device-plugin.config, nvidia.com/mig.config)"
     )
-    summary = f"{text}, and the site states no resources for it; it offers {_plain(_offered(node))}"
+    summary = f"{text}, and the site states no resources for it; it offers {_plain(node.gpus)}"
     return answer.unknown(cause, summary, hint, **_facts(node, {}, {}))
 
 
 def _stated(answer: Answer, node: NodeState, wanted: dict[str, int]) -> Outcome:
     """Judge GPUs that are given out in parts against what the site states."""
-    found = _offered(node)
+    found = node.gpus
     facts = _facts(node, wanted, found)
     if found == {name: number for name, number in wanted.items() if number}:
         return answer.passed(f"offers {_plain(wanted)}, as stated", **facts)

@@ -11,13 +11,17 @@ from typing import Any
 
 from ...clients.kube.conditions import condition, is_true
 from ...clients.kube.node_object import Cleaner, read_node
+from ...clients.kube.quantity import whole_number
 from ...component_stack.workloads import Workload
 from ...outcome.errors import InputError
 from .cluster_state import NodeState, OperandState, PolicyState, SliceState
 
 Json = dict[str, Any]
 DRIVER_APP = "nvidia-driver-daemonset"
-_LABEL_PREFIXES = ("nvidia.com/", "feature.node.kubernetes.io/pci-10de", "topology.kubernetes.io/")
+_LABEL_PREFIXES = (
+    "nvidia.com/", "feature.node.kubernetes.io/pci-10de", "feature.node.kubernetes.io/pci-15b3",
+    "network.nvidia.com/operator.", "topology.kubernetes.io/",
+)  # fmt: skip
 _PRESSURES = ("MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable")
 
 
@@ -39,7 +43,7 @@ def node_state(node: Json, cleaner: Cleaner | None = None) -> NodeState:
         reason=": ".join(text for text in (ready.get("reason", ""), ready.get("message", "")) if text)[:300],
         unschedulable=read.unschedulable,
         pressures=tuple(name for name in _PRESSURES if is_true(node, name)),
-        allocatable=gpu_resources(read.allocatable, name),
+        allocatable={**other_resources(read.allocatable), **gpu_resources(read.allocatable, name)},
         capacity=gpu_resources(read.capacity, name),
         taints=read.taints,
         labels={key: value for key, value in read.labels.items() if key.startswith(_LABEL_PREFIXES)},
@@ -62,6 +66,15 @@ def gpu_resources(quantities: Mapping[str, Any], node: str) -> dict[str, int]:
             raise InputError(f"node {node}", f"allocatable {name} is {quantity!r}, not a whole number.")
         found[name] = int(quantity)
     return found
+
+
+def other_resources(quantities: Mapping[str, Any]) -> dict[str, int]:
+    """Return the extended resources of other vendors, such as network adapters; devices are whole numbers."""
+    return {
+        name: number
+        for name, quantity in quantities.items()
+        if "/" in name and not name.startswith("nvidia.com/") and (number := whole_number(str(quantity))) is not None
+    }
 
 
 def policy_state(policy: Json) -> PolicyState:

@@ -35,6 +35,7 @@ from ..spec import ObserveContext, Observer
 from .cluster_state import ClusterState, ComponentState, OperandState
 from .kube_objects import node_state, operand_states, policy_state, slice_state
 from .last_words import with_last_words
+from .rdma_promise import nodes_without_adapters
 from .roots import is_dra_only, is_unplaced
 from .settings import GATE, GpuStackSettings
 
@@ -248,12 +249,15 @@ def unsettled(state: ClusterState, context: ObserveContext) -> str:
     bare = [
         node
         for node in (state.node(host.node_name) for host in context.site.in_scope)
-        if node is None or not (node.ready == "True" and (by_claims or any(node.allocatable.values())))
+        if node is None or not (node.ready == "True" and (by_claims or node.gpus))
     ]
     published = {entry.node for entry in state.slices or () if entry.gpus or not by_claims}
     hidden = [host.node_name for host in context.site.in_scope if host.node_name not in published]
     if bare:
         return f"{len(bare)} node(s) without allocatable GPUs"
+    bare_of_adapters = nodes_without_adapters(state, context)
+    if bare_of_adapters:
+        return f"{len(bare_of_adapters)} node(s) do not offer their network adapters"
     wants_slices = state.component(stack_facts().dra.component) is not None
     return f"{len(hidden)} node(s) without DRA slices" if hidden and wants_slices else ""
 

@@ -35,6 +35,7 @@ from ..kit.tolerations import cluster_queue_of, tolerations_of
 from ..spec import ObserveContext, observer_of
 from .capacity import Slots, slots_of
 from .kueue_gang import KUEUE, job_of_gang, kueue_kinds, own_queue
+from .ray_gang import KUBERAY, RAY_CLUSTERS, ray_cluster
 
 _GANGS, _GROUP = ("gang-a", "gang-b"), "PodGroup"
 _PLACED = "state who places gangs: gpufleet_settings: {gang-admission: {provider: <name>}}"
@@ -103,12 +104,20 @@ def observe(context: ObserveContext) -> GangResult:
     Raises:
         BringupError: the API server does not answer, or refuses the test's objects.
     """
+    return observe_with(context, _provider(context, context.settings_of(_CHECK_ID, GangSettings)))
+
+
+def observe_with(context: ObserveContext, provider: str, *, ray: bool = False) -> GangResult:
+    """Run the test with gangs of that provider; `ray`: each is a RayCluster, whose pods KubeRay makes.
+
+    Raises:
+        BringupError: the API server does not answer, or refuses the test's objects.
+    """
     settings = context.settings_of(_CHECK_ID, GangSettings)
     with Cluster(connection_from(context.connections)) as cluster:
-        provider = _provider(context, settings)
         result = GangResult(provider=provider)
         facts = stack_facts().gangs.get(provider) or stack_facts().quota_gangs[provider]
-        problem = _unusable(cluster, context, provider, facts)
+        problem = (_without_ray(cluster, context) if ray else None) or _unusable(cluster, context, provider, facts)
         if problem:
             return replace(result, problem=problem[0], reason=problem[1])
         names = {host.node_name for host in context.site.in_scope}
@@ -123,7 +132,7 @@ def observe(context: ObserveContext) -> GangResult:
         queue = queue_for(cluster, provider, settings.queue)
         if queue.cause:
             return replace(result, problem=queue.cause, reason=queue.reason, hint=queue.hint)
-        return _run(cluster, context, replace(result, queue=queue.name), facts, slots, settings)
+        return _run(cluster, context, replace(result, queue=queue.name), facts, slots, settings, ray=ray)
 
 
 def _no_room(capacities: Collection[NodeCapacity]) -> str:
@@ -165,6 +174,19 @@ def _unusable(cluster: Cluster, context: ObserveContext, provider: str, facts: G
     return ("scheduler-not-ready", f"{broken.kind} {broken.name}: {broken.reason}") if broken else None
 
 
+def _without_ray(cluster: Cluster, context: ObserveContext) -> tuple[str, str] | None:
+    """Return (slug, reason) when there is nobody who makes the pods of a RayCluster."""
+    if RAY_CLUSTERS.api_version.partition("/")[2] not in cluster.served_versions(RAY_CLUSTERS.group):
+        return "kuberay-missing", f"{RAY_CLUSTERS.api_version} {RAY_CLUSTERS.kind} is not served"
+    component = next((entry for entry in components_of(context.recipe or {}) if entry.name == KUBERAY), None)
+    workloads = read_workloads(cluster, [component.namespace], 0.0) if component else []
+    own = [workload for workload in workloads if KUBERAY in workload.name]
+    broken = next((workload for workload in own if workload.state != "ready"), None)
+    if not own:
+        return "scheduler-not-ready", f"no workload is a {KUBERAY}"
+    return ("scheduler-not-ready", f"{broken.kind} {broken.name}: {broken.reason}") if broken else None
+
+
 def _run(
     cluster: Cluster,
     context: ObserveContext,
@@ -172,6 +194,8 @@ def _run(
     facts: GangFacts,
     slots: Slots,
     settings: GangSettings,
+    *,
+    ray: bool,
 ) -> GangResult:
     pods = stack_facts().test_pods
     kind, dra = _group_kind(cluster, facts), dra_kinds(cluster) if slots.by_dra else None
@@ -184,7 +208,7 @@ def _run(
                 prefix=pods.namespace_prefix,
                 priority=pods.priority,
                 kinds=(kind, *([dra.claims] if dra else [])) if not by_quota else (),
-                makers=(JOBS,) if by_quota else (),
+                makers=(RAY_CLUSTERS,) if ray else (JOBS,) if by_quota else (),
                 cleanup_s=settings.cleanup_s,
                 emit=context.emit,
                 tolerations=tolerations_of(context),
@@ -196,7 +220,7 @@ def _run(
         if by_quota:
             free = slots.resource, slots.count * slots.gpus
             own = stack.enter_context(own_queue(namespace, *free, settings.cleanup_s))
-        objects = [_together(namespace, facts, slots, settings, result.queue, name) for name in _GANGS]
+        objects = [_together(namespace, facts, slots, settings, result, name, ray=ray) for name in _GANGS]
         # Alternating: a scheduler that places pod by pod gives both gangs a part, and is found out.
         namespace.create([obj for pair in zip(*objects, strict=True) for obj in pair])
         started = time.monotonic()
@@ -226,10 +250,20 @@ def _run(
 
 
 def _together(
-    namespace: TemporaryNamespace, facts: GangFacts, slots: Slots, settings: GangSettings, queue: str, name: str
+    namespace: TemporaryNamespace,
+    facts: GangFacts,
+    slots: Slots,
+    settings: GangSettings,
+    result: GangResult,
+    name: str,
+    *,
+    ray: bool,
 ) -> list[dict[str, Any]]:
     """Return the objects of a gang; through a queue of the site its pods are admitted together."""
-    made = gang_objects(namespace, name, facts, slots, settings, queue)
+    if ray:
+        longest_s = settings.timeout_s + settings.cleanup_s
+        return ray_cluster(namespace, name, result.provider, slots, result.queue, settings.image, longest_s)
+    made = gang_objects(namespace, name, facts, slots, settings, result.queue)
     return pods_together(made, name) if namespace.cluster_queue else made
 
 
@@ -237,7 +271,21 @@ def _told(namespace: TemporaryNamespace, kind: Kind, name: str, *, by_quota: boo
     """Return what whoever admits a gang says of it."""
     if by_quota:
         return why_held(namespace.cluster, namespace.name, name)
-    return _condition(namespace.cluster.find(kind, name, namespace.name))
+    return _condition(_group_of(namespace, kind, name))
+
+
+def _group_of(namespace: TemporaryNamespace, kind: Kind, name: str) -> dict[str, Any] | None:
+    """Return the group of a gang: the one of its name, or what was made for the object of that name."""
+    found = namespace.cluster.find(kind, name, namespace.name)
+    if found is not None:
+        return found
+    return next(
+        (item for item in namespace.cluster.find_all(kind, namespace.name) or () if _made_for(item, name)), None
+    )
+
+
+def _made_for(item: dict[str, Any], name: str) -> bool:
+    return any(owner.get("name") == name for owner in item["metadata"].get("ownerReferences") or ())
 
 
 def _group_kind(cluster: Cluster, facts: GangFacts) -> Kind:
@@ -300,7 +348,7 @@ def settled(
     """
 
     def heard() -> bool:
-        groups = (namespace.cluster.find(kind, name, namespace.name) for name in gangs)
+        groups = (_group_of(namespace, kind, name) for name in gangs)
         return any(why_pending(pod) or held_by_gates(pod) for pod in namespace.pods()) or any(map(_words, groups))
 
     last, since = dict.fromkeys(gangs, 0), time.monotonic()

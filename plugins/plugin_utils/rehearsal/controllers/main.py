@@ -45,6 +45,7 @@ from . import (
     gpu_operator,
     kai_scheduler,
     karpenter,
+    kuberay,
     kueue,
     llm_servers,
     mpi_operator,
@@ -58,6 +59,7 @@ from . import (
     prometheus_operator,
     rdma_plugin,
     site_hands,
+    slurm_operator,
     volcano,
 )
 from .added_nodes import with_added_nodes
@@ -93,8 +95,16 @@ KINDS = (
     *kueue.WATCHED,
     *gateway.WATCHED,
     *karpenter.WATCHED,
+    *slurm_operator.WATCHED,
+    *kuberay.WATCHED,
 )
 Reconcile = Callable[[ClusterView, ClusterFacts], list[Change]]
+_OF_BATCH: tuple[Reconcile, ...] = (
+    volcano.reconcile,
+    kai_scheduler.reconcile,
+    kueue.reconcile,
+    kuberay.reconcile,
+)
 # Changes come in bursts; one pass handles all that come within this time.
 _SETTLE_S = 0.03
 _SETTLE_PER_CHANGE_S = 0.002
@@ -191,10 +201,9 @@ def run(options: Options, stop: threading.Event) -> None:
         rdma_plugin.reconcile,
         node_memory.reconcile,
         site_hands.reconcile,
-        volcano.reconcile,
-        kai_scheduler.reconcile,
-        kueue.reconcile,
+        *_OF_BATCH,
         lambda view, facts: pod_commands.reconcile(view, facts, options.hosts),
+        slurm_operator.SlurmOperator(pod_commands.slurm_commands(options.hosts.parent)).reconcile,
         mpi_operator.reconcile,
         servers.reconcile,
         runs.reconcile,

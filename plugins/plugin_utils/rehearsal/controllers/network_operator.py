@@ -1,7 +1,13 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Stand-in of the network operator: the state of its policy, and what a driver that asks for nvidia_peermem waits for.
+"""Stand-in of the network operator: the state of its policy, its device plugins, and what a driver that asks for
+nvidia_peermem waits for.
+
+For `rdmaSharedDevicePlugin` and `sriovDevicePlugin` of a policy it makes a DaemonSet each, on nodes that have the label
+of NICs by node feature discovery and do not wait for the operator's driver (Mellanox/network-operator, manifests/
+state-rdma-shared-device-plugin and state-sriov-device-plugin); the policy is ready when each of them is, and names in
+`appliedStates` those that are not (pkg/state/manager.go, api/v1alpha1/nicclusterpolicy_types.go).
 
 With driver.rdma.enabled the GPU operator's driver waits, on every node with a NIC of NVIDIA, for drivers of the NICs:
 for the file that the operator's own OFED container makes, or with useHostMofed for a module of the host
@@ -11,27 +17,107 @@ comes with `ofedDriver` in a NicClusterPolicy, and with nothing else.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
-from ...clients.kube.kinds import CLUSTER_POLICIES, DEPLOYMENTS, NIC_CLUSTER_POLICIES
+from ...clients.kube.kinds import CLUSTER_POLICIES, DAEMON_SETS, DEPLOYMENTS, NIC_CLUSTER_POLICIES, NODES
+from ..model.values import Node
 from .cluster_facts import ClusterFacts
-from .cluster_view import MERGE, Change, ClusterView, Json, available, is_deleted
+from .cluster_view import (
+    CREATE,
+    DELETE,
+    MERGE,
+    Change,
+    ClusterView,
+    Json,
+    available,
+    is_deleted,
+    labels_of,
+    owner_reference,
+)
+from .operands import rolled_out
 
 MANAGER = "network-operator"
 _DRIVER = "nvidia-driver-daemonset"
 _WAITING = "PodInitializing"
+_SELECTOR = {
+    "feature.node.kubernetes.io/pci-15b3.present": "true",
+    "network.nvidia.com/operator.mofed.wait": "false",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DevicePlugin:
+    """A device plugin of the operator: field of the policy, its state, its DaemonSet, the label `app` of its pods."""
+
+    field: str
+    state: str
+    name: str
+    app: str
+
+
+SHARED = DevicePlugin("rdmaSharedDevicePlugin", "state-RDMA-device-plugin", "rdma-shared-dp-ds", "rdma-shared-dp")
+_DEVICES = DevicePlugin("sriovDevicePlugin", "state-SRIOV-device-plugin", "sriov-device-plugin", "sriovdp")
+_PLUGINS = (SHARED, _DEVICES)
+PLUGIN_APPS = frozenset(plugin.app for plugin in _PLUGINS)
 
 
 def reconcile(view: ClusterView, facts: ClusterFacts) -> list[Change]:
-    """Return the writes of the network operator: a policy is ready as soon as the operator runs."""
-    if not available(view, DEPLOYMENTS, "app.kubernetes.io/name", MANAGER):
+    """Return the writes of the network operator; none while its Deployment is not available."""
+    deployment = available(view, DEPLOYMENTS, "app.kubernetes.io/name", MANAGER)
+    policies = [item for item in view.all(NIC_CLUSTER_POLICIES) if not is_deleted(item)]
+    if deployment is None or not policies:
         return []
-    body = {"status": {"state": "ready"}}
-    return [
-        Change(MANAGER, MERGE, NIC_CLUSTER_POLICIES, item["metadata"]["name"], body=body, subresource="status")
-        for item in view.all(NIC_CLUSTER_POLICIES)
-        if not is_deleted(item) and (item.get("status") or {}).get("state") != "ready"
-    ]
+    namespace = deployment["metadata"]["namespace"]
+    return [*_labels(view, facts), *(change for policy in policies for change in _of_policy(view, policy, namespace))]
+
+
+def has_nics(node: Node) -> bool:
+    """Tell whether a host has adapters of NVIDIA (PCI vendor 15b3), which those of EFA are not."""
+    return bool(node.present_hcas) and node.fabric in ("infiniband", "roce")
+
+
+def _labels(view: ClusterView, facts: ClusterFacts) -> Iterable[Change]:
+    """Node feature discovery's label of a host with NICs, and the operator's own: no driver of its is waited for."""
+    for node in facts.model.nodes if facts.model else ():
+        item = view.find(NODES, node.name)
+        if item is None or not has_nics(node):
+            continue
+        missing = {key: value for key, value in _SELECTOR.items() if labels_of(item).get(key) != value}
+        if missing:
+            yield Change(MANAGER, MERGE, NODES, node.name, body={"metadata": {"labels": missing}})
+
+
+def _of_policy(view: ClusterView, policy: Json, namespace: str) -> Iterable[Change]:
+    spec, waiting = policy.get("spec") or {}, []
+    for plugin in _PLUGINS:
+        known = view.find(DAEMON_SETS, plugin.name, namespace)
+        if spec.get(plugin.field) and known is None:
+            yield Change(MANAGER, CREATE, DAEMON_SETS, plugin.name, namespace, _daemon_set(plugin, policy, namespace))
+        elif known is not None and not spec.get(plugin.field) and not is_deleted(known):
+            yield Change(MANAGER, DELETE, DAEMON_SETS, plugin.name, namespace)
+        if spec.get(plugin.field) and (known is None or not rolled_out(known)):
+            waiting.append({"name": plugin.state, "state": "notReady"})
+    status = {"state": "notReady" if waiting else "ready", "appliedStates": waiting}
+    if any((policy.get("status") or {}).get(key) != value for key, value in status.items()):
+        name = policy["metadata"]["name"]
+        yield Change(MANAGER, MERGE, NIC_CLUSTER_POLICIES, name, body={"status": status}, subresource="status")
+
+
+def _daemon_set(plugin: DevicePlugin, policy: Json, namespace: str) -> Json:
+    labels = {"app": plugin.app}
+    container = {"name": plugin.app, "image": f"rehearsal/{plugin.app}:stand-in"}
+    own = (policy.get("spec") or {}).get("tolerations") or []
+    tolerations = [*own, {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}]
+    pod = {"nodeSelector": _SELECTOR, "tolerations": tolerations, "containers": [container]}
+    return {
+        "metadata": {
+            "name": plugin.name,
+            "namespace": namespace,
+            "ownerReferences": [owner_reference(policy, NIC_CLUSTER_POLICIES.api_version, NIC_CLUSTER_POLICIES.kind)],
+        },
+        "spec": {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": pod}},
+    }
 
 
 def with_waiting_drivers(view: ClusterView, facts: ClusterFacts) -> ClusterFacts:

@@ -130,11 +130,12 @@ def states_not_ready(facts: ClusterFacts, wanted: tuple[Operand, ...], sets: dic
     return [
         operand.state
         for operand in wanted
-        if operand.name in failing or operand.name not in sets or not _rolled_out(sets[operand.name])
+        if operand.name in failing or operand.name not in sets or not rolled_out(sets[operand.name])
     ]
 
 
-def _rolled_out(item: Json) -> bool:
+def rolled_out(item: Json) -> bool:
+    """Tell whether every pod that a DaemonSet is to have is ready, and of its present form."""
     status = item.get("status") or {}
     desired = status.get("desiredNumberScheduled", -1)
     seen = status.get("observedGeneration", 0) >= item["metadata"].get("generation", 1)

@@ -13,9 +13,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from ...clients.kube.kinds import Kind
+from ...clients.kube.kinds import PODS, Kind
 from .cluster_facts import ClusterFacts
 from .cluster_view import CREATE, MERGE, Change, ClusterView, Json, is_deleted, labels_of
+from .slurm_operator import COMMANDS, runs_slurms_commands
 
 MANAGER = "rehearsal"
 CLUSTER_EXECS = Kind("kwok.x-k8s.io/v1alpha1", "ClusterExec", "clusterexecs", namespaced=False)
@@ -35,10 +36,16 @@ def tools_of(hosts: Path, host: str) -> Path:
     return hosts / host / "bin"
 
 
+def slurm_commands(rehearsal: Path) -> Path:
+    """Return the directory with the commands of a simulated Slurm, whose controller is no host."""
+    return rehearsal / "exec" / "slurm"
+
+
 def make_exec_shims(directory: Path, hosts: Path) -> None:
     """Write a shim for every tool that any host has, and for a few programs that every image has."""
     directory.mkdir(parents=True, exist_ok=True)
     tools = {path.name for host in sorted(hosts.glob("*/bin")) for path in host.iterdir() if not path.is_dir()}
+    tools |= set(COMMANDS)
     for name in sorted(tools | set(_COMMON)):
         target = f'"${{{TOOLS_VARIABLE}:?}}/{name}"' if name in tools else f'"$(command -v {name})"'
         path = directory / f".{name}.partial"
@@ -53,21 +60,26 @@ def _is_served(pod: Json) -> bool:
 
 
 def reconcile(view: ClusterView, facts: ClusterFacts, hosts: Path) -> list[Change]:
-    """Return the ClusterExecs to write: one per node, which names the pods on it."""
+    """Return the ClusterExecs to write: one per node, which names the pods on it, and one for those of a Slurm."""
     changes: list[Change] = []
     for node in facts.nodes.values():
-        names = sorted(pod["metadata"]["name"] for pod in view.pods_on(node.name) if _is_served(pod))
-        name = f"host-{node.name}"
-        known = view.find(CLUSTER_EXECS, name)
-        if known is None:
-            if names:
-                tools = tools_of(hosts, node.name)
-                variables = {TOOLS_VARIABLE: str(tools), "PATH": f"{tools}:{_SYSTEM_PATH}", "HOSTNAME": node.name}
-                envs = [{"name": key, "value": value} for key, value in variables.items()]
-                spec = {"selector": {"matchNames": names}, "execs": [{"local": {"envs": envs}}]}
-                body = {"metadata": {"name": name}, "spec": spec}
-                changes.append(Change(MANAGER, CREATE, CLUSTER_EXECS, name, body=body))
-        elif known["spec"]["selector"]["matchNames"] != (names or ["-"]):
-            body = {"spec": {"selector": {"matchNames": names or ["-"]}}}
-            changes.append(Change(MANAGER, MERGE, CLUSTER_EXECS, name, body=body))
-    return changes
+        pods = [pod for pod in view.pods_on(node.name) if _is_served(pod) and not runs_slurms_commands(pod)]
+        changes += _exec(view, f"host-{node.name}", pods, tools_of(hosts, node.name), {"HOSTNAME": node.name})
+    slurm = [pod for pod in view.all(PODS) if runs_slurms_commands(pod) and _is_served(pod)]
+    return [*changes, *_exec(view, "slurm", slurm, slurm_commands(hosts.parent), {})]
+
+
+def _exec(view: ClusterView, name: str, pods: list[Json], tools: Path, more: dict[str, str]) -> list[Change]:
+    """Return what to write so that these pods run the programs of that directory."""
+    names = sorted(pod["metadata"]["name"] for pod in pods)
+    known = view.find(CLUSTER_EXECS, name)
+    if known is None:
+        variables = {TOOLS_VARIABLE: str(tools), "PATH": f"{tools}:{_SYSTEM_PATH}", **more}
+        envs = [{"name": key, "value": value} for key, value in variables.items()]
+        spec = {"selector": {"matchNames": names}, "execs": [{"local": {"envs": envs}}]}
+        body = {"metadata": {"name": name}, "spec": spec}
+        return [Change(MANAGER, CREATE, CLUSTER_EXECS, name, body=body)] if names else []
+    if known["spec"]["selector"]["matchNames"] == (names or ["-"]):
+        return []
+    body = {"spec": {"selector": {"matchNames": names or ["-"]}}}
+    return [Change(MANAGER, MERGE, CLUSTER_EXECS, name, body=body)]

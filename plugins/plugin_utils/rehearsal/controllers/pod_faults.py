@@ -17,7 +17,7 @@ from ..charts.chart import FAULT_ANNOTATION
 from .cluster_facts import ClusterFacts
 from .cluster_view import DELETE, MERGE, Change, ClusterView, Json, annotations_of, is_deleted, key_of, labels_of
 from .gpu_operator import present_operands
-from .network_operator import with_waiting_drivers
+from .network_operator import PLUGIN_APPS, with_waiting_drivers
 from .operands import fault_of
 
 MANAGER = "rehearsal"
@@ -43,7 +43,7 @@ def _changes(view: ClusterView, facts: ClusterFacts, present: frozenset[str]) ->
                 fault = _without_driver(pod, present)
                 if not fault and shown != _WAITS:
                     continue
-            elif workload in present:
+            elif workload in present or workload in PLUGIN_APPS:
                 fault = fault_of(node, workload, present)
             else:
                 continue

@@ -13,6 +13,8 @@ DraBehaviour = Literal["allocates", "never-allocates"]
 ComponentState = Literal["ok", "never-ready", "install-fails", "image-missing", "deleted", "scaled-to-zero"]
 AdapterState = Literal["answers", "blind", "stuck"]
 NodeAutoscaler = Literal["none", "karpenter", "cluster-autoscaler"]
+SlurmState = Literal["ok", "silent", "nodes-down", "no-jobs"]
+RayBehaviour = Literal["ok", "makes-nothing", "groups-nothing"]
 AddedNode = Literal["comes", "never-comes", "without-gpus", "stays", "at-limit"]
 Signer = Literal["facility", "stranger", "nobody"]
 
@@ -60,7 +62,8 @@ class Stack:
     test, whose products reach `unit_efficiency` of their rate on all GPUs. All hosts have `storage_speed` of the
     shared volume's usual speed, and differ from each other and from run to run by `storage_noise` (standard
     deviation). `node_autoscaler` adds nodes for pods that wait, and `added_node` is what becomes of such a node; a
-    NodePool of Karpenter has limits of its own, so `at-limit` is said of cluster-autoscaler's group alone."""
+    NodePool of Karpenter has limits of its own, so `at-limit` is said of cluster-autoscaler's group alone. `slurm` is
+    how a Slurm in pods answers its own commands, `ray` whether KubeRay makes pods, and groups them."""
 
     gang_scheduler: GangBehaviour = "all-or-nothing"
     gang_largest: int = 0
@@ -79,6 +82,8 @@ class Stack:
     telemetry: Telemetry = Telemetry()
     node_autoscaler: NodeAutoscaler = "none"
     added_node: AddedNode = "comes"
+    slurm: SlurmState = "ok"
+    ray: RayBehaviour = "ok"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

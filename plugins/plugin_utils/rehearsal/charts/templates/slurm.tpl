@@ -1,4 +1,12 @@
+{{- /* The real chart has the Controller and NodeSets alone, of which the operator makes the StatefulSets. */}}
 {{- $persistence := .Values.controller.persistence }}
+apiVersion: slinky.slurm.net/v1beta1
+kind: Controller
+metadata:
+  name: slurm
+  namespace: {{ .Release.Namespace }}
+spec: {}
+---
 apiVersion: apps/v1
 kind: StatefulSet
 metadata:
@@ -10,10 +18,10 @@ spec:
   serviceName: slurm-controller
   replicas: 1
   selector:
-    matchLabels: {app.kubernetes.io/instance: {{ .Release.Name }}, app.kubernetes.io/component: controller}
+    matchLabels: {app.kubernetes.io/name: slurmctld, app.kubernetes.io/instance: slurm, app.kubernetes.io/component: controller}
   template:
     metadata:
-      labels: {app.kubernetes.io/instance: {{ .Release.Name }}, app.kubernetes.io/component: controller}
+      labels: {app.kubernetes.io/name: slurmctld, app.kubernetes.io/instance: slurm, app.kubernetes.io/component: controller}
     spec:
       tolerations: {{ .Values.controller.podSpec.tolerations | default list | toJson }}
       nodeSelector: {{ .Values.controller.podSpec.nodeSelector | default dict | toJson }}
@@ -29,6 +37,15 @@ spec:
   {{- end }}
 {{- range $name, $set := .Values.nodesets }}
 ---
+apiVersion: slinky.slurm.net/v1beta1
+kind: NodeSet
+metadata:
+  name: slurm-worker-{{ $name }}
+  namespace: {{ $.Release.Namespace }}
+spec:
+  controllerRef: {name: slurm, namespace: {{ $.Release.Namespace }}}
+  replicas: {{ $set.replicas | default 1 }}
+---
 apiVersion: apps/v1
 kind: StatefulSet
 metadata:
@@ -40,10 +57,10 @@ spec:
   serviceName: slurm-worker-{{ $name }}
   replicas: {{ $set.replicas | default 1 }}
   selector:
-    matchLabels: {app.kubernetes.io/instance: {{ $.Release.Name }}, app.kubernetes.io/component: worker-{{ $name }}}
+    matchLabels: {app.kubernetes.io/name: slurmd, app.kubernetes.io/instance: slurm-worker-{{ $name }}, app.kubernetes.io/component: worker}
   template:
     metadata:
-      labels: {app.kubernetes.io/instance: {{ $.Release.Name }}, app.kubernetes.io/component: worker-{{ $name }}}
+      labels: {app.kubernetes.io/name: slurmd, app.kubernetes.io/instance: slurm-worker-{{ $name }}, app.kubernetes.io/component: worker}
     spec:
       tolerations: {{ dig "podSpec" "tolerations" list $set | toJson }}
       nodeSelector: {{ dig "podSpec" "nodeSelector" dict $set | toJson }}

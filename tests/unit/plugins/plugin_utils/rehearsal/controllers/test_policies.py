@@ -4,12 +4,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
-from operator_view import a_deployment, a_policy, changes_of, meta, operand_sets, view_of
+from operator_view import a_deployment, a_node, a_pod, a_policy, changes_of, meta, operand_sets, view_of
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import (
     CLUSTER_POLICIES,
+    DAEMON_SETS,
     NIC_CLUSTER_POLICIES,
+    NODES,
     RUNTIME_CLASSES,
     Kind,
 )
@@ -17,6 +21,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control
     gateway,
     gpu_operator,
     network_operator,
+    rdma_plugin,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.cluster_facts import (
     ClusterFacts,
@@ -25,6 +30,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control
     Json,
 )
 
+SHARED = "rdma/rdma_shared_device_a"
+_READY = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
 _CLASS: tuple[Kind, Json] = (RUNTIME_CLASSES, {"metadata": meta("nvidia"), "handler": "nvidia"})
 
 
@@ -63,7 +70,44 @@ def test_a_policy_for_nics_is_ready_when_its_operator_runs(facts: ClusterFacts) 
     operator["metadata"]["labels"] = {"app.kubernetes.io/name": "network-operator"}
     assert network_operator.reconcile(view_of(policy), facts) == []
     (change,) = network_operator.reconcile(view_of((kind, operator), policy), facts)
-    assert change.body == {"status": {"state": "ready"}}
+    assert change.body == {"status": {"state": "ready", "appliedStates": []}}
+
+
+def test_a_device_plugin_of_the_policy_offers_adapters_where_its_pod_is_ready(facts: ClusterFacts) -> None:
+    spec = {"rdmaSharedDevicePlugin": {"config": "{}"}, "tolerations": [{"operator": "Exists"}]}
+    policy = (NIC_CLUSTER_POLICIES, {"metadata": meta("nic-cluster-policy"), "spec": spec})
+    kind, operator = a_deployment("x")
+    operator["metadata"]["labels"] = {"app.kubernetes.io/name": "network-operator"}
+    first, second = facts.nodes
+    nodes = [(NODES, {**a_node(name)[1], **_READY}) for name in (first, second)]
+    changes = network_operator.reconcile(view_of((kind, operator), policy, *nodes), facts)
+    assert [change.name for change in changes_of(changes, NODES)] == [first, second]
+    (made,) = changes_of(changes, DAEMON_SETS)
+    assert made.body["spec"]["template"]["spec"]["tolerations"][0] == {"operator": "Exists"}
+    (told,) = changes_of(changes, NIC_CLUSTER_POLICIES)
+    assert told.body["status"]["state"] == "notReady"
+    # The pod of one node is not ready: the policy waits, and that node offers nothing.
+    counts = {"desiredNumberScheduled": 2, "numberReady": 1, "updatedNumberScheduled": 2, "observedGeneration": 1}
+    plugin = (DAEMON_SETS, {**made.body, "status": counts})
+    pods = [a_pod("a", first, "rdma-shared-dp"), a_pod("b", second, "rdma-shared-dp", ready=False)]
+    nodes = [(NODES, {**item, "status": {**item["status"], "allocatable": {SHARED: "63"}}}) for _kind, item in nodes]
+    view = view_of((kind, operator), policy, plugin, *nodes, *pods)
+    (waits,) = changes_of(network_operator.reconcile(view, facts), NIC_CLUSTER_POLICIES)
+    assert waits.body["status"]["appliedStates"] == [{"name": "state-RDMA-device-plugin", "state": "notReady"}]
+    (change,) = rdma_plugin.reconcile(view, facts)
+    assert (change.name, change.body["status"]["allocatable"]) == (second, {SHARED: "0"})
+
+
+def test_a_site_that_gives_adapters_out_itself_does_so_beside_the_operators_plugin(facts: ClusterFacts) -> None:
+    assert facts.model is not None
+    node = facts.model.nodes[0]
+    own = replace(node, kubernetes=replace(node.kubernetes, adapters={"rdma/ib": 8}))
+    assert rdma_plugin.adapter_offer(own) == {"rdma/ib": "8"}
+    assert rdma_plugin.adapter_offer(own, operated=True) == {SHARED: "63", "rdma/ib": "8"}
+    assert rdma_plugin.adapter_offer(own, operated=True, runs=False) == {SHARED: "0", "rdma/ib": "8"}
+    assert rdma_plugin.adapter_offer(replace(own, fabric="efa"), operated=True) == {"rdma/ib": "8"}
+    empty = replace(node, kubernetes=replace(node.kubernetes, adapters={SHARED: 0}))
+    assert rdma_plugin.adapter_offer(empty, operated=True) == {SHARED: "0"}
 
 
 def test_a_policy_is_ready_when_every_operand_is(facts: ClusterFacts) -> None:
