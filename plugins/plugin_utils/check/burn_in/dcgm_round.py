@@ -15,6 +15,7 @@ from pathlib import Path
 
 from ...collect.host_evidence import DRIVERS, ToolRun, evidence_file, read_evidence
 from ...outcome.codec import to_plain
+from ...outcome.decisions import Quarantine
 from ...outcome.errors import InputError
 from ...outcome.model import Outcome, Status
 from ...runtime.files import make_dirs
@@ -57,8 +58,15 @@ def diagnose(context: ObserveContext, level: int, number: int, hosts: Sequence[s
     make_dirs(directory)
     site = context.site
     own = {**site.settings.get(DCGM_DIAG, {}), "level": level, "at_once": min(len(hosts), _MOST)}
-    chosen = tuple(host for host in site.hosts if host.name in hosts)
-    site = replace(site, hosts=chosen, settings={**site.settings, DCGM_DIAG: own})
+    # The others stay hosts of the site: its cabling plan names them.
+    aside = tuple(
+        Quarantine(node=host.name, reason="not in this round", ticket=f"round {number}", who="playbook burn_in")
+        for host in site.in_scope
+        if host.name not in hosts
+    )
+    site = replace(
+        site, quarantine=(*site.quarantine, *aside), minimum_nodes=0, settings={**site.settings, DCGM_DIAG: own}
+    )
     for name in hosts:
         # What an earlier round left says nothing of this one.
         (directory / evidence_file(name, DRIVERS)).unlink(missing_ok=True)

@@ -43,7 +43,9 @@ class Pods:
         monkeypatch.setattr(dcgm_round, "observe_at_level", self.observe)
 
     def observe(self, context: ObserveContext, level: int) -> Any:
-        for host in context.site.hosts:
+        # A plan of the cabling that names a host of which the site knows nothing is refused.
+        assert {host.name for host in context.site.hosts} == {host.name for host in self.context.site.hosts}
+        for host in context.site.in_scope:
             self.asked.append((host.name, level))
             if host.name in self.away:
                 continue
