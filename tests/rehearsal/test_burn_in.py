@@ -1,7 +1,11 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A burn-in of seconds on simulated hosts, one of which has a slow adapter: killed in the middle, and gone on with."""
+"""A burn-in of seconds on simulated hosts, one of which has a slow adapter: killed in the middle, and gone on with.
+
+Its rounds load adapters and NVLinks, and end with the diagnostic in the pods of the GPU operator. What each of them
+says of hosts that are not well is tested by value (check/node_tests/test_nccl_node.py, check/nodes/test_dcgm_round.py).
+"""
 
 from __future__ import annotations
 
@@ -19,13 +23,16 @@ pytestmark = pytest.mark.drawn(1, of="playbooks in service", whole=True)
 
 SLOW = "gpu02"
 SECONDS = 20.0
+# DCGM is asked where the operator has it.
+OWNER = "operator"
+TESTS = ("nccl_loop", "nccl_node")
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveSite]:
     work = tmp_path_factory.mktemp("burn-in")
     with live_site(work, 2, (f"adapter-slow@{SLOW}/mlx5_5",)) as site:
-        stack = site.run("gpu_stack")
+        stack = site.run("gpu_stack", driver_owner=OWNER)
         assert stack.rc == 0, stack.output[-3000:]
         yield site
     assert not left_behind(work)
@@ -33,7 +40,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveSite]:
 
 def stated(site: LiveSite) -> dict[str, Any]:
     return {
-        "set": [f"burn-in-soak.hours={SECONDS / 3600}"], "burn_in_tests": ["nccl_loop"],
+        "set": [f"burn-in-soak.hours={SECONDS / 3600}", "burn-in-soak.dcgm_level=1", "nccl_node.enabled=true"],
+        "burn_in_tests": list(TESTS), "driver_owner": OWNER,
         "burn_in_log_dir": str(site.directory / "logs"), "when_held": "wait", "wait_s": 120,
     }  # fmt: skip
 
@@ -62,6 +70,8 @@ def test_a_burn_in_goes_on_after_a_kill_and_names_the_host_that_failed(site: Liv
     assert after["results"][: len(before["results"])] == before["results"], done.output[-3000:]
     soaked = sum(entry["seconds"] for entry in after["results"] if entry["host"] == "gpu01")
     assert after["rounds"] > before["rounds"] and soaked >= SECONDS
+    ran = {(entry["test"], entry["status"]) for entry in after["results"] if entry["host"] == "gpu01"}
+    assert ran == {(test, "passed") for test in (*TESTS, "dcgm")}, after["results"]
     assert (first / "evidence/load/burn_in/before/gpu01.json").read_bytes() == reading
     assert outcomes(first) == {
         ("burn-in-soak", "gpu01"): ("passed", ""),
