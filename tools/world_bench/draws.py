@@ -163,7 +163,9 @@ def problems_of(drawn: Drawn, directory: Path, *, only: str = "") -> list[str]:
         if definition.kind not in ("node", "gpu", "hca") or node in looked_at:
             break
     world = replace(world, gates=(only,)) if only else world
-    expect = definition.earlier if definition.earlier and "fabric" in world.gates else definition.expect
+    expect = definition.expect
+    if definition.earlier is not None and definition.earlier.gate in judged_gates(world):
+        expect = definition.earlier
     for gate, outcomes in judge_gates(world, directory / "run", faults=(fault,)):
         if gate == expect.gate and expect.status != "passed":
             return _at_its_gate(outcomes, fault, (expect.check, expect.cause, expect.status))

@@ -26,7 +26,7 @@ class Expected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultDefinition:
-    """One entry of the catalogue. `earlier`: what gate fabric finds of it where that gate is in scope; `needs`: words
+    """One entry of the catalogue. `earlier`: what a gate before finds of it where that is in scope; `needs`: words
     that a world must offer for it (see worlds.catalogue.offers), beside the gate that finds it."""
 
     id: str
