@@ -38,7 +38,9 @@ def asked(server: Slurm, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Cal
 
     def run(_cluster: Any, _name: str, _space: str, argv: tuple[str, ...], limit_s: float, **_more: Any) -> ExecResult:
         words = [str(server.bin / argv[0]), *argv[1:]]
-        done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=limit_s)
+        done = subprocess.run(
+            words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=limit_s, check=False
+        )
         return ExecResult(done.returncode, done.stdout, done.stderr, 0.0, False)
 
     monkeypatch.setattr(observe_slurm, "run_in_pod", run)

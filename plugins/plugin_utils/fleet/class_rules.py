@@ -63,7 +63,7 @@ class Shared:
         Raises:
             InputError: the field and what it may say.
         """
-        if not self.hours > 0 or not 0 < self.tolerance < 1:
+        if not (0 < self.hours < math.inf and 0 < self.tolerance < 1):
             text = f"hours {self.hours:g}, tolerance {self.tolerance:g}: expected more than 0, and between 0 and 1."
             raise InputError("shared", text, "correct recipes/node_classes.yaml")
 
