@@ -82,9 +82,12 @@ def _holder(content: bytes) -> str:
     return "another run loads this host: " + (", ".join(words) or "it does not say which")
 
 
-def end_with_parent() -> None:
-    """Let the kernel kill this process when the one that started it is gone; called in a child before its program."""
+def end_with_parent(parent: int) -> None:
+    """Let the kernel kill this process when the one that started it, of that pid, is gone; called in a child before its
+    program."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it went between fork and prctl, and no signal will come
+        os._exit(1)
 
 
 class Caller:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import shutil
 import signal
@@ -100,7 +101,7 @@ def run_tool(
             stderr=subprocess.PIPE,
             env=environment,
             start_new_session=True,
-            preexec_fn=end_with_parent,
+            preexec_fn=functools.partial(end_with_parent, os.getpid()),
         )
     except OSError as error:
         result.update(rc=126, stderr=f"cannot be started: {error.strerror}")

@@ -250,6 +250,23 @@ def test_all_ends_when_the_caller_is_killed(rehearsal: Path) -> None:
     assert enclosed(rehearsal, "gpu10", "echo free") == (0, "free\n")
 
 
+def test_a_command_whose_caller_goes_before_it_is_bound_to_it_does_not_run(rehearsal: Path) -> None:
+    hosts = ROOT / "plugins/plugin_utils/rehearsal/hosts"
+    code = (
+        f"import os, sys, time; sys.path.insert(0, {str(hosts)!r}); import enclosure\n"
+        "bind = enclosure.die_with_parent\n"
+        # The first process of a namespace is its number one.
+        "enclosure.die_with_parent = lambda: (os.getpid() == 1 and time.sleep(2), bind())\n"
+        f"enclosure.main([{str(rehearsal)!r}, 'gpu10', str(os.getppid()), 'sleep 7654323'])\n"
+    )
+    caller = subprocess.Popen([sys.executable, "-I", "-S", "-c", code])
+    eventually(lambda: len(alive("sleep 7654323")) == 2, what="the first process of the namespace")
+    caller.kill()
+    caller.wait()
+    eventually(lambda: not alive("sleep 7654323"), what=lambda: alive("sleep 7654323"))
+    assert enclosed(rehearsal, "gpu10", "echo free") == (0, "free\n")
+
+
 def test_nothing_stays_mounted(rehearsal: Path) -> None:
     enclosed(rehearsal, "gpu11", "true")
     assert str(rehearsal) not in Path("/proc/self/mountinfo").read_text()

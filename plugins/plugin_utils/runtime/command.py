@@ -72,7 +72,7 @@ def run_command(
         env=dict(env) if env is not None else None,
         cwd=cwd,
         start_new_session=True,
-        preexec_fn=partial(_die_with_parent, signal.SIGTERM if grace_s else signal.SIGKILL),
+        preexec_fn=partial(_die_with_parent, os.getpid(), signal.SIGTERM if grace_s else signal.SIGKILL),
         text=True,
         errors="replace",
     )
@@ -90,9 +90,11 @@ def run_command(
     return CommandResult(tuple(argv), rc, stdout, stderr, monotonic() - started)
 
 
-def _die_with_parent(number: signal.Signals) -> None:
+def _die_with_parent(parent: int, number: signal.Signals) -> None:
     """Let the kernel end the command when we are killed: a helm that nobody waits for would go on for minutes."""
     _LIBC.prctl(_PR_SET_PDEATHSIG, number)
+    if os.getppid() != parent:  # the parent went between fork and prctl, and no signal will come
+        os._exit(1)
 
 
 def _end(process: subprocess.Popen[str], grace_s: float) -> None:

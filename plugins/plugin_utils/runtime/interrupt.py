@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import multiprocessing
+import os
 import signal
 import threading
 from collections.abc import Iterator
@@ -61,5 +62,8 @@ def interruptible(what: str) -> Iterator[None]:
 
 def end_with_controller() -> None:
     """Let the kernel send SIGTERM to this worker when its ansible-playbook is gone; elsewhere nothing changes."""
-    if multiprocessing.parent_process() is not None:
+    controller = multiprocessing.parent_process()
+    if controller is not None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() != controller.pid:  # it went before, and no signal will come
+            os.kill(os.getpid(), signal.SIGTERM)

@@ -71,7 +71,7 @@ class _Cohort:
         for network, entries in self.links.items():
             by_host = found.setdefault(network, {})
             for link in entries:
-                for host in {link.host, link.other}:
+                for host in dict.fromkeys((link.host, link.other)):
                     by_host.setdefault(host, []).append(link)
         return found
 

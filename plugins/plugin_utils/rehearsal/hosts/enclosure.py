@@ -324,10 +324,14 @@ def _run(host: str, command: str, become: Callable[[str, str], NoReturn]) -> int
             return code if code >= 0 else 128 - code
 
 
-def _guarded(rehearsal: str, host: str, command: str, ready: int, become: Callable[[str, str], NoReturn]) -> NoReturn:
+def _guarded(
+    rehearsal: str, host: str, command: str, ready: int, bound: int, become: Callable[[str, str], NoReturn]
+) -> NoReturn:
     """The first process of the namespace: build, enter, run, report."""
     try:
         die_with_parent()
+        os.write(bound, b"1")
+        os.close(bound)
         if os.read(ready, 1) != b"1":
             os._exit(REFUSED)
         host_dir = f"{rehearsal}/hosts/{host}"
@@ -364,10 +368,17 @@ def start(rehearsal: str, host: str, command: str, become: Callable[[str, str], 
     """
     _separate(as_user=_IS_USER)
     ready, tell = os.pipe()
+    heard, bound = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(tell)
-        _guarded(rehearsal, host, command, ready, become)
+        os.close(heard)
+        _guarded(rehearsal, host, command, ready, bound, become)
+    os.close(bound)
+    # Only a child that is bound to this process is let go on: of one that was not yet when this one was killed, nobody
+    # would ever know, because in its namespace it cannot see who its parent is.
+    os.read(heard, 1)
+    os.close(heard)
     os.write(tell, b"1")
     return child
 

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 import subprocess
@@ -15,7 +16,11 @@ import pytest
 from waiting import always, eventually
 
 from ansible_collections.gpufleet.bringup.plugins.module_utils import host_guard, node_tools
-from ansible_collections.gpufleet.bringup.plugins.module_utils.host_guard import lock_of_host, processes_on_gpus
+from ansible_collections.gpufleet.bringup.plugins.module_utils.host_guard import (
+    end_with_parent,
+    lock_of_host,
+    processes_on_gpus,
+)
 from ansible_collections.gpufleet.bringup.plugins.module_utils.node_tools import run_tools
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evidence import ToolRun
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.tool_reading import ProbeFailure, read_tool
@@ -128,6 +133,13 @@ def test_a_tool_ends_with_its_controller(tmp_path: Path, repository: Path, victi
         os.kill(module_pid if victim == "the module" else caller.pid, signal.SIGKILL)
         eventually(lambda: not tool.alive())
         eventually(lambda: identify(module_pid) is None)
+
+
+@pytest.mark.parametrize(("other", "code"), [(0, 0), (1, 1)])
+def test_a_tool_whose_module_went_before_it_was_bound_to_it_does_not_run(tmp_path: Path, other: int, code: int) -> None:
+    bind = functools.partial(end_with_parent, os.getpid() + other)
+    done = subprocess.run(["touch", str(tmp_path / "ran")], preexec_fn=bind, check=False)
+    assert (done.returncode, (tmp_path / "ran").exists()) == (code, not code)
 
 
 def test_a_tool_goes_on_when_only_what_is_above_the_connection_ends(tmp_path: Path, repository: Path) -> None:

@@ -45,3 +45,12 @@ def test_a_command_dies_with_whoever_runs_it(repository: Path, tmp_path: Path) -
     while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not Path(f"/proc/{pid}").exists()
+
+
+def test_a_command_whose_caller_went_before_it_was_bound_to_it_does_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = os.getpid()
+    monkeypatch.setattr(os, "getpid", lambda: mine + 1)
+    assert run_command(["touch", str(tmp_path / "ran")], 5).rc == 1
+    assert not (tmp_path / "ran").exists()

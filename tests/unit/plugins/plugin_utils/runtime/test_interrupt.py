@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import threading
@@ -11,13 +12,17 @@ import time
 from contextlib import suppress
 from datetime import date
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.observation import observation_path, observe
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import ObserveContext, observer_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import AbortedError, BringupError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.interrupt import interruptible
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.interrupt import (
+    end_with_controller,
+    interruptible,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.pool import map_bounded
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Site, SiteProfile
 
@@ -79,3 +84,15 @@ def test_without_a_signal_nothing_changes() -> None:
     with interruptible("run"), interruptible("test"):
         assert map_bounded(str, [1, 2], 2) == ["1", "2"]
     assert [signal.getsignal(number) for number in NUMBERS] == before
+
+
+@pytest.mark.parametrize(("gone", "code"), [(False, 0), (True, -signal.SIGTERM)])
+def test_a_worker_whose_controller_went_before_it_was_bound_to_it_ends(
+    monkeypatch: pytest.MonkeyPatch, *, gone: bool, code: int
+) -> None:
+    if gone:
+        monkeypatch.setattr(multiprocessing, "parent_process", lambda: SimpleNamespace(pid=os.getpid()))
+    worker = multiprocessing.get_context("fork").Process(target=end_with_controller)
+    worker.start()
+    worker.join(20)
+    assert worker.exitcode == code
