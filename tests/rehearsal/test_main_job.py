@@ -23,6 +23,10 @@ FILES = sorted((ROOT / "recipes/rehearsal/faults").glob("*.yaml"))
 CATALOGUE = {entry["id"]: entry for file in FILES for entry in yaml.safe_load(file.read_text())}
 
 
+# What a DGX H100 of the standard cluster has not: other networks, service IMEX.
+ELSEWHERE = {"efa", "roce", "imex"}
+
+
 def _drawn(gate: str, count: int, nodes: int) -> list[str]:
     """Draw faults of a gate that fail a check, each on a node of its own, and name them with their subjects."""
     kinds = {"facility": ("cluster", "rack"), "nodes": ("node", "gpu", "hca"), "gpu_stack": ("node",)}[gate]
@@ -32,6 +36,7 @@ def _drawn(gate: str, count: int, nodes: int) -> list[str]:
         if fault["expect"]["gate"] == gate
         and fault["expect"].get("status", "failed") == "failed"
         and fault["kind"] in kinds
+        and not ELSEWHERE.intersection(fault.get("needs", ()))
     ]
     draw = drawing(gate)
     chosen = draw.sample(fitting, count)
