@@ -19,7 +19,7 @@ from shutil import rmtree, which
 from tempfile import mkdtemp
 
 import pytest
-from waiting import eventually
+from waiting import alive, eventually
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import UnavailableError
@@ -114,19 +114,6 @@ def ansible(root: Path, program: str, *arguments: str, hosts: int = HOSTS) -> su
     env.pop("ANSIBLE_CONFIG", None)
     argv = [str(Path(sys.executable).with_name(program)), "-i", str(inventory), *arguments]
     return subprocess.run(argv, env=env, cwd=root.parent, capture_output=True, text=True, timeout=240, check=False)
-
-
-def alive(needle: str) -> list[int]:
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdecimal() and int(entry.name) != os.getpid():
-            try:
-                line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-            except OSError:
-                continue
-            if needle in line:
-                found.append(int(entry.name))
-    return found
 
 
 def test_ping_over_sixteen_hosts_one_of_them_unreachable(rehearsal: Path) -> None:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable
 from pathlib import Path
 from time import monotonic, sleep
@@ -62,3 +63,17 @@ def await_model(path: Path) -> None:
         return file.is_file() and file.read_text(encoding="utf-8") == file_version(path)
 
     eventually(seen, what=f"the operators have read {path.name} again")
+
+
+def alive(needle: str) -> list[int]:
+    """Return the other processes of this machine in whose command lines that stands."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal() and int(entry.name) != os.getpid():
+            try:
+                line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            except OSError:
+                continue
+            if needle in line:
+                found.append(int(entry.name))
+    return found

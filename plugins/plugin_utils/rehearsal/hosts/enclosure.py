@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import NoReturn
 
+    Become = Callable[[str, str], NoReturn]
+
 REFUSED = 125
 REFUSAL_PREFIX = "rehearsal enclosure refused: "
 TOOLS_AT = "/opt/gpu-node"
@@ -312,10 +314,9 @@ def run_shell(host: str, command: str) -> NoReturn:
     os.execve("/bin/sh", ["/bin/sh", "-c", command], environment)
 
 
-def _run(host: str, command: str, become: Callable[[str, str], NoReturn]) -> int:
+def _run(host: str, command: str, become: Become) -> int:
     """Run the command and wait for it as the init of the namespace, which also buries the orphans."""
-    child = os.fork()
-    if child == 0:
+    if (child := os.fork()) == 0:
         become(host, command)
     while True:
         pid, status = os.wait()
@@ -324,14 +325,11 @@ def _run(host: str, command: str, become: Callable[[str, str], NoReturn]) -> int
             return code if code >= 0 else 128 - code
 
 
-def _guarded(
-    rehearsal: str, host: str, command: str, ready: int, bound: int, become: Callable[[str, str], NoReturn]
-) -> NoReturn:
+def _guarded(rehearsal: str, host: str, command: str, ready: int, bound: int, become: Become) -> NoReturn:
     """The first process of the namespace: build, enter, run, report."""
     try:
         die_with_parent()
         os.write(bound, b"1")
-        os.close(bound)
         if os.read(ready, 1) != b"1":
             os._exit(REFUSED)
         host_dir = f"{rehearsal}/hosts/{host}"
@@ -358,7 +356,7 @@ def lock_file(rehearsal: str, host: str) -> int:
     return os.open(f"{rehearsal}/hosts/{host}/lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
 
 
-def start(rehearsal: str, host: str, command: str, become: Callable[[str, str], NoReturn] = run_shell) -> int:
+def start(rehearsal: str, host: str, command: str, become: Become = run_shell) -> int:
     """Start the first process of the host's namespaces, which runs the command; return its pid.
 
     Everything on the host ends with that process, and that with this one.
@@ -367,18 +365,13 @@ def start(rehearsal: str, host: str, command: str, become: Callable[[str, str], 
         become: called in the process of the command, on the host; replaces or ends it.
     """
     _separate(as_user=_IS_USER)
-    ready, tell = os.pipe()
-    heard, bound = os.pipe()
-    child = os.fork()
-    if child == 0:
+    (ready, tell), (heard, bound) = os.pipe(), os.pipe()
+    if (child := os.fork()) == 0:
         os.close(tell)
-        os.close(heard)
         _guarded(rehearsal, host, command, ready, bound, become)
     os.close(bound)
-    # Only a child that is bound to this process is let go on: of one that was not yet when this one was killed, nobody
-    # would ever know, because in its namespace it cannot see who its parent is.
+    # In its namespace a child cannot see whether its parent is there: it is let go on once it is bound to it.
     os.read(heard, 1)
-    os.close(heard)
     os.write(tell, b"1")
     return child
 
