@@ -28,9 +28,9 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric.
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric.plan import SimulatedFabric, plan_fabric
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric.programs import ensure_programs
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.children import bound_to_parent
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.values import ClusterModel
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.store import default_cache
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.bound import bound_to_parent
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress, silent
 
 from .hosts import tools_of

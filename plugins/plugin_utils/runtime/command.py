@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import shutil
 import signal
@@ -13,13 +12,10 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from time import monotonic
 
 from ..outcome.errors import NotFoundError
-
-_LIBC = ctypes.CDLL(None)
-_PR_SET_PDEATHSIG = 1
+from .bound import bound_to_parent
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +68,8 @@ def run_command(
         env=dict(env) if env is not None else None,
         cwd=cwd,
         start_new_session=True,
-        preexec_fn=partial(_die_with_parent, os.getpid(), signal.SIGTERM if grace_s else signal.SIGKILL),
+        # A helm that nobody waits for would go on for minutes.
+        preexec_fn=bound_to_parent(signal.SIGTERM if grace_s else signal.SIGKILL),
         text=True,
         errors="replace",
     )
@@ -88,13 +85,6 @@ def run_command(
         process.wait()
         raise
     return CommandResult(tuple(argv), rc, stdout, stderr, monotonic() - started)
-
-
-def _die_with_parent(parent: int, number: signal.Signals) -> None:
-    """Let the kernel end the command when we are killed: a helm that nobody waits for would go on for minutes."""
-    _LIBC.prctl(_PR_SET_PDEATHSIG, number)
-    if os.getppid() != parent:  # the parent went between fork and prctl, and no signal will come
-        os._exit(1)
 
 
 def _end(process: subprocess.Popen[str], grace_s: float) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from ..lifecycle.children import bound_to_parent
+from ...runtime.bound import bound_to_parent
 from ..lifecycle.process_table import descendants, identify, kill_all
 from ..workloads.pod_simulator import STDERR, STDOUT, RealProcess
 from .pod_log import cri_line

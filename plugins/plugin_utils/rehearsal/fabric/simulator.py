@@ -18,7 +18,7 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import IO, Any, cast
 
-from ..lifecycle.children import bound_to_parent
+from ...runtime.bound import bound_to_parent
 from .adapters import ANSWER, ASK, Adapters, give
 from .console import Console
 

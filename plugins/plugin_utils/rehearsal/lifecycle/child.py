@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from ...runtime.bound import bound_to_parent
 from ...runtime.clock import Deadline
 from ...runtime.redaction import excerpt
-from .children import bound_to_parent
 from .probing import serves
 from .process_table import identify
 from .spec import ChildState, ProcessSpec

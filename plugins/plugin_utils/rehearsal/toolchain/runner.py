@@ -16,10 +16,10 @@ from pathlib import Path
 from time import sleep
 
 from ...outcome.errors import BringupError
+from ...runtime.bound import bound_to_parent
 from ...runtime.clock import Deadline
 from ...runtime.progress import Progress
 from ...runtime.redaction import excerpt
-from ..lifecycle.children import bound_to_parent
 
 _POLL_S = 0.2
 _GONE_S = 2.0
