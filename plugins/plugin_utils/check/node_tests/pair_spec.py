@@ -15,11 +15,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ...outcome.errors import BringupError, InputError
-from ...outcome.model import Status
 from ...store.service_model import NodeResult
 from ...workload.model import JobResult, JobSpec
 from ..benchmark.plan import BenchmarkHost
-from .reading import result_of
+from .reading import unreadable
 from .spec import NodeTest
 
 # What a run says: both are well; one of both is not, or what lies between them; the results stand as they are.
@@ -79,11 +78,7 @@ def read_pair_job(test: PairTest, cycle_id: str, hosts: Hosts, job: JobResult, s
     try:
         return test.read_pair(cycle_id, hosts, job, started_s)
     except Exception as error:  # noqa: BLE001  # a reader that fails has not understood: that is no answer
-        text = f"what the test printed could not be read ({type(error).__name__}): {error}"
-        first, second = (
-            result_of(test.id, cycle_id, host, job, started_s, Status.OTHER, cause="unreadable", summary=text)
-            for host in hosts
-        )
+        first, second = (unreadable(test, cycle_id, host, job, started_s, error) for host in hosts)
         return PairRun(word="told", results=(first, second))
 
 

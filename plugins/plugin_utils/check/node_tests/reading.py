@@ -52,8 +52,15 @@ def read_job(test: NodeTest, cycle_id: str, host: BenchmarkHost, job: JobResult,
     try:
         return test.read(cycle_id, host, job, started_s)
     except Exception as error:  # noqa: BLE001  # a reader that fails has not understood: that is no answer
-        text = f"what the test printed could not be read ({type(error).__name__}): {error}"
-        return result_of(test.id, cycle_id, host, job, started_s, Status.OTHER, cause="unreadable", summary=text)
+        return unreadable(test, cycle_id, host, job, started_s, error)
+
+
+def unreadable(
+    test: NodeTest, cycle_id: str, host: BenchmarkHost, job: JobResult, started_s: float, error: Exception
+) -> NodeResult:
+    """Return the result of a job in whose end the reader of its test failed."""
+    text = f"what the test printed could not be read ({type(error).__name__}): {error}"
+    return result_of(test.id, cycle_id, host, job, started_s, Status.OTHER, cause="unreadable", summary=text)
 
 
 def log_of(job: JobResult) -> str:
