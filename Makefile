@@ -65,7 +65,7 @@ rehearse-catalogue: setup ## Install every recipe of the catalogue in turn on on
 
 .PHONY: rehearse-stop
 rehearse-stop: setup ## Stop a rehearsal cluster that was kept, and remove what it left
-	ansible-playbook playbooks/rehearse_stop.yml $(ARGS)
+	ansible-playbook -i localhost, playbooks/rehearse_stop.yml $(ARGS)
 
 .PHONY: test
 # More workers than cores: rehearsals wait for their clusters most of the time. Their API servers live for a minute each:

@@ -96,7 +96,7 @@ def test_readiness_and_the_five_checks_pass_as_there(walked: Walked) -> None:
 
 def test_a_claim_was_given_the_gpu_and_the_metrics_are_of_it(walked: Walked) -> None:
     found = {outcome["check"]: outcome for outcome in walked.outcomes("conformance")}
-    assert found["dra-allocation"]["summary"].startswith("1 GPUs of gpu01 allocated and seen in a container: ")
+    assert found["dra-allocation"]["summary"].startswith("1 GPU of gpu01 allocated and seen in a container: ")
     # What nvidia-smi lists in the container that got it, and the one GPU whose UUID the metrics have.
     assert PRODUCT in json.dumps(found["dra-allocation"]["evidence"])
     assert found["gpu-metrics-complete"]["summary"].startswith("metrics of 1 GPU ")

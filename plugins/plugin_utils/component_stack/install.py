@@ -9,10 +9,10 @@ from collections.abc import Collection
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from functools import partial
-from time import monotonic
+from time import monotonic, sleep
 
 from ..clients.helm.chart import chart_source
-from ..clients.helm.helm import Helm, HelmError, ReleaseRequest
+from ..clients.helm.helm import GRACE_S, Helm, HelmError, ReleaseRequest
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.kinds import Kind
 from ..clients.kube.wait import Phase, State, until, wait_all
@@ -23,7 +23,7 @@ from .apply import apply_manifests, preview_manifests
 from .crds import apply_crds
 from .facts import stack_facts
 from .model import DIGEST_LABEL, MANAGED_BY, MANAGED_BY_LABEL, REVISION_LABEL, Action, Component, Plan, Step
-from .read import WORKLOAD_KINDS, belongs, read_workloads, readiness, reported_state
+from .read import WORKLOAD_KINDS, belongs, installed, read_workloads, readiness, reported_state
 from .workloads import release_of
 
 
@@ -170,7 +170,7 @@ class Installer:
         now = [manifest for manifest in component.manifests if manifest.before or not component.has_chart]
         apply_manifests(self.cluster, component, now, self.emit, take_over=step.take_over)
         if component.has_chart:
-            request = self.request(component, self._recovered(step))
+            request = self.request(component, self._recovered(component, step))
             definitions, installs = self.helm.crds(request, self.cluster.version()), step.action is Action.INSTALL
             apply_crds(self.cluster, definitions, component.name, self.emit, installs=installs)
             self._make_way(step)
@@ -178,19 +178,43 @@ class Installer:
         self.emit(f"{component.name}: applied in {elapsed_text(monotonic() - started)}, waiting until it is ready")
 
     def _upgrade(self, component: Component, request: ReleaseRequest, *, take_ownership: bool) -> None:
-        """Upgrade a release, once more where the API server went away in the middle of it."""
+        """Upgrade a release, once more where the API server went away in the middle of it, or where a helm of a run of
+        ours that was killed had not yet ended when this one looked."""
         try:
             self.helm.upgrade(request, take_ownership=take_ownership)
         except HelmError as error:
-            if not error.cut_off:
+            if not error.cut_off and not (error.two_at_once and self._ended(component)):
                 raise
             self.emit(f"{component.name}: {error.reason}; once more"[:199])
-            found = self.helm.releases().get(f"{request.namespace}/{request.name}")
-            revision = found.revision if found else 0
-            if found and found.is_pending:
-                revision, done = self.helm.recover(request.name, request.namespace)
-                self.emit(f"{component.name}: {done}"[:199])
-            self.helm.upgrade(self.request(component, revision), take_ownership=take_ownership)
+            request = self.request(component, self._freed(component))
+            self.helm.upgrade(request, take_ownership=take_ownership)
+
+    def _freed(self, component: Component) -> int:
+        """Return the newest revision of a release as it is now (0: there is none), freed where a helm died on it."""
+        found = self.helm.releases().get(component.release)
+        if not found or not found.is_pending:
+            return found.revision if found else 0
+        revision, done = self.helm.recover(component.name, component.namespace)
+        self.emit(f"{component.name}: {done}"[:199])
+        return revision
+
+    def _ended(self, component: Component) -> bool:
+        """Wait until a helm of ours no longer works on a release; False: its newest revision is not of ours.
+
+        One whose controller was killed is told to end, and has as long for it as one that is ended. What is pending
+        after that has nobody who works on it, for no other controller of ours is here.
+        """
+        deadline = Deadline.after(GRACE_S)
+        while True:
+            found = installed(self.helm, self.cluster)
+            release = found.releases.get(component.release)
+            if release is None:
+                return True
+            if not found.is_our_revision(component.release):
+                return False
+            if not release.is_pending or deadline.left_s <= 0:
+                return True
+            sleep(min(self.limits.poll_s, deadline.left_s))
 
     def _make_way(self, step: Step) -> None:
         """Delete workloads of the release that the new version has with another selector, and wait until they go."""
@@ -208,13 +232,17 @@ class Installer:
     def _is_gone(self, kind: Kind, name: str, namespace: str) -> bool:
         return self.cluster.find(kind, name, namespace) is None
 
-    def _recovered(self, step: Step) -> int:
+    def _recovered(self, component: Component, step: Step) -> int:
         """Return the newest revision of the release, after it was freed where a helm of ours died on it."""
         if step.action is not Action.RECOVER:
             return step.found_revision
-        revision, done = self.helm.recover(step.component, step.namespace)
-        self.emit(f"{step.component}: {step.reason}; {done}"[:199])
-        return revision
+        self.emit(f"{step.component}: {step.reason}"[:199])
+        try:
+            return self._freed(component)
+        except HelmError as error:
+            if not (error.two_at_once and self._ended(component)):
+                raise
+            return self._freed(component)
 
     def _wait(self, component: Component, step: Step) -> tuple[State, bool]:
         """Return how far it got, and whether its own workloads work."""

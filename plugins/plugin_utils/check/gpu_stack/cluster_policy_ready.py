@@ -95,12 +95,13 @@ def _gpu_operator(answer: Answer, cluster: ClusterState, context: JudgeContext) 
     if closed:
         titles = ", ".join(operand.title for operand in closed)
         return (answer.blocked(by="gpu-allocatable", because=f"taints keep {titles} off every host"),)
+    operators = operator_components(GPU_OPERATOR, context)
     active = [policy for policy in cluster.cluster_policies if policy.state != "ignored"]
     if active and all(policy.state == "ready" for policy in active):
         return ()
     if any(operand.workload.state != "ready" for operand in cluster.operands):
         return (answer.blocked(by="node-ready", because="operands wait only for nodes that are not ready"),)
-    return (_not_ready(answer, cluster, "cluster-policy-not-ready", "ClusterPolicy", active),)
+    return (_not_ready(answer, cluster, "cluster-policy-not-ready", "ClusterPolicy", operators, active),)
 
 
 def _not_ready(
@@ -108,14 +109,26 @@ def _not_ready(
     cluster: ClusterState,
     cause: str,
     kind: str,
+    operators: tuple[str, ...],
     policies: list[PolicyState],
     where: tuple[str, tuple[Subject, ...]] = ("", ()),
 ) -> Outcome:
     worst = next((policy for policy in policies if policy.state != "ready"), None)
     said = "; ".join(filter(None, (*(worst.messages if worst else ()), where[0])))
     text = f"{kind} {worst.name} is {worst.state or 'without state'}" if worst else f"there is no {kind} that counts"
-    hint = f"kubectl describe {kind.lower()}; then the log of the operator"
+    hint = f"kubectl describe {kind.lower()}; {_log_of(cluster, operators)}"
     return answer.failed(cause, f"{text}: {said}" if said else text, hint, more_subjects=where[1], **_facts(cluster))
+
+
+def _log_of(cluster: ClusterState, operators: tuple[str, ...]) -> str:
+    """Return the command that shows the operator's log; subcharts of its release are named after it, and are longer."""
+    components = [component for name in operators if (component := cluster.component(name))]
+    found = [workload for component in components for workload in cluster.workloads_for(component)]
+    deployed = [workload for workload in found if workload.kind == "Deployment" and "operator" in workload.name]
+    if not deployed:
+        return "then the log of the operator"
+    operator = min(deployed, key=lambda workload: len(workload.name))
+    return f"kubectl logs -n {operator.namespace} deployment/{operator.name} --tail=200"
 
 
 def _operand(answer: Answer, cluster: ClusterState, context: JudgeContext, operand: OperandState) -> Outcome:
@@ -183,7 +196,8 @@ def _unsteady(answer: Answer, cluster: ClusterState, context: JudgeContext) -> O
 
 
 def _network_operator(answer: Answer, cluster: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
-    if not operator_components(NETWORK_OPERATOR, context):
+    operators = operator_components(NETWORK_OPERATOR, context)
+    if not operators:
         return ()
     # A site without secondary networks has none, and a recipe for RDMA makes one.
     policies = list(cluster.nic_cluster_policies or ())
@@ -200,7 +214,8 @@ def _network_operator(answer: Answer, cluster: ClusterState, context: JudgeConte
         because = "operands of the network operator wait only for nodes that are not ready"
         return (answer.blocked(by="node-ready", because=because),)
     cause = "nic-cluster-policy-not-ready"
-    return (_not_ready(answer, cluster, cause, "NicClusterPolicy", policies, _where(broken, bad, context)),)
+    where = _where(broken, bad, context)
+    return (_not_ready(answer, cluster, cause, "NicClusterPolicy", operators, policies, where),)
 
 
 def _where(

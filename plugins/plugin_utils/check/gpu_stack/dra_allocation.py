@@ -9,6 +9,7 @@ from typing import Any
 
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
 from ..kit.answer import Answer
+from ..kit.counting import count
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .dra_offer import DRA_DRIVER
 from .observe_dra import OBSERVER, ClaimResult, DraSettings
@@ -69,7 +70,7 @@ def _decided(answer: Answer, result: ClaimResult) -> Outcome:
     if not result.allocated or not result.node:
         said = f": {result.said}" if result.said else ""
         hint = "kubectl get resourceslices,deviceclasses; read the scheduler's log for the claim"
-        return answer.failed("dra-not-allocated", f"{result.asked} GPUs were not allocated{said}", hint, **facts)
+        return answer.failed("dra-not-allocated", f"{count(result.asked, 'GPU')} not allocated{said}", hint, **facts)
     if not all(device.driver and device.pool and device.device for device in result.devices):
         text = "allocated, but a device of the claim has no driver, pool or name"
         return answer.unknown("no-data", text, "run the gate again; kubectl get resourceclaims -A -o yaml", **facts)
@@ -83,7 +84,9 @@ def _decided(answer: Answer, result: ClaimResult) -> Outcome:
         hint = "kubectl get ns -l gpufleet.io/purpose=test; delete what the run left"
         return answer.unknown("cleanup-incomplete", f"allocated, but left behind: {result.leftovers[0]}", hint, **facts)
     names = ", ".join(device.device for device in result.devices)
-    return answer.passed(f"{result.asked} GPUs of {result.node} allocated and seen in a container: {names}", **facts)
+    return answer.passed(
+        f"{count(result.asked, 'GPU')} of {result.node} allocated and seen in a container: {names}", **facts
+    )
 
 
 def _blind(answer: Answer, result: ClaimResult, facts: dict[str, Any]) -> Outcome | None:
@@ -118,7 +121,7 @@ def _blind(answer: Answer, result: ClaimResult, facts: dict[str, Any]) -> Outcom
         return answer.unknown("no-data", text, "run the gate again; kubectl get resourceslices -o yaml", **facts)
     if len(seen.uuids) != result.asked or (len(wanted) == result.asked and set(seen.uuids) != wanted):
         listed = ", ".join(seen.uuids) or "none"
-        text = f"the container {where} sees {len(seen.uuids)} GPUs ({listed}), {result.asked} were allocated"
+        text = f"the container {where} sees {count(len(seen.uuids), 'GPU')} ({listed}) of the {result.asked} allocated"
         return answer.failed("dra-gpus-not-visible", text[:400], log, **facts)
     return None
 

@@ -21,10 +21,10 @@ from ...runtime.redaction import excerpt
 from ..kube.connection import Connection
 from ..kube.transport import PATIENCE_S
 from .chart import ChartSource
-from .outage import cut_off, nothing_begun
+from .outage import cut_off, nothing_begun, two_at_once
 
 MINIMUM_VERSION = (3, 14)
-_GRACE_S = 20.0
+GRACE_S = 20.0
 _CHART = re.compile(r"(?P<name>.+?)-(?P<version>v?\d+\.\d+.*)")
 _SOURCE = re.compile(r"^---\n# Source: (.+)\n", re.MULTILINE)
 # What changes the cluster, and so is repeated only where nothing was begun.
@@ -37,9 +37,11 @@ class HelmError(BringupError):
 
     Attributes:
         cut_off: the API server went away while it worked.
+        two_at_once: another helm has worked on the release since this one looked.
     """
 
     cut_off = False
+    two_at_once = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +156,7 @@ class Helm:
         """Uninstall a release, and with `wait` until its objects are gone; tell whether there was one."""
         argv = ["uninstall", name, "--namespace", namespace, "--ignore-not-found"]
         # Helm's own limit comes first, so that it says what it waits for.
-        argv += ["--wait", "--timeout", f"{max(1, int(self._timeout_s - _GRACE_S))}s"] if wait else []
+        argv += ["--wait", "--timeout", f"{max(1, int(self._timeout_s - GRACE_S))}s"] if wait else []
         return "uninstalled" in self._run(argv, f"uninstall {name}").stdout
 
     def crds(self, request: ReleaseRequest, kube_version: str) -> str:
@@ -208,7 +210,7 @@ class Helm:
                 error = HelmError(
                     f"helm {what}", _last_line(result.stderr), _hint(result.stderr), (excerpt(result.stderr),)
                 )
-                error.cut_off = cut_off(result.stderr)
+                error.cut_off, error.two_at_once = cut_off(result.stderr), two_at_once(result.stderr)
                 raise error
             time.sleep(min(backoff.pause_s(), deadline.left_s))
 
@@ -216,7 +218,7 @@ class Helm:
         argv = [self._binary, *arguments]
         try:
             # On SIGTERM helm cancels what it does and marks the release as failed, which the next upgrade may follow.
-            result = run_command(argv, self._timeout_s, stdin=stdin, env=self._env, grace_s=_GRACE_S)
+            result = run_command(argv, self._timeout_s, stdin=stdin, env=self._env, grace_s=GRACE_S)
         except NotFoundError as error:
             hint = "install helm 3.14 or newer on the controller and put it on PATH"
             raise NotFoundError(error.subject, error.reason, hint) from None
@@ -260,6 +262,7 @@ def _last_line(stderr: str) -> str:
 
 _HINTS = (
     ("another operation", "another helm works on it or died: helm history <release>; then helm rollback <release>"),
+    ("release: already exists", "another helm works on it: helm list -A -a; run again when that one has ended"),
     ("cannot be imported into the current release", "it belongs to somebody else; set adopt to take it over"),
     ("unreachable", "check the kubeconfig and the API server"),
     ("not found", "check chart name, version and source, or set gpufleet_chart_mirror"),

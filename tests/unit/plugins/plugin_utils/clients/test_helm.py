@@ -220,7 +220,23 @@ def test_an_upgrade_is_asked_again_only_where_nothing_was_begun(tmp_path: Path) 
 @pytest.mark.parametrize(
     "said",
     [
+        "Error: release: already exists",
+        "Error: UPGRADE FAILED: another operation (install/upgrade/rollback) is in progress",
+        "Error: cannot re-use a name that is still in use",
+        "Error: INSTALLATION FAILED: cannot reuse a name that is still in use",
+    ],
+)
+def test_a_helm_that_met_another_one_says_so(tmp_path: Path, said: str) -> None:
+    with pytest.raises(HelmError) as caught:
+        _failing(tmp_path, said, 1).upgrade(_request(tmp_path))
+    assert caught.value.two_at_once and not caught.value.cut_off and _runs(tmp_path) == 1
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
         "Error: UPGRADE FAILED: cannot patch",
+        'Error: UPGRADE FAILED: namespaces "op" already exists',
         'Error: Get "https://charts.example/index.yaml": dial tcp: connect: connection refused',
         'Error: Get "https://charts.example/api-tools/index.yaml": EOF',
     ],
@@ -228,7 +244,7 @@ def test_an_upgrade_is_asked_again_only_where_nothing_was_begun(tmp_path: Path) 
 def test_other_failures_are_final(tmp_path: Path, said: str) -> None:
     with pytest.raises(HelmError) as caught:
         _failing(tmp_path, said, 1).releases()
-    assert not caught.value.cut_off and _runs(tmp_path) == 1
+    assert not caught.value.cut_off and not caught.value.two_at_once and _runs(tmp_path) == 1
 
 
 def test_a_server_that_stays_away_is_waited_for_and_then_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

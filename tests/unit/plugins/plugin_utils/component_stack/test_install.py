@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""An upgrade in whose middle the API server goes away is made once more, from whatever state it left the release in."""
+"""An upgrade in whose middle the API server goes away, or that meets a helm of a killed run, is made once more, from
+whatever state that left the release in."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ import random
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -20,8 +21,12 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.helm.helm
     ReleaseRequest,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import SECRETS, Kind
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack import install
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.install import Installer
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.model import (
+    MANAGED_BY,
+    MANAGED_BY_LABEL,
     REVISION_LABEL,
     Action,
     Component,
@@ -38,6 +43,7 @@ class FakeHelm:
     failures: list[bool]
     release: Release | None = None
     asked: list[str] = field(default_factory=list)
+    two_at_once: bool = False
 
     def crds(self, request: ReleaseRequest, kube_version: str) -> str:
         return ""
@@ -53,20 +59,41 @@ class FakeHelm:
         self.asked.append(f"upgrade to {request.labels[REVISION_LABEL]}")
         if self.failures:
             error = HelmError("helm upgrade op", "EOF.")
-            error.cut_off = self.failures.pop(0)
+            error.cut_off, error.two_at_once = self.failures.pop(0), self.two_at_once
             raise error
 
 
+@dataclass
+class OtherHelm(FakeHelm):
+    """A helm that finds another one at work, which leaves these states one after another; the last one stays."""
+
+    failures: list[bool] = field(default_factory=lambda: [False])
+    states: list[str] = field(default_factory=list)
+    two_at_once: bool = True
+
+    def releases(self) -> dict[str, Release]:
+        state = self.states.pop(0) if len(self.states) > 1 else self.states[0]
+        self.release = Release("op", "ns", 2, state, "op", "1.0.0") if state else None
+        return super().releases()
+
+
+@dataclass
 class FakeCluster:
-    """A cluster that is asked for its version alone."""
+    """A cluster that knows its version and the labels of one release."""
+
+    labels: dict[str, str] = field(default_factory=dict)
 
     def version(self) -> str:
         return "v1.36.0"
 
+    def list_metadata(self, kind: Kind, *, labels: str) -> list[dict[str, Any]]:
+        assert (kind, labels) == (SECRETS, "owner=helm")
+        return [{"namespace": "ns", "labels": {"name": "op", "version": "2", **self.labels}}]
 
-def applied(helm: FakeHelm, tmp_path: Path) -> list[str]:
+
+def applied(helm: FakeHelm, tmp_path: Path, cluster: FakeCluster | None = None) -> list[str]:
     (tmp_path / "op-1.0.0.tgz").touch()
-    installer = Installer(cast(Helm, helm), cast(Cluster, FakeCluster()), str(tmp_path))
+    installer = Installer(cast(Helm, helm), cast(Cluster, cluster or FakeCluster()), str(tmp_path))
     step = Step(component="op", action=Action.UPGRADE, namespace="ns", wanted_version="1.0.0", found_revision=1)
     installer._apply(COMPONENT, step)
     return helm.asked
@@ -90,6 +117,36 @@ def test_an_upgrade_that_an_outage_cut_off_is_made_once_more(
 def test_another_failure_and_a_second_outage_are_told(failures: list[bool], tmp_path: Path) -> None:
     with pytest.raises(HelmError, match="EOF"):
         applied(FakeHelm(failures), tmp_path)
+
+
+OURS = {MANAGED_BY_LABEL: MANAGED_BY, REVISION_LABEL: "2"}
+
+
+@pytest.mark.parametrize(
+    ("states", "asked"),
+    [
+        # It was told to end, and had ended by the second look; helm says `failed` of what was cancelled.
+        (["pending-install", "failed"], ["upgrade to 2", "upgrade to 3"]),
+        (["deployed"], ["upgrade to 2", "upgrade to 3"]),
+        # Taken away again.
+        ([""], ["upgrade to 2", "upgrade to 1"]),
+        # Killed as well: nobody works on it after the time that one has to end.
+        (["pending-install"], ["upgrade to 2", "recover", "upgrade to 4"]),
+    ],
+)
+def test_a_helm_of_a_killed_run_is_let_end_first(
+    states: list[str], asked: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(install, "GRACE_S", 0.4)
+    assert applied(OtherHelm(states=states), tmp_path, FakeCluster(OURS)) == asked
+
+
+@pytest.mark.parametrize("labels", [{}, {**OURS, REVISION_LABEL: "1"}])
+def test_a_helm_of_somebody_else_is_not_disturbed(labels: dict[str, str], tmp_path: Path) -> None:
+    helm = OtherHelm(states=["pending-upgrade"])
+    with pytest.raises(HelmError, match="EOF"):
+        applied(helm, tmp_path, FakeCluster(labels))
+    assert helm.asked == ["upgrade to 2"]
 
 
 def test_the_bench_of_the_installer_measures_an_installation(repository: Path) -> None:

@@ -10,11 +10,15 @@ from typing import Any
 
 import yaml
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.cluster_state import ClusterState
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.cluster_state import (
+    ClusterState,
+    ComponentState,
+    PolicyState,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.kube_objects import policy_state
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 
-from .conftest import context, judged, recipe
+from .conftest import context, judged, recipe, workload
 
 
 def causes(seen: ClusterState, wanted: dict[str, Any]) -> list[str]:
@@ -32,3 +36,20 @@ def test_a_network_policy_as_a_real_operator_reports_it(view: ClusterState, shar
     reported["status"] |= {"state": "notReady"}
     seen = replace(view, nic_cluster_policies=(policy_state(reported),))
     assert causes(seen, wide) == ["nic-cluster-policy-not-ready"]
+
+
+def test_the_hint_shows_the_log_of_the_operator_itself(view: ClusterState) -> None:
+    wide = recipe()
+    wide["componentRefs"].append({"name": "network-operator", "version": "1.0", "values": {}})
+    release = "nvidia-network-operator/network-operator"
+    installed = ComponentState(name="network-operator", release=release, status="deployed", version="1.0", ours=True)
+    parts = [workload(name, release) for name in ("network-operator-node-feature-discovery-master", "network-operator")]
+    seen = replace(
+        view,
+        components=(*(view.components or ()), installed),
+        workloads=(*(view.workloads or ()), *parts),
+        nic_cluster_policies=(PolicyState(name="nic-cluster-policy", state="notReady"),),
+    )
+    (said,) = [outcome for outcome in judged(seen, context(recipe=wide)) if outcome.status is Status.FAILED]
+    command = "kubectl logs -n nvidia-network-operator deployment/network-operator --tail=200"
+    assert said.hint == f"kubectl describe nicclusterpolicy; {command}"
