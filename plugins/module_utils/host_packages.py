@@ -69,6 +69,24 @@ def enabled_stream() -> str:
     return "nvidia-driver:{}".format(lines.get("stream", "")) if lines.get("state") == "enabled" else ""
 
 
+def duplicates(family: str, names: Sequence[str]) -> dict[str, list[str]]:
+    """Return the packages that rpm has in more than one version, as a transaction leaves them that was ended midway.
+
+    rpm installs a new version before it erases the old one; none of the names asked for may be there twice.
+
+    Raises:
+        OSError: rpm does not answer.
+    """
+    if family != "redhat" or not names:
+        return {}
+    found: dict[str, set[str]] = {}
+    for line in _installed_rpms(names):
+        name, _tab, version = line.partition("\t")
+        if name in names and version:
+            found.setdefault(name, set()).add(version)
+    return {name: sorted(versions) for name, versions in sorted(found.items()) if len(versions) > 1}
+
+
 def unfinished(family: str) -> list[str]:
     """Return the packages that a dpkg left unfinished which was ended in the middle; none while one still works.
 
@@ -127,8 +145,7 @@ def _debian(names: Sequence[str], found: dict[str, Any]) -> None:
 
 
 def _redhat(names: Sequence[str], found: dict[str, Any]) -> None:
-    form = "%{NAME}\\t%{EPOCHNUM}:%{VERSION}-%{RELEASE}\\n"
-    for line in _asked(["rpm", "-q", "--qf", form, *names], range(len(names) + 1)).splitlines():
+    for line in _installed_rpms(names):
         name, _tab, version = line.partition("\t")
         if name in found and version:
             found[name]["installed"] = version
@@ -143,6 +160,12 @@ def _redhat(names: Sequence[str], found: dict[str, Any]) -> None:
     for name in _locked():
         if name in found:
             found[name]["held"] = True
+
+
+def _installed_rpms(names: Sequence[str]) -> list[str]:
+    # rpm ends with the number of names that are not installed.
+    form = "%{NAME}\\t%{EPOCHNUM}:%{VERSION}-%{RELEASE}\\n"
+    return _asked(["rpm", "-q", "--qf", form, *names], range(len(names) + 1)).splitlines()
 
 
 def _rpm_key(row: Sequence[str]) -> tuple[Any, ...]:

@@ -51,10 +51,19 @@ def driver(root: str, kernel: str) -> dict[str, Any]:
         "loaded_driver": loaded.group(1) if loaded else "",
         "library_driver": os.path.basename(libraries[0]).partition(".so.")[2] if libraries else "",
         "modules": _modules(_read(root + "/proc/modules")),
+        "kernel_headers": _has_headers(kernel),
         "dkms": [line.strip() for line in lines if line.startswith("nvidia")],
         "command_line": _read(root + "/proc/cmdline").strip(),
         "boot_arguments": _boot_arguments(),
     }
+
+
+def _has_headers(kernel: str) -> bool:
+    """Whether DKMS can build for that kernel; both are links that dangle where the package of the headers is missing.
+
+    dell/dkms: "Your kernel headers for kernel ... cannot be found at /lib/modules/.../build or .../source".
+    """
+    return any(os.path.isdir(f"/lib/modules/{kernel}/{name}") for name in ("build", "source"))
 
 
 def fabric_states() -> list[str]:

@@ -91,13 +91,17 @@ state:
     loaded_driver: 580.95.05
 """
 
+import importlib.util
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.common.respawn import has_respawned, probe_interpreters_for_module, respawn_module
 
 from ansible_collections.gpufleet.bringup.plugins.module_utils import host_packages, host_state
 
 _TEXTS = ("mig_config", "preferences", "stream", "kernel_root")
+# Where EL keeps the Python that its own tools run with; ansible.builtin.dnf looks in the same places.
+_SYSTEM_PYTHONS = ("/usr/libexec/platform-python", "/usr/bin/python3")
 _LISTS = ("packages", "paths", "marks", "sysctl", "units", "simulate")
 
 
@@ -114,6 +118,7 @@ def state_of_host(options: dict[str, Any]) -> dict[str, Any]:
         **found,
         **host_state.driver(options["kernel_root"], found["kernel"]),
         "packages": host_packages.packages(family, options["packages"]),
+        "duplicates": host_packages.duplicates(family, options["packages"]),
         "unfinished": host_packages.unfinished(family) if options["packages"] else [],
         "units": host_state.units(options["units"]),
         "digests": host_state.digests(options["paths"]),
@@ -133,6 +138,16 @@ def state_of_host(options: dict[str, Any]) -> dict[str, Any]:
     return state
 
 
+def python_of_dnf(family: str) -> str:
+    """Return the interpreter that has dnf's library, empty if this one will do or none has it.
+
+    Ansible takes the newest Python of a host; that of EL's dnf is the one that the release came with.
+    """
+    if family != "redhat" or has_respawned() or importlib.util.find_spec("dnf"):
+        return ""
+    return probe_interpreters_for_module(_SYSTEM_PYTHONS, "dnf") or ""
+
+
 def main() -> None:
     """Look, and return what was found."""
     spec = {name: {"type": "list", "elements": "str", "default": []} for name in _LISTS}
@@ -140,6 +155,10 @@ def main() -> None:
         {name: {"type": "str", "default": ""} for name in ("mig_config", "preferences", "stream", "kernel_root")}
     )
     module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
+    if module.params["simulate"]:
+        python = python_of_dnf(host_state.system(module.params["kernel_root"])["family"])
+        if python:
+            respawn_module(python)
     try:
         state = state_of_host(module.params)
     except (OSError, ValueError) as error:

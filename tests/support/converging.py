@@ -35,7 +35,9 @@ def offers(system: System, versions: tuple[str, ...] = VERSIONS, origin: str = R
 
 def host(facts: Mapping[str, str] = UBUNTU, **shown: Any) -> HostState:
     """A host that shows nothing but its operating system, and what is stated."""
-    return HostState(**{"architecture": "x86_64", "boot": "boot-1", **facts, **shown})
+    entry = "ro crashkernel=1G" if facts["family"] == "redhat" else ""
+    usual = {"architecture": "x86_64", "boot": "boot-1", "kernel_headers": True, "boot_arguments": entry}
+    return HostState(**{**usual, **facts, **shown})
 
 
 def stocked(

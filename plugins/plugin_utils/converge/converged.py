@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..hardware.sku import Sku
@@ -54,14 +54,6 @@ def _driver(declared: Declaration, state: HostState) -> Iterator[str]:
     for what, version in (("module", state.loaded_driver), ("library", state.library_driver)):
         if version != driver.version:
             yield f"{what} of the driver is {version or 'not there'}, declared is {driver.version}"
-    if driver.build == "dkms" and not _built(state.dkms, driver.version, state.kernel):
-        yield f"DKMS has no nvidia/{driver.version} installed for the running kernel {state.kernel}"
-
-
-def _built(lines: Sequence[str], version: str, kernel: str) -> bool:
-    """A line such as `nvidia/580.95.05, 6.8.0-60-generic, x86_64: installed`; older ones have `nvidia, 580...`."""
-    wanted = (f"nvidia/{version}, {kernel},", f"nvidia, {version}, {kernel},")
-    return any(line.startswith(wanted) and line.split(":")[-1].strip().startswith("installed") for line in lines)
 
 
 def _fabric(declared: Declaration, state: HostState, sku: Sku | None) -> Iterator[str]:

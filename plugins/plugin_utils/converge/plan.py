@@ -5,16 +5,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..hardware.sku import Sku
 from ..outcome.errors import BringupError, InputError, ProblemsError
+from . import boot_arguments
 from .declaration import Declaration
 from .nvlink import nvlink_parts, services_of
 from .owners import mark_paths, owner_problems
 from .package_names import Part, load_package_names
-from .reboot import HOLDING_UNITS, holders, reboot_reasons, unloadable, until_boot
+from .reboot import HOLDING_UNITS, holders, is_built, reboot_reasons, unloadable, until_boot
 from .state import HostState, Ledger
 from .transaction import Chosen, Transaction, held, package_names, pinned, transactions, wanted_sets
 from .written_files import (
@@ -31,6 +33,8 @@ from .written_files import (
 
 # The first kernel with DMA-BUF for peers (Linux 5.12, RDMA: Add dma-buf support).
 _DMA_BUF_KERNEL = (5, 12)
+# Packages that bring a kernel; EL has it in several page sizes, Oracle its own.
+_KERNELS = re.compile(r"linux-image-|kernel-default$|kernel(-rt|-64k|-64k-rt|-uek)?(-debug)?-(core|modules-core)$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +65,8 @@ class Plan:
     `files` are all that belong to the declaration, `write_files` those that are not as they should be; `hold` all that
     is held, `hold_now` what is not held yet. `unfinished` are packages to finish before any moves. `effects` are what
     changed files need to take effect, `restart` the units that run an older version of what moves, `reboot` why the
-    host has to be rebooted afterwards.
+    host has to be rebooted afterwards. `build_modules` is the version of an installed driver that DKMS lacks for the
+    running kernel, `needs_headers` that of one to be built on a host without the headers of its kernel.
     """
 
     parts: tuple[str, ...]
@@ -82,6 +87,8 @@ class Plan:
     add_arguments: tuple[str, ...] = ()
     remove_arguments: tuple[str, ...] = ()
     rebuild_modules: bool = False
+    build_modules: str = ""
+    needs_headers: str = ""
     reload: Reload = field(default_factory=Reload)
     reboot: tuple[str, ...] = ()
     may_reboot: bool = False
@@ -179,6 +186,8 @@ def _plan(declared: Declaration, state: HostState, by_sku: Sequence[Part], moves
         add_arguments=_add_arguments(arguments, state),
         remove_arguments=_remove_arguments(arguments, state),
         rebuild_modules=_rebuild(declared, moves, state),
+        build_modules="" if _moves("driver", moves, state) else _unbuilt(declared, state),
+        needs_headers="" if state.kernel_headers else _unbuilt(declared, state),
         reload=_reload(declared, state, moves),
         reboot=reboot_reasons(declared, state, waiting),
         may_reboot=declared.reboot == "when-needed",
@@ -199,7 +208,7 @@ def simulation_problems(plan: Plan, state: HostState) -> list[BringupError]:
         return [InputError("simulation of the packages", f"the package manager refuses: {said}", fix)]
     may_remove = {name for one in plan.transactions for name in one.may_remove}
     moved = {package.name: package.version for one in plan.transactions for package in one.packages}
-    found: list[BringupError] = []
+    found: list[BringupError] = list(_headers_missing(plan, simulated.install, state))
     for name in simulated.remove:
         if name not in may_remove and name not in simulated.install:
             found.append(InputError(f"package {name}", "would be removed by the transaction.", fix))
@@ -207,11 +216,26 @@ def simulation_problems(plan: Plan, state: HostState) -> list[BringupError]:
         if moved.get(name) and version != moved[name]:
             reason = f"would become {version}, {moved[name]} is planned."
             found.append(InputError(f"package {name}", reason, fix))
-        if name.startswith(("linux-image-", "kernel-core", "kernel-modules-core", "kernel-default")):
+        if _KERNELS.match(name):
             found.append(
                 InputError(f"package {name}", "would change the kernel.", "change the kernel on its own first")
             )
     return found
+
+
+def _headers_missing(plan: Plan, brings: Mapping[str, str], state: HostState) -> Iterator[BringupError]:
+    """DKMS cannot build without the headers of the running kernel; a package manager may bring those of the newest."""
+    # 5.14.0-570.el9.aarch64+64k comes from kernel-64k-devel 5.14.0-570.el9.
+    release = state.kernel.partition(f".{state.architecture}")[0]
+    fitting = {name for name, version in brings.items() if name.endswith("-devel") and version.endswith(f":{release}")}
+    if not plan.needs_headers or fitting or f"linux-headers-{state.kernel}" in brings:
+        return
+    where = f"are not there (/lib/modules/{state.kernel}/build), and nothing brings them"
+    command = f"apt-get install linux-headers-{state.kernel}"
+    if state.family == "redhat":
+        command = f"dnf install 'kernel-devel-uname-r == {state.kernel}'"
+    fix = f"`{command}`, or start the host with a kernel whose headers it has"
+    yield InputError(f"headers of kernel {state.kernel}", f"{where}: DKMS cannot build {plan.needs_headers}.", fix)
 
 
 def _files(declared: Declaration, state: HostState, imex: bool, hold: Sequence[Chosen]) -> tuple[WrittenFile, ...]:
@@ -250,6 +274,11 @@ def _misfits(declared: Declaration, state: HostState, sku: Sku | None) -> Iterat
         yield InputError(
             "driver.modules", f"is proprietary; {sku.accelerator if sku else ''} needs open.", "state open"
         )
+    for name, versions in state.duplicates.items():
+        reason = f"is installed as {' and '.join(versions)}: a transaction was ended in the middle."
+        yield InputError(f"package {name}", reason, "`dnf remove --duplicates`, then converge the host again")
+    if state.family == "redhat":
+        yield from boot_arguments.problems(kernel_arguments(declared), state.boot_arguments, state.command_line)
     if declared.gpu_direct == "dma-buf" and _kernel(state.kernel) < _DMA_BUF_KERNEL:
         yield InputError("gpu_direct", f"is dma-buf; kernel {state.kernel} has none (5.12).", "state peermem")
 
@@ -259,9 +288,7 @@ def _kernel(text: str) -> tuple[int, ...]:
 
 
 def _add_arguments(arguments: Sequence[str], state: HostState) -> tuple[str, ...]:
-    if state.family != "redhat":
-        return ()
-    return tuple(argument for argument in arguments if argument not in state.boot_arguments.split())
+    return boot_arguments.to_tell(arguments, state.boot_arguments) if state.family == "redhat" else ()
 
 
 def _remove_arguments(arguments: Sequence[str], state: HostState) -> tuple[str, ...]:
@@ -316,6 +343,14 @@ def _rebuild(declared: Declaration, found: Sequence[Transaction], state: HostSta
     return stays and _moves("DOCA-OFED", found, state)
 
 
+def _unbuilt(declared: Declaration, state: HostState) -> str:
+    """The version of a driver that DKMS is to build and does not have for the running kernel, empty if it has."""
+    driver = declared.driver
+    if driver is None or driver.build != "dkms" or is_built(state.dkms, driver.version, state.kernel):
+        return ""
+    return driver.version
+
+
 def _reload(declared: Declaration, state: HostState, found: Sequence[Transaction]) -> Reload:
     if not declared.reload_driver or not declared.driver or not state.loaded_driver:
         return Reload()
@@ -340,6 +375,10 @@ def _changes(plan: Plan, state: HostState) -> tuple[str, ...]:
         # What waits for a reboot is enabled, and started by it.
         lines += [f"start {unit.name}" for unit in plan.units if state.units.get(unit.name) != "active"]
     lines += [f"stop {name}" for name in plan.remove_units]
-    lines += [f"kernel command line: add {argument}" for argument in plan.add_arguments]
+    if plan.build_modules:
+        missing = f"nvidia/{plan.build_modules} installed for the running kernel {state.kernel}"
+        lines.append(f"build the modules of the driver: DKMS has no {missing}")
+    lacking = boot_arguments.missing(plan.add_arguments, state.boot_arguments)
+    lines += [f"kernel command line: add {argument}" for argument in lacking]
     lines += [f"kernel command line: remove {argument}" for argument in plan.remove_arguments]
     return tuple(lines)

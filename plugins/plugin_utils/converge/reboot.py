@@ -81,3 +81,12 @@ def holders(modules: Mapping[str, KernelModule]) -> tuple[str, ...]:
 def unloadable(modules: Mapping[str, KernelModule]) -> tuple[str, ...]:
     """Return the loaded modules in the order in which they are unloaded."""
     return tuple(name for name in UNLOAD_ORDER if name in modules)
+
+
+def is_built(lines: Sequence[str], version: str, kernel: str) -> bool:
+    """Return whether DKMS says so of that kernel.
+
+    A line such as `nvidia/580.95.05, 6.8.0-60-generic, x86_64: installed`; older ones have `nvidia, 580...`.
+    """
+    wanted = (f"nvidia/{version}, {kernel},", f"nvidia, {version}, {kernel},")
+    return any(line.startswith(wanted) and line.split(":")[-1].strip().startswith("installed") for line in lines)

@@ -72,7 +72,9 @@ class HostState:
     `loaded_driver` and `library_driver` are the versions of the module that is loaded and of the library that is
     installed, empty where there is none. `digests` are SHA-256 of files, empty for one that is not there.
     `set_elsewhere` are settings of sysctl in files that are read after ours, as [key, value, file]. `unfinished` are
-    packages that a dpkg left which was ended in the middle: apt installs nothing until they are finished.
+    packages that a dpkg left which was ended in the middle: apt installs nothing until they are finished. `duplicates`
+    are what an rpm left: packages with all their versions. `kernel_headers`: whether DKMS can build for the running
+    kernel.
     """
 
     family: str
@@ -83,11 +85,13 @@ class HostState:
     boot: str
     packages: dict[str, PackageState] = field(default_factory=dict)
     unfinished: tuple[str, ...] = ()
+    duplicates: dict[str, tuple[str, ...]] = field(default_factory=dict)
     simulation: Simulation | None = None
     loaded_driver: str = ""
     library_driver: str = ""
     modules: dict[str, KernelModule] = field(default_factory=dict)
     dkms: tuple[str, ...] = ()
+    kernel_headers: bool = False
     command_line: str = ""
     boot_arguments: str = ""
     units: dict[str, str] = field(default_factory=dict)

@@ -17,6 +17,8 @@ from .state import HostState, PackageState
 
 # Everything that works with one version of the driver only, declared or not: what is installed of it moves along.
 _EQUAL_PARTS: tuple[Part, ...] = ("fabric-manager", "nvsdm", "imex")
+# The plugin of dnf that keeps versions; an EL host has nothing else that does.
+VERSION_LOCK = "python3-dnf-plugin-versionlock"
 _EPOCH_AND_RELEASE = re.compile(r"^(?:\d+:)?(?P<upstream>[^-]+)(?:-[^-]*)?$")
 
 
@@ -73,6 +75,8 @@ def package_names(declared: Declaration, state: HostState, sku_services: Sequenc
             names |= dict.fromkeys((*one.packages, *one.companions, *one.conflicts, *filter(None, [one.before])))
     for one in _undeclared_equal(declared, state):
         names |= dict.fromkeys(one.packages)
+    if _is_locked(declared, state):
+        names[VERSION_LOCK] = None
     return tuple(names)
 
 
@@ -106,6 +110,9 @@ def transactions(
                 companions=tuple(_companions(sets, chosen, declared, state)),
             )
         )
+    if _is_locked(declared, state) and not _offered(VERSION_LOCK, state):
+        reason = "no repository of the host has it, and nothing else keeps versions there."
+        problems.append(InputError(f"package {VERSION_LOCK}", reason, "mirror it; it is part of BaseOS"))
     return tuple(found), problems
 
 
@@ -123,6 +130,10 @@ def same_version(full: str, wanted: str) -> bool:
     """Whether a version of a package, with epoch and release of the packager, is the stated one."""
     match = _EPOCH_AND_RELEASE.match(full)
     return full == wanted or bool(match and match["upstream"] == wanted)
+
+
+def _is_locked(declared: Declaration, state: HostState) -> bool:
+    return state.family == "redhat" and any((declared.driver, declared.dcgm, declared.container_toolkit))
 
 
 def _asked(sets: Sequence[Named]) -> set[str]:

@@ -13,7 +13,12 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.module_utils import host_packages
-from ansible_collections.gpufleet.bringup.plugins.module_utils.host_packages import packages, simulate, unfinished
+from ansible_collections.gpufleet.bringup.plugins.module_utils.host_packages import (
+    duplicates,
+    packages,
+    simulate,
+    unfinished,
+)
 
 OLD, NEW = "580.95.05-1ubuntu1", "580.105.08-1ubuntu1"
 STATUS = (
@@ -136,6 +141,20 @@ def test_a_dpkg_that_still_works_finishes_by_itself(apt: Path) -> None:
         assert unfinished("debian") == []
         other.communicate()
     assert unfinished("debian") == ["nvidia-modprobe"]
+
+
+def test_a_package_that_rpm_has_twice_is_named_with_its_versions(monkeypatch: pytest.MonkeyPatch) -> None:
+    old, new = "3:580.95.05-1.el9", "3:580.105.08-1.el9"
+    rows = (
+        f"nvidia-fabricmanager\t{old}",
+        f"nvidia-fabricmanager\t{new}",
+        f"nvidia-imex\t{new}",
+        "package x is not installed",
+    )
+    monkeypatch.setattr(host_packages, "run", lambda _command: (1, "\n".join(rows), ""))
+    names = ["nvidia-fabricmanager", "nvidia-imex", "x"]
+    assert duplicates("redhat", names) == {"nvidia-fabricmanager": sorted((old, new))}
+    assert duplicates("debian", names) == {} == duplicates("redhat", [])
 
 
 def test_without_a_package_manager_nothing_is_guessed(monkeypatch: pytest.MonkeyPatch) -> None:

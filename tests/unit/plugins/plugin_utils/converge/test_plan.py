@@ -272,6 +272,29 @@ def test_changed_is_not_done(shown: dict[str, Any], wanted: str) -> None:
     assert any(wanted in text for text in (*found.wrong, *found.reboot))
 
 
+def test_a_driver_that_dkms_did_not_build_for_the_running_kernel_is_built() -> None:
+    """A transaction that was ended in the script that builds it leaves the package installed; no script runs again."""
+    asked = declared(**FM)
+    whole = as_left(asked, plan_host(asked, stocked(asked, ROCKY)), ROCKY)
+    assert not plan_host(asked, whole).build_modules
+    ended = replace(whole, dkms=("nvidia/580.95.05: added",), loaded_driver="")
+    plan = plan_host(asked, ended)
+    assert plan.build_modules == "580.95.05"
+    assert [line for line in plan.changes if "DKMS has no nvidia/580.95.05" in line]
+    # The packages of a driver that is not there yet build it themselves.
+    assert not plan_host(asked, stocked(asked, ROCKY)).build_modules
+
+
+def test_what_an_rpm_that_was_ended_left_twice_is_refused_by_name() -> None:
+    asked = declared(**FM)
+    versions = ("3:580.105.08-1.el9", "3:580.95.05-1.el9")
+    with pytest.raises(
+        ProblemsError, match=r"nvidia-fabricmanager: is installed as 3:580\.105\.08-1\.el9 and 3:580\.95"
+    ) as caught:
+        plan_host(asked, stocked(asked, ROCKY, duplicates={"nvidia-fabricmanager": versions}))
+    assert "dnf remove --duplicates" in str(caught.value)
+
+
 def test_mig_and_peermem_are_held_against_what_is_loaded() -> None:
     asked = declared(mig={"config": "all-1g.10gb", "text": "version: v1\n"}, gpu_direct="peermem")
     plan = plan_host(asked, host())

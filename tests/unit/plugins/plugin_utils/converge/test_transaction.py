@@ -210,5 +210,70 @@ def test_the_other_flavour_may_go_and_dependencies_may_come() -> None:
     assert simulation_problems(plan_host(declared(), host()), host()) == []
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "kernel-core",
+        "kernel-modules-core",
+        "kernel-64k-core",
+        "kernel-rt-core",
+        "kernel-uek-core",
+        "linux-image-6.8.0-99",
+    ],
+)
+def test_every_package_that_brings_a_kernel_is_known(name: str) -> None:
+    asked = declared(**FM)
+    state = stocked(asked, simulation=Simulation(install={name: "1"}))
+    (problem,) = simulation_problems(plan_host(asked, state), state)
+    assert "would change the kernel" in str(problem)
+
+
+@pytest.mark.parametrize("name", ["kernel-devel", "kernel-headers", "kernel-tools", "linux-headers-6.8.0-60-generic"])
+def test_what_belongs_to_a_kernel_and_brings_none_may_come(name: str) -> None:
+    asked = declared(**FM)
+    state = stocked(asked, simulation=Simulation(install={name: "1"}))
+    assert simulation_problems(plan_host(asked, state), state) == []
+
+
+SIXTY_FOUR = {**ROCKY, "kernel": "5.14.0-570.el9.aarch64+64k", "architecture": "aarch64"}
+
+
+@pytest.mark.parametrize(
+    ("facts", "brings", "whole"),
+    [
+        (UBUNTU, {}, False),
+        (UBUNTU, {"linux-headers-6.8.0-99-generic": "6.8.0-99.99"}, False),
+        (UBUNTU, {"linux-headers-6.8.0-60-generic": "6.8.0-60.63"}, True),
+        (ROCKY, {"kernel-devel": "0:5.14.0-570.12.1.el9_6"}, False),
+        (ROCKY, {"kernel-devel": "0:5.14.0-570.el9"}, True),
+        (SIXTY_FOUR, {"kernel-64k-devel": "0:5.14.0-570.el9"}, True),
+    ],
+)
+def test_dkms_is_not_begun_without_the_headers_of_the_running_kernel(
+    facts: dict[str, str], brings: dict[str, str], whole: bool
+) -> None:
+    asked = declared(driver={"version": "580.95.05"})
+    state = stocked(asked, facts, kernel_headers=False, simulation=Simulation(install=brings))
+    problems = simulation_problems(plan_host(asked, state), state)
+    assert len(problems) == (0 if whole else 1)
+    assert whole or f"headers of kernel {facts['kernel']}" in str(problems[0])
+
+
+def test_headers_are_not_asked_for_where_nothing_is_to_be_built() -> None:
+    asked = declared(driver={"version": "580.95.05"})
+    built = ("nvidia/580.95.05, 6.8.0-60-generic, x86_64: installed",)
+    there = stocked(asked, kernel_headers=False, dkms=built, simulation=Simulation())
+    assert simulation_problems(plan_host(asked, there), there) == []
+
+
+def test_an_el_host_that_cannot_lock_versions_is_refused_before_anything_moves() -> None:
+    asked = declared(**FM)
+    with pytest.raises(ProblemsError, match="python3-dnf-plugin-versionlock") as caught:
+        plan_host(asked, stocked(asked, ROCKY, without=("python3-dnf-plugin-versionlock",)))
+    assert len(caught.value.problems) == 1
+    settings = declared(time_source={"kind": "chrony", "servers": ["ntp1.example"]})
+    assert plan_host(settings, stocked(settings, ROCKY)).changes
+
+
 def test_every_set_of_names_says_who_published_it() -> None:
     assert [found for found in load_package_names().sets if len(found.source) < 10] == []
