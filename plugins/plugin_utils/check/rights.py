@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from ..clients.kube.permission import Permission, stream_permissions
 from ..component_stack.facts import stack_facts
@@ -23,6 +23,7 @@ from ..workload.model import JobKind
 from ..workload.permission import BASIC, HOLDING, job_permissions
 from .kit.settings_layers import checked_settings
 
+T = TypeVar("T")
 LEVELS = ("observe", "test", "install")
 # Every gate with a cluster: which one it is, and whether its nodes are simulated.
 CONTACT = (Permission("get", "namespaces"), Permission("list", "nodes"))
@@ -85,12 +86,27 @@ def every_choice() -> Choices:
     )  # fmt: skip
 
 
-def choices_of(site: Site, recipe: Mapping[str, Any] | None, hardware: Mapping[str, Sku] | None = None) -> Choices:
+def choices_of(
+    site: Site,
+    recipe: Mapping[str, Any] | None,
+    hardware: Mapping[str, Sku] | None = None,
+    saved: Mapping[str, Mapping[str, Any]] | None = None,
+) -> Choices:
     """Return the choices of a site, with the settings of the gates in its scope and the facts of its SKUs.
+
+    Args:
+        site: the site.
+        recipe: the resolved recipe.
+        hardware: the SKUs.
+        saved: the settings that were saved with the run, by gate and name.
 
     Raises:
         ProblemsError: a setting is wrong.
     """
+
+    def stated_of(kind: type[T], key: str) -> T:
+        return checked_settings(kind, key, site.settings.get(key, {}), (saved or {}).get(key))
+
     components = [str(name) for name in (recipe or {}).get("deploymentOrder") or ()]
     stated = str(site.settings.get("gang-admission", {}).get("provider") or "")
     gang = stated if stated in stack_facts().gangs else ""
@@ -105,23 +121,23 @@ def choices_of(site: Site, recipe: Mapping[str, Any] | None, hardware: Mapping[s
         from .fabric_validation.settings import GATE as NCCL
         from .fabric_validation.settings import FabricValidationSettings
 
-        kinds = (checked_settings(FabricValidationSettings, NCCL, site.settings.get(NCCL, {})).run.kind,)
+        kinds = (stated_of(FabricValidationSettings, NCCL).run.kind,)
     if "telemetry" in site.gates:
         from .telemetry.settings import GATE as TELEMETRY
         from .telemetry.settings import TelemetrySettings
 
-        metrics = checked_settings(TelemetrySettings, TELEMETRY, site.settings.get(TELEMETRY, {})).metrics
+        metrics = stated_of(TelemetrySettings, TELEMETRY).metrics
         ways = () if metrics.url else (metrics.way,)
     if "inference_acceptance" in site.gates:
         from .inference_acceptance.settings import GATE as INFERENCE
         from .inference_acceptance.settings import InferenceSettings
 
-        servers = (checked_settings(InferenceSettings, INFERENCE, site.settings.get(INFERENCE, {})),)
+        servers = (stated_of(InferenceSettings, INFERENCE),)
     from .gpu_stack.ray_gang import ray_provider
     from .gpu_stack.settings import GATE as STACK
     from .gpu_stack.settings import GpuStackSettings
 
-    stack = checked_settings(GpuStackSettings, STACK, site.settings.get(STACK, {}))
+    stack = stated_of(GpuStackSettings, STACK)
     by_ray = ray_provider(recipe)
     gangs = tuple(dict.fromkeys(filter(None, (gang, by_ray)))) if len(site.in_scope) > 1 else ()
     skus = ((hardware or {}).get(host.sku) for host in site.in_scope)

@@ -19,6 +19,7 @@ from ..outcome.phases import GATE_PHASE
 from ..runtime.progress import Emit, silent
 from ..site.model import DriverOwner, Site
 from ..verdict.baseline import AcceptedBaseline
+from .kit.settings import merged
 from .kit.settings_layers import checked_settings, settings_for
 
 T = TypeVar("T")
@@ -136,6 +137,10 @@ class JudgeContext:
             stated, saved = self.site.settings.get(key, {}), self.saved_settings.get(key)
             found = self._typed[key, sku] = settings_for(kind, key, stated, saved, own)
         return found
+
+    def stated(self, key: str, name: str) -> Any:
+        """Return a setting of another gate as a layer above the release states it, None if none does."""
+        return merged(self.saved_settings.get(key, {}), self.site.settings.get(key, {})).get(name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

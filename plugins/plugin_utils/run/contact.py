@@ -116,7 +116,7 @@ def wanted_rights(run: Run, options: Mapping[str, Any]) -> dict[Permission, str]
         BringupError: a setting, or the catalogue of the site's validators, is wrong.
     """
     levels = LEVELS[:1] if run.record.check_mode else LEVELS
-    choices = choices_of(run.site, run.recipe, run.hardware)
+    choices = choices_of(run.site, run.recipe, run.hardware, run.settings)
     if not options.get("phases"):
         return needed_rights(run.site.gates, levels, choices)
     images, _notes = site_images(options.get("recipe_data") or ())

@@ -36,7 +36,21 @@ from .settings_sources import merged_settings
 
 # Hosts that look at the fabric, where the inventory has such a group.
 FABRIC_GROUP = "fabric_managers"
-_FILES = ((FACILITY, "record"), (FABRIC, "plan"), *((gate, "ctrf") for gate in GATE_IDS))
+# What decides of a run before its gates have settings: what is asked, installed, may be disturbed.
+_READ_FROM_SITE = {
+    **dict.fromkeys(GATE_IDS, ("ctrf",)),
+    FACILITY: ("ctrf", "record", "allowed_signers"),
+    FABRIC: ("ctrf", "plan"),
+    "gpu_stack": (
+        "ctrf", "system_selector", "system_tolerations", "tolerations", "storage_class", "image_registry",
+        "pull_secrets", "proxy",
+    ),
+    DCGM_DIAG: ("disturb",),
+    "gang-admission": ("provider",),
+    "rdma-allocatable": ("resources", "hosts"),
+    "pdu-feeds": ("pdus",),
+    "storage-integrity": ("volume", "claim"),
+}  # fmt: skip
 _LOADING_GATES = ("fabric_validation", "training_acceptance", "inference_acceptance")
 # Gates that have to know which adapters of a host are for GPU traffic.
 _ADAPTER_GATES = (FABRIC, "fabric_validation", "training_acceptance")
@@ -123,7 +137,7 @@ def checked_inventory(options: Mapping[str, Any], inventory: Inventory) -> Check
     loaded, problems = checked_settings_of(
         settings, extra, [hardware[name] for name in names if name in hardware], check_dirs
     )
-    settings = _with_files(settings, loaded)
+    settings = _with_private(settings, loaded)
     stated = {
         **options,
         "rehearsal": inventory.simulated,
@@ -197,11 +211,18 @@ def checked_settings_of(
     return loaded, problems
 
 
-def _with_files(settings: Mapping[str, Any], loaded: Loaded) -> dict[str, Any]:
-    """Return what the site states, with the files that a private recipe directory names instead: other rooms read
-    those from the site."""
-    found = {key: {name: loaded[key][name].value} for key, name in _FILES if loaded.get(key, {}).get(name)}
-    return merged({key: stated for key, stated in found.items() if any(stated.values())}, settings)
+def _with_private(settings: Mapping[str, Any], loaded: Loaded) -> dict[str, Any]:
+    """Return what the site states, with what a private recipe directory states instead of what is read from the site
+    before a gate has settings."""
+    found = {
+        key: {
+            name: entry.value
+            for name in names
+            if (entry := loaded.get(key, {}).get(name)) is not None and entry.sources != ("release",)
+        }
+        for key, names in _READ_FROM_SITE.items()
+    }
+    return merged({key: stated for key, stated in found.items() if stated}, settings)
 
 
 def checks_by_id(settings: Mapping[str, Any], check_dirs: tuple[str, ...] = ()) -> dict[str, SubjectKind]:

@@ -82,7 +82,7 @@ def observe(context: ObserveContext) -> ClusterState:
 
 def _wanted(context: ObserveContext) -> tuple[Permission, ...]:
     """Return what the gate looks at and tests; a run in check mode does not test."""
-    choices = choices_of(context.site, context.recipe, context.hardware)
+    choices = choices_of(context.site, context.recipe, context.hardware, context.saved_settings)
     return needed_permissions((GATE,), LEVELS[: 1 if context.check_mode else 2], choices)
 
 

@@ -142,7 +142,7 @@ def _index(host: NodeContext) -> int | None:
     stated = host.settings(RoceSetupSettings).gid_index
     if stated is not None:
         return stated
-    env = host.context.site.settings.get("fabric_validation", {}).get("env", {})
+    env = host.context.stated("fabric_validation", "env")
     word = str(env.get(_INDEX, "")) if isinstance(env, Mapping) else ""
     return int(word) if word.isascii() and word.isdigit() else None
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 from preflight_options import UNSTATED
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.declare import declare
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError, ProblemsError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory import (
@@ -287,3 +289,26 @@ def test_files_that_private_thresholds_name_are_those_of_the_site(tmp_path: Path
     site = checked_inventory(options, inventory()).site
     assert site.settings == {"nodes": {"ctrf": {"burn-in": "a.json"}}, "facility": {"record": "s.yaml"}}
     assert checked_inventory(OPTIONS, inventory()).site.settings == {}
+
+
+def test_what_is_read_before_a_gate_has_settings_may_come_from_private_thresholds(tmp_path: Path) -> None:
+    """Otherwise a check is judged by a promise for which nobody declared it."""
+    (tmp_path / "thresholds").mkdir()
+    stated = {
+        "rdma-allocatable": {"resources": {"rdma/ib": 8}},
+        "gpu_stack": {"image_registry": "registry.example", "settle_s": 5.0},
+        "dcgm-diag": {"disturb": True},
+        "pdu-feeds": {
+            "pdus": {"r1-a": {"address": "https://192.0.2.1", "rack": "r1", "feed": "A", "capacity_kw": 17.0}}
+        },
+    }
+    (tmp_path / "thresholds/own.yaml").write_text(json.dumps(stated))
+    checked = checked_inventory(OPTIONS | {"recipe_data": [str(tmp_path)]}, inventory())
+    found = checked.site.settings
+    assert found["rdma-allocatable"] == {"resources": {"rdma/ib": 8}}
+    assert found["gpu_stack"] == {"image_registry": "registry.example"}, "what gates read with all layers stays there"
+    assert found["dcgm-diag"] == {"disturb": True}
+    declaration = declare("gpu_stack", checked.site, ("gpu-operator",), {"componentRefs": [{"name": "gpu-operator"}]})
+    assert "rdma-allocatable" in {check.id for check in declaration.checks}
+    own = OPTIONS | {"recipe_data": [str(tmp_path)], "set": ["gpu_stack.image_registry=mine.example"]}
+    assert checked_inventory(own, inventory()).site.settings["gpu_stack"] == {"image_registry": "mine.example"}

@@ -121,6 +121,13 @@ def test_telemetry_alone_asks_for_nothing_of_the_stack() -> None:
     assert {"get pods/portforward", "create prometheusrules.monitoring.coreos.com"} <= asked
 
 
+def test_what_a_private_overlay_states_decides_of_rights_as_what_the_site_states() -> None:
+    site = make_site(HOSTS, gates=("telemetry",), capabilities=("kubernetes",))
+    saved = {"telemetry": {"url": "https://prometheus.example"}}
+    assert "get pods/portforward" in texts(site.gates, choices_of(site, None))
+    assert "get pods/portforward" not in texts(site.gates, choices_of(site, None, None, saved))
+
+
 def test_tools_in_the_pods_of_the_operator_need_the_right_to_run_them() -> None:
     """The stream is a GET, and since 1.35 the server wants `create` too (kubernetes/kubernetes#134577)."""
     site = make_site(HOSTS, gates=("gpu_stack",), capabilities=("kubernetes",))
