@@ -66,6 +66,34 @@ def _has_headers(kernel: str) -> bool:
     return any(os.path.isdir(f"/lib/modules/{kernel}/{name}") for name in ("build", "source"))
 
 
+def device_users(root: str) -> list[dict[str, str]]:
+    """Return each process that has a device of the driver open, with the unit or pod that it belongs to.
+
+    `unit` is the last part of its cgroup (cgroups(7), the line of version 2 or of systemd), for a pod its uid.
+    """
+    found = []
+    for process in sorted(glob.glob(root + "/proc/[0-9]*"), key=lambda path: int(os.path.basename(path))):
+        if any(_device(link) for link in glob.glob(process + "/fd/*")):
+            command, pid = _read(process + "/comm").strip() or "a process", os.path.basename(process)
+            found.append({"process": f"{command} (pid {pid})", "unit": _unit(_read(process + "/cgroup"))})
+    return found
+
+
+def _device(link: str) -> bool:
+    try:
+        return os.readlink(link).startswith("/dev/nvidia")
+    except OSError:
+        # It closed the file or ended meanwhile.
+        return False
+
+
+def _unit(cgroups: str) -> str:
+    rows = [line.split(":", 2) for line in cgroups.splitlines() if line.count(":") >= 2]
+    path = next((path for _number, kind, path in rows if kind in ("", "name=systemd")), "")
+    pod = re.search(r"pod([0-9a-f]{8}[-_0-9a-f]+)", path)
+    return "pod " + pod.group(1).replace("_", "-") if pod else os.path.basename(path) or "no unit"
+
+
 def fabric_states() -> list[str]:
     """Return the state of the NVLink fabric of every GPU, empty if nvidia-smi does not say."""
     status, out, _err = run(["nvidia-smi", "--query-gpu=fabric.state", "--format=csv,noheader"])

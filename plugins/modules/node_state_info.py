@@ -129,6 +129,7 @@ def state_of_host(options: dict[str, Any]) -> dict[str, Any]:
     }
     if state["loaded_driver"]:
         state["fabric_states"] = host_state.fabric_states()
+        state["device_users"] = host_state.device_users(options["kernel_root"])
     if options["mig_config"]:
         state["mig_as_declared"] = host_state.mig_as_declared(options["mig_config"])
     if options["simulate"]:

@@ -358,7 +358,8 @@ def _reload(declared: Declaration, state: HostState, found: Sequence[Transaction
     if not wanted:
         return Reload()
     stop = tuple(unit for unit in HOLDING_UNITS if state.units.get(f"{unit}.service") == "active")
-    return Reload(wanted=True, unload=unloadable(state.modules), stop=stop, holders=holders(state.modules))
+    busy = holders(state.modules, state.device_users, stop)
+    return Reload(wanted=True, unload=unloadable(state.modules), stop=stop, holders=busy)
 
 
 def _changes(plan: Plan, state: HostState) -> tuple[str, ...]:

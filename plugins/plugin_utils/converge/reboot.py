@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from .declaration import Declaration
-from .state import HostState, KernelModule
+from .state import DeviceUser, HostState, KernelModule
 from .written_files import WrittenFile, kernel_arguments
 
 # Modules that use `nvidia` are unloaded before it.
@@ -22,6 +22,8 @@ UNLOAD_ORDER = (
     "gdrdrv",
     "nvidia",
 )
+# Processes that are named; more are counted.
+_NAMED = 8
 # Units that hold the driver and are stopped before.
 HOLDING_UNITS = ("nvidia-dcgm", "nvidia-fabricmanager", "nvidia-imex", "nvidia-persistenced")
 
@@ -60,21 +62,30 @@ def until_boot(state: HostState, files: Sequence[WrittenFile], ofed_changes: boo
     return waiting
 
 
-def holders(modules: Mapping[str, KernelModule]) -> tuple[str, ...]:
+def holders(
+    modules: Mapping[str, KernelModule], users: Sequence[DeviceUser] = (), stopped: Sequence[str] = ()
+) -> tuple[str, ...]:
     """Return what keeps the modules of the driver loaded beside each other, empty if they can be unloaded.
 
     A module may be used by those of the list that are unloaded before it, and by nothing else: neither a process nor
-    another module.
+    another module. `users` are the processes that have devices open; those of units that are going to be `stopped` do
+    not count, nor does what nobody can be named for as long as such units run: it is counted again without them.
     """
-    found = []
+    found, opened = [], False
+    strangers = [user for user in users if user.unit.removesuffix(".service") not in stopped]
     for name in (name for name in UNLOAD_ORDER if name in modules):
         module = modules[name]
         foreign = [user for user in module.users if user not in UNLOAD_ORDER]
         rest = module.uses - len(module.users)
         if foreign:
             found.append(f"{name} is used by module {', '.join(foreign)}")
-        if rest > 0:
+        if rest > 0 and (strangers or not stopped):
             found.append(f"{name} is open {rest} times")
+            opened = True
+    if opened and strangers:
+        named = [f"{user.process} of {user.unit}" for user in strangers]
+        more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
+        found.append(f"devices of the driver are open in {', '.join(named[:_NAMED])}{more}")
     return tuple(found)
 
 

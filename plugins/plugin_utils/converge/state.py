@@ -65,6 +65,14 @@ class KernelModule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceUser:
+    """A process that has a device of the driver open, and the unit or pod that it belongs to."""
+
+    process: str
+    unit: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HostState:
     """One host.
 
@@ -90,6 +98,7 @@ class HostState:
     loaded_driver: str = ""
     library_driver: str = ""
     modules: dict[str, KernelModule] = field(default_factory=dict)
+    device_users: tuple[DeviceUser, ...] = ()
     dkms: tuple[str, ...] = ()
     kernel_headers: bool = False
     command_line: str = ""

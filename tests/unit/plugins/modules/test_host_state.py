@@ -50,3 +50,25 @@ def test_settings_of_files_that_are_read_after_ours_are_seen(tmp_path: Path, mon
     (tmp_path / "zzz.conf").write_text("vm.swappiness = 30\n", "utf-8")
     found = [row for row in host_state.set_elsewhere(["vm.swappiness", "net.core.rmem_max"]) if str(tmp_path) in row[2]]
     assert [row[:2] for row in found] == [["vm.swappiness", "60"], ["net.core.rmem_max", "1"], ["vm.swappiness", "30"]]
+
+
+@pytest.mark.parametrize(
+    ("cgroup", "unit"),
+    [
+        ("0::/system.slice/nvidia-dcgm.service\n", "nvidia-dcgm.service"),
+        ("12:devices:/a\n1:name=systemd:/system.slice/slurmd.service\n", "slurmd.service"),
+        (
+            "0::/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod8b2f0a51_77aa_4c1e_9d52_1a2b3c4d5e6f.slice/cri-containerd-1f.scope\n",
+            "pod 8b2f0a51-77aa-4c1e-9d52-1a2b3c4d5e6f",
+        ),
+        ("", "no unit"),
+    ],
+)
+def test_processes_that_have_a_device_open_are_named_with_their_unit(tmp_path: Path, cgroup: str, unit: str) -> None:
+    for pid, target in (("4711", "/dev/nvidia0"), ("12", "/dev/null")):
+        process = tmp_path / "proc" / pid
+        (process / "fd").mkdir(parents=True)
+        (process / "fd/3").symlink_to(target)
+        (process / "comm").write_text("python3\n", "utf-8")
+        (process / "cgroup").write_text(cgroup, "utf-8")
+    assert host_state.device_users(str(tmp_path)) == [{"process": "python3 (pid 4711)", "unit": unit}]

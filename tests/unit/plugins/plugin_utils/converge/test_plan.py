@@ -16,6 +16,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.converge.owners i
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.converge.plan import Plan, plan_host, question
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.converge.reboot import holders, unloadable
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.converge.state import (
+    DeviceUser,
     HostState,
     KernelModule,
     PackageState,
@@ -186,6 +187,37 @@ def test_modules_are_unloaded_in_order_and_only_if_nobody_uses_them() -> None:
     assert holders(busy) == ("nvidia is open 3 times",)
     foreign = idle | {"nvidia": KernelModule(uses=3, users=("nvidia_uvm", "nvidia_modeset", "lustre"))}
     assert "lustre" in holders(foreign)[0]
+
+
+def test_who_has_the_driver_open_is_named_and_services_that_are_stopped_first_do_not_count() -> None:
+    daemon = DeviceUser(process="nvidia-persiste (pid 901)", unit="nvidia-persistenced.service")
+    job = DeviceUser(process="python3 (pid 4711)", unit="pod 8b2f0a51-77aa-4c1e-9d52-1a2b3c4d5e6f")
+    opened = {"nvidia": KernelModule(uses=9)}
+    stopped = ("nvidia-persistenced",)
+    assert holders(opened, (daemon,), stopped) == ()
+    # It is stopped by now, and something holds the module that nobody can be named for.
+    assert holders(opened, (), ()) == ("nvidia is open 9 times",)
+    assert holders(opened, (daemon, job), stopped) == (
+        "nvidia is open 9 times",
+        f"devices of the driver are open in {job.process} of {job.unit}",
+    )
+    many = holders(opened, (job,) * 10, stopped)[1]
+    assert many.endswith("and 2 more")
+
+
+def test_a_driver_whose_own_services_hold_it_is_loaded_anew() -> None:
+    asked = declared(**FM, reload_driver=True)
+    state = as_left(
+        asked,
+        plan_host(asked, stocked(asked)),
+        loaded_driver="570.172.08",
+        modules={"nvidia": KernelModule(uses=9)},
+        device_users=(DeviceUser(process="nv-fabricmanage (pid 7)", unit="nvidia-fabricmanager.service"),),
+    )
+    reload = plan_host(asked, state).reload
+    assert (reload.wanted, reload.stop, reload.holders) == (True, ("nvidia-fabricmanager",), ())
+    without = plan_host(asked, replace(state, units={}, device_users=())).reload
+    assert without.holders == ("nvidia is open 9 times",)
 
 
 @pytest.mark.parametrize(
