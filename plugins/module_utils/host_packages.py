@@ -8,6 +8,7 @@ Standard library only, Python 3.9 or newer; dnf's own Python library where dnf i
 
 from __future__ import annotations
 
+import configparser
 import fcntl
 import os
 import re
@@ -23,6 +24,9 @@ _MAX_BYTES = 64 * 1024 * 1024
 _INSTALLS = re.compile(r"^Inst (?P<name>\S+)(?: \[[^\]]*\])? \((?P<version>\S+)")
 _REMOVES = re.compile(r"^(?:Remv|Purg) (?P<name>\S+)")
 _LOCK = re.compile(r"^(?P<name>.+)-(?P<epoch>\d+):(?P<version>[^-]+)-(?P<release>[^-]+)\.\*$")
+_LOCK_LIST = "/etc/dnf/plugins/versionlock.list"
+_LOCK_CONFIG = "/etc/dnf/plugins/versionlock.conf"
+_DNF_CONFIG = "/etc/dnf/dnf.conf"
 _STREAM_FILE = "/etc/dnf/modules.d/nvidia-driver.module"
 # What dpkg has not written into its table yet: apt refuses everything while there is something of a dead dpkg.
 _DPKG = "/var/lib/dpkg"
@@ -172,10 +176,31 @@ def _rpm_key(row: Sequence[str]) -> tuple[Any, ...]:
     return tuple((int(part), "") if part.isdigit() else (-1, part) for part in re.findall(r"\d+|[a-zA-Z]+", row[1]))
 
 
+def locks_off(family: str) -> str:
+    """Return why dnf would not heed its versionlock list, empty if it does or has no such plugin yet.
+
+    dnf-plugins-core, plugins/versionlock.py, reads `locklist`, dnf itself `enabled` and, in dnf.conf, `plugins`.
+    """
+    if family != "redhat" or not os.path.exists(_LOCK_CONFIG):
+        return ""
+    files = {name: configparser.ConfigParser(interpolation=None, strict=False) for name in (_LOCK_CONFIG, _DNF_CONFIG)}
+    try:
+        for name, file in files.items():
+            file.read(name, encoding="utf-8")
+        if not files[_DNF_CONFIG].getboolean("main", "plugins", fallback=True):
+            return f"{_DNF_CONFIG} has plugins=0"
+        if not files[_LOCK_CONFIG].getboolean("main", "enabled", fallback=True):
+            return f"{_LOCK_CONFIG} has enabled=0"
+    except (configparser.Error, ValueError, OSError) as error:
+        return "{} cannot be read: {}".format(_LOCK_CONFIG, " ".join(str(error).split()))
+    places = files[_LOCK_CONFIG].get("main", "locklist", fallback=_LOCK_LIST)
+    return "" if places == _LOCK_LIST else f"{_LOCK_CONFIG} has locklist={places}"
+
+
 def _locked() -> list[str]:
     """The names that dnf's versionlock list holds: `name-epoch:version-release.*`."""
     try:
-        with open("/etc/dnf/plugins/versionlock.list", encoding="utf-8") as file:
+        with open(_LOCK_LIST, encoding="utf-8") as file:
             lines = [line.strip() for line in file]
     except OSError:
         return []

@@ -139,6 +139,17 @@ def ledger() -> Mapping[str, Any] | None:
     return found
 
 
+def sysctl(keys: Sequence[str]) -> dict[str, str]:
+    """Return what the kernel has of these settings; one that it does not have or does not show is left out."""
+    found = {}
+    for line in run(["sysctl", "-e", *keys])[1].splitlines() if keys else []:
+        key, equal, value = line.partition(" = ")
+        if equal:
+            # A dot in the name of an interface is shown as a slash.
+            found[key.strip().replace("/", ".")] = value.strip()
+    return found
+
+
 def set_elsewhere(keys: Sequence[str]) -> list[list[str]]:
     """Return [key, value, file] of settings that a file which is read after ours makes."""
     files = {os.path.basename(path): path for place in reversed(_SYSCTL) for path in glob.glob(place + "/*.conf")}

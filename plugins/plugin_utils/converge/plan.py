@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -17,6 +16,7 @@ from .nvlink import nvlink_parts, services_of
 from .owners import mark_paths, owner_problems
 from .package_names import Part, load_package_names
 from .reboot import HOLDING_UNITS, holders, is_built, reboot_reasons, unloadable, until_boot
+from .running_settings import not_in_force
 from .state import HostState, Ledger
 from .transaction import Chosen, Transaction, held, package_names, pinned, transactions, wanted_sets
 from .written_files import (
@@ -27,14 +27,13 @@ from .written_files import (
     kernel_arguments,
     our_units,
     pins,
+    sysctl_settings,
     version_locks,
     written_files,
 )
 
 # The first kernel with DMA-BUF for peers (Linux 5.12, RDMA: Add dma-buf support).
 _DMA_BUF_KERNEL = (5, 12)
-# Packages that bring a kernel; EL has it in several page sizes, Oracle its own.
-_KERNELS = re.compile(r"linux-image-|kernel-default$|kernel(-rt|-64k|-64k-rt|-uek)?(-debug)?-(core|modules-core)$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,9 +63,10 @@ class Plan:
 
     `files` are all that belong to the declaration, `write_files` those that are not as they should be; `hold` all that
     is held, `hold_now` what is not held yet. `unfinished` are packages to finish before any moves. `effects` are what
-    changed files need to take effect, `restart` the units that run an older version of what moves, `reboot` why the
-    host has to be rebooted afterwards. `build_modules` is the version of an installed driver that DKMS lacks for the
-    running kernel, `needs_headers` that of one to be built on a host without the headers of its kernel.
+    changed files need to take effect, `settings` those of sysctl that are not in force, `restart` the units that run an
+    older version of what moves, `reboot` why the host has to be rebooted afterwards. `build_modules` is the version of
+    an installed driver that DKMS lacks for the running kernel, `needs_headers` that of one to be built on a host
+    without the headers of its kernel.
     """
 
     parts: tuple[str, ...]
@@ -82,6 +82,7 @@ class Plan:
     remove_files: tuple[str, ...] = ()
     effects: tuple[str, ...] = ()
     units: tuple[Unit, ...] = ()
+    settings: tuple[str, ...] = ()
     restart: tuple[str, ...] = ()
     remove_units: tuple[str, ...] = ()
     add_arguments: tuple[str, ...] = ()
@@ -107,7 +108,7 @@ def question(declared: Declaration, state: HostState, sku: Sku | None) -> Questi
     names = package_names(declared, state, by_sku)
     files = _files(declared, state, _imex(declared, by_sku, state), ())
     paths = [file.path for file in files]
-    sysctl = tuple(declared.sysctl)
+    sysctl = tuple(sysctl_settings(declared))
     return Question(
         packages=names,
         paths=tuple(paths),
@@ -157,7 +158,13 @@ def _plan(declared: Declaration, state: HostState, by_sku: Sequence[Part], moves
     units = _units(declared, state, by_sku)
     remove_files = tuple(path for path in ours.files if path not in {file.path for file in files})
     changed = tuple(file for file in files if state.digests.get(file.path, "") != file.digest)
-    effects = [*(file.effect for file in changed), *(effect_of(path) for path in remove_files), *ours.pending]
+    drifted = () if any(file.effect == "sysctl" for file in changed) else _drifted(declared, state)
+    effects = [
+        "sysctl" if drifted else "",
+        *(file.effect for file in changed),
+        *(effect_of(path) for path in remove_files),
+        *ours.pending,
+    ]
     waiting = until_boot(state, files, _moves("DOCA-OFED", moves, state))
     arguments = kernel_arguments(declared)
     after = Ledger(
@@ -180,6 +187,7 @@ def _plan(declared: Declaration, state: HostState, by_sku: Sequence[Part], moves
         write_files=changed,
         remove_files=remove_files,
         effects=tuple(dict.fromkeys(effect for effect in effects if effect)),
+        settings=drifted,
         units=units,
         restart=_restart(declared, state, by_sku, moves),
         remove_units=tuple(name for name in ours.units if name not in after.units),
@@ -195,47 +203,6 @@ def _plan(declared: Declaration, state: HostState, by_sku: Sequence[Part], moves
         ledger_after=after,
     )
     return replace(plan, changes=_changes(plan, state))
-
-
-def simulation_problems(plan: Plan, state: HostState) -> list[BringupError]:
-    """Return what the package manager would do beyond the plan; nothing simulated is a problem of its own."""
-    if not any(one.packages for one in plan.transactions):
-        return []
-    simulated = state.simulation
-    fix = "see what the repositories of the host offer, `apt-get -s install` or `dnf --assumeno install` shows it"
-    if simulated is None or simulated.error:
-        said = simulated.error if simulated else "it was not asked"
-        return [InputError("simulation of the packages", f"the package manager refuses: {said}", fix)]
-    may_remove = {name for one in plan.transactions for name in one.may_remove}
-    moved = {package.name: package.version for one in plan.transactions for package in one.packages}
-    found: list[BringupError] = list(_headers_missing(plan, simulated.install, state))
-    for name in simulated.remove:
-        if name not in may_remove and name not in simulated.install:
-            found.append(InputError(f"package {name}", "would be removed by the transaction.", fix))
-    for name, version in simulated.install.items():
-        if moved.get(name) and version != moved[name]:
-            reason = f"would become {version}, {moved[name]} is planned."
-            found.append(InputError(f"package {name}", reason, fix))
-        if _KERNELS.match(name):
-            found.append(
-                InputError(f"package {name}", "would change the kernel.", "change the kernel on its own first")
-            )
-    return found
-
-
-def _headers_missing(plan: Plan, brings: Mapping[str, str], state: HostState) -> Iterator[BringupError]:
-    """DKMS cannot build without the headers of the running kernel; a package manager may bring those of the newest."""
-    # 5.14.0-570.el9.aarch64+64k comes from kernel-64k-devel 5.14.0-570.el9.
-    release = state.kernel.partition(f".{state.architecture}")[0]
-    fitting = {name for name, version in brings.items() if name.endswith("-devel") and version.endswith(f":{release}")}
-    if not plan.needs_headers or fitting or f"linux-headers-{state.kernel}" in brings:
-        return
-    where = f"are not there (/lib/modules/{state.kernel}/build), and nothing brings them"
-    command = f"apt-get install linux-headers-{state.kernel}"
-    if state.family == "redhat":
-        command = f"dnf install 'kernel-devel-uname-r == {state.kernel}'"
-    fix = f"`{command}`, or start the host with a kernel whose headers it has"
-    yield InputError(f"headers of kernel {state.kernel}", f"{where}: DKMS cannot build {plan.needs_headers}.", fix)
 
 
 def _files(declared: Declaration, state: HostState, imex: bool, hold: Sequence[Chosen]) -> tuple[WrittenFile, ...]:
@@ -343,6 +310,10 @@ def _rebuild(declared: Declaration, found: Sequence[Transaction], state: HostSta
     return stays and _moves("DOCA-OFED", found, state)
 
 
+def _drifted(declared: Declaration, state: HostState) -> tuple[str, ...]:
+    return tuple(not_in_force(sysctl_settings(declared), state.sysctl))
+
+
 def _unbuilt(declared: Declaration, state: HostState) -> str:
     """The version of a driver that DKMS is to build and does not have for the running kernel, empty if it has."""
     driver = declared.driver
@@ -372,6 +343,7 @@ def _changes(plan: Plan, state: HostState) -> tuple[str, ...]:
     lines += [f"no longer hold {name}" for name in plan.unhold]
     lines += [f"write {file.path}" for file in plan.write_files]
     lines += [f"remove {path}" for path in plan.remove_files]
+    lines += [f"set again by sysctl: {setting}" for setting in plan.settings]
     if not plan.reboot:
         # What waits for a reboot is enabled, and started by it.
         lines += [f"start {unit.name}" for unit in plan.units if state.units.get(unit.name) != "active"]

@@ -81,7 +81,8 @@ class HostState:
     installed, empty where there is none. `digests` are SHA-256 of files, empty for one that is not there.
     `set_elsewhere` are settings of sysctl in files that are read after ours, as [key, value, file]. `unfinished` are
     packages that a dpkg left which was ended in the middle: apt installs nothing until they are finished. `duplicates`
-    are what an rpm left: packages with all their versions. `kernel_headers`: whether DKMS can build for the running
+    are what an rpm left: packages with all their versions. `locks_off` says why dnf does not heed its version lock,
+    `sysctl` what the kernel has of the declared settings. `kernel_headers`: whether DKMS can build for the running
     kernel.
     """
 
@@ -94,6 +95,7 @@ class HostState:
     packages: dict[str, PackageState] = field(default_factory=dict)
     unfinished: tuple[str, ...] = ()
     duplicates: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    locks_off: str = ""
     simulation: Simulation | None = None
     loaded_driver: str = ""
     library_driver: str = ""
@@ -106,6 +108,7 @@ class HostState:
     units: dict[str, str] = field(default_factory=dict)
     digests: dict[str, str] = field(default_factory=dict)
     marks: tuple[str, ...] = ()
+    sysctl: dict[str, str] = field(default_factory=dict)
     set_elsewhere: tuple[tuple[str, ...], ...] = ()
     fabric_states: tuple[str, ...] = ()
     mig_as_declared: bool | None = None

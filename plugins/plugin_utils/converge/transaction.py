@@ -113,6 +113,9 @@ def transactions(
     if _is_locked(declared, state) and not _offered(VERSION_LOCK, state):
         reason = "no repository of the host has it, and nothing else keeps versions there."
         problems.append(InputError(f"package {VERSION_LOCK}", reason, "mirror it; it is part of BaseOS"))
+    if _is_locked(declared, state) and state.locks_off:
+        reason = f"does not keep versions: {state.locks_off}."
+        problems.append(InputError(f"package {VERSION_LOCK}", reason, "set it to what the package brings"))
     return tuple(found), problems
 
 

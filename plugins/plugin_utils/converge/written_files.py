@@ -75,6 +75,12 @@ def kernel_arguments(declared: Declaration) -> tuple[str, ...]:
     return (*declared.kernel_arguments, *large)
 
 
+def sysctl_settings(declared: Declaration) -> dict[str, str]:
+    """Return the settings of sysctl, those of huge pages with them."""
+    pages = declared.hugepages
+    return {**declared.sysctl, **({"vm.nr_hugepages": str(pages.size_2m)} if pages and pages.size_2m else {})}
+
+
 def grub_file(arguments: Sequence[str]) -> WrittenFile | None:
     """Return the drop-in of GRUB that Debian and Ubuntu read; EL keeps arguments in its boot entries (grubby)."""
     if not arguments:
@@ -104,9 +110,7 @@ def _text(*lines: str, comment: str = "#") -> str:
 
 
 def _settings(declared: Declaration) -> Iterator[WrittenFile]:
-    sysctl = dict(declared.sysctl)
-    if declared.hugepages and declared.hugepages.size_2m:
-        sysctl["vm.nr_hugepages"] = str(declared.hugepages.size_2m)
+    sysctl = sysctl_settings(declared)
     if sysctl:
         yield WrittenFile(
             path=_SYSCTL, content=_text(*(f"{key} = {value}" for key, value in sorted(sysctl.items()))), effect="sysctl"

@@ -10,7 +10,8 @@ from typing import Any
 
 from ..converge.converged import converged
 from ..converge.declaration import VARIABLE, Declaration, read_declaration
-from ..converge.plan import Plan, plan_host, question, simulation_problems
+from ..converge.plan import Plan, plan_host, question
+from ..converge.simulated import simulation_problems
 from ..converge.state import HostState, read_state
 from ..converge.transaction import Chosen
 from ..hardware.sku import Sku, load_hardware

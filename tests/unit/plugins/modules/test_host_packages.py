@@ -157,6 +157,29 @@ def test_a_package_that_rpm_has_twice_is_named_with_its_versions(monkeypatch: py
     assert duplicates("debian", names) == {} == duplicates("redhat", [])
 
 
+@pytest.mark.parametrize(
+    ("plugin", "dnf", "says"),
+    [
+        ("[main]\nenabled = 1\nlocklist = /etc/dnf/plugins/versionlock.list\n", "[main]\ngpgcheck=1\n", ""),
+        ("[main]\nenabled = 0\n", "", "enabled=0"),
+        ("[main]\nenabled = 1\n", "[main]\nplugins=0\n", "plugins=0"),
+        ("[main]\nenabled = 1\nlocklist = /srv/locks\n", "", "locklist=/srv/locks"),
+        ("no section\n", "", "cannot be read"),
+        (None, "[main]\nplugins=0\n", ""),
+    ],
+)
+def test_a_version_lock_that_dnf_does_not_heed_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plugin: str | None, dnf: str, says: str
+) -> None:
+    for name, text in (("_LOCK_CONFIG", plugin), ("_DNF_CONFIG", dnf)):
+        monkeypatch.setattr(host_packages, name, str(tmp_path / name))
+        if text is not None:
+            (tmp_path / name).write_text(text, "utf-8")
+    found = host_packages.locks_off("redhat")
+    assert says in found and bool(found) == bool(says)
+    assert host_packages.locks_off("debian") == ""
+
+
 def test_without_a_package_manager_nothing_is_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host_packages, "run", lambda _command: (127, "", "dpkg-query: not found"))
     with pytest.raises(OSError, match="not found"):

@@ -49,6 +49,7 @@ def as_left(wanted: Declaration, plan: Plan, facts: dict[str, str] = UBUNTU, **s
         "ledger": plan.ledger_after,
         "loaded_driver": version,
         "library_driver": version,
+        "sysctl": {key: "\t".join(value.split()) for key, value in wanted.sysctl.items()},
         "dkms": (f"nvidia/{version}, {facts['kernel']}, x86_64: installed",),
         "fabric_states": ("Completed",) * 8,
         "command_line": "ro " + " ".join(wanted.kernel_arguments),
@@ -325,6 +326,30 @@ def test_what_an_rpm_that_was_ended_left_twice_is_refused_by_name() -> None:
     ) as caught:
         plan_host(asked, stocked(asked, ROCKY, duplicates={"nvidia-fabricmanager": versions}))
     assert "dnf remove --duplicates" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("parts", "kernel", "wrong"),
+    [
+        ({"sysctl": {"vm.swappiness": "1"}}, {"vm.swappiness": "10"}, "vm.swappiness 10 -> 1"),
+        ({"sysctl": {"vm.swappiness": "1"}}, {}, "vm.swappiness not seen -> 1"),
+        ({"sysctl": {"net/core/rmem_max": "1"}}, {"net.core.rmem_max": "1"}, ""),
+        ({"sysctl": {"net.ipv4.tcp_rmem": "4096 87380 9"}}, {"net.ipv4.tcp_rmem": "4096\t87380\t9"}, ""),
+        # The kernel shows it as 8080-8081.
+        ({"sysctl": {"net.ipv4.ip_local_reserved_ports": "8080,8081"}}, {}, ""),
+        # Memory was too fragmented for all of them.
+        ({"hugepages": {"size_2m": 8192}}, {"vm.nr_hugepages": "7000"}, "vm.nr_hugepages 7000 -> 8192"),
+    ],
+)
+def test_what_the_kernel_has_counts_and_not_the_file(parts: dict[str, Any], kernel: dict[str, str], wrong: str) -> None:
+    asked = declared(**parts)
+    first = plan_host(asked, host())
+    state = as_left(asked, first, sysctl=kernel)
+    plan = plan_host(asked, state)
+    assert plan.effects == (("sysctl",) if wrong else ())
+    found = converged(asked, plan, state, None).wrong
+    assert len(found) == (1 if wrong else 0)
+    assert all(wrong in text for text in found)
 
 
 def test_mig_and_peermem_are_held_against_what_is_loaded() -> None:

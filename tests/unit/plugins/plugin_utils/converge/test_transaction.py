@@ -10,7 +10,8 @@ import pytest
 from converging import REPOSITORY, ROCKY, UBUNTU, declared, host, offers, stocked
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.converge.package_names import load_package_names, named
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.converge.plan import plan_host, simulation_problems
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.converge.plan import plan_host
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.converge.simulated import simulation_problems
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.converge.state import (
     HostState,
     Offer,
@@ -271,6 +272,8 @@ def test_an_el_host_that_cannot_lock_versions_is_refused_before_anything_moves()
     with pytest.raises(ProblemsError, match="python3-dnf-plugin-versionlock") as caught:
         plan_host(asked, stocked(asked, ROCKY, without=("python3-dnf-plugin-versionlock",)))
     assert len(caught.value.problems) == 1
+    with pytest.raises(ProblemsError, match=r"does not keep versions: /etc/dnf/dnf\.conf has plugins=0"):
+        plan_host(asked, stocked(asked, ROCKY, locks_off="/etc/dnf/dnf.conf has plugins=0"))
     settings = declared(time_source={"kind": "chrony", "servers": ["ntp1.example"]})
     assert plan_host(settings, stocked(settings, ROCKY)).changes
 
