@@ -10,17 +10,19 @@ echo "kernel $(uname -r)"
 said= wanted= newer=
 if [ -e /run/reboot-required ]; then wanted=yes; fi
 # The program is part of dnf-utils, which a minimal installation lacks; the subcommand is part of dnf-plugins-core, which it
-# has (Tronde/ansible-role-rhel-patchmanagement#14). Both end with 1 as well if they could not look, so their words count
-# (rpm-software-management/dnf-plugins-core plugins/needs_restarting.py, dnf5-needs-restarting(8)).
+# has (Tronde/ansible-role-rhel-patchmanagement#14). On Debian dnf and rpm are tools for the packages of others. Both end
+# with 1 as well if they could not look, so their words count (rpm-software-management/dnf-plugins-core
+# plugins/needs_restarting.py, dnf5-needs-restarting(8)).
+has() { command -v "$1" >/dev/null 2>&1 && [ ! -e /etc/debian_version ]; }
 if command -v needs-restarting >/dev/null 2>&1; then said=$(needs-restarting -r 2>/dev/null); fi
 case $said in
   *eboot*) ;;
-  *) if command -v dnf >/dev/null 2>&1; then said=$(dnf needs-restarting -r 2>/dev/null); fi ;;
+  *) if has dnf; then said=$(dnf needs-restarting -r 2>/dev/null); fi ;;
 esac
 # What is newer than the start, from rpm itself. The kernels always: that plugin knows `kernel` and `kernel-rt`, a later one
 # `kernel-core`, none those of other pages or vendors. Where it said nothing, all that it would look at. Its time of the
 # start is the later one of two, which are wrong without a clock and in a container.
-if command -v rpm >/dev/null 2>&1; then
+if has rpm; then
   kernels='kernel kernel-core kernel-rt kernel-rt-core kernel-64k kernel-64k-core kernel-uek kernel-uek-core'
   names=$kernels
   case $said in *eboot*) ;; *) names="$kernels glibc linux-firmware systemd dbus dbus-broker dbus-daemon" ;; esac

@@ -23,7 +23,7 @@ class Host:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        for name in ("bin", "run", "boot", "proc/sys/kernel/random", "proc/1"):
+        for name in ("bin", "run", "etc", "boot", "proc/sys/kernel/random", "proc/1"):
             (root / name).mkdir(parents=True)
         # It was started an hour ago, and its clock was right then.
         self.started = int(time.time()) - 3600
@@ -54,7 +54,7 @@ class Host:
 
     def says(self) -> list[str]:
         script = SCRIPT
-        for place in ("/run/reboot", "/boot/vmlinuz", "/proc/sys", "/proc/1", "/proc/uptime"):
+        for place in ("/run/reboot", "/boot/vmlinuz", "/proc/sys", "/proc/1", "/proc/uptime", "/etc/debian_version"):
             script = script.replace(place, f"{self.root}{place}")
         environment = {"PATH": f"{self.root / 'bin'}:{self.tools}", "LC_ALL": os.environ.get("LC_ALL", "C")}
         done = subprocess.run(["/bin/sh", "-c", script], capture_output=True, text=True, check=True, env=environment)
@@ -136,6 +136,13 @@ def test_what_rpm_installed_after_the_start_counts_where_the_tool_is_missing_or_
     host.tool("grubby", "/boot/vmlinuz-5.14.0-570.el9.x86_64")
     wanted = ["wants-kernel 5.14.0-570.el9.x86_64"] if kernel else []
     assert host.says() == ["reboot-wanted", *wanted]
+
+
+def test_on_debian_dnf_and_rpm_are_not_asked(host: Host) -> None:
+    (host.root / "etc/debian_version").touch()
+    host.rpms(kernel_core=1)
+    host.tool("dnf", UPDATED.format("  * kernel-core"), rc=1)
+    assert host.says() == []
 
 
 def test_a_host_whose_first_process_has_no_right_time_is_told_by_its_uptime(host: Host) -> None:
