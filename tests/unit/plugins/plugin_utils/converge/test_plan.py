@@ -233,6 +233,7 @@ def test_a_driver_whose_own_services_hold_it_is_loaded_anew() -> None:
         ),
         ({"kernel_arguments": ["iommu=pt"]}, {"marks": ("/etc/default/grub.d/999-a-tuning.cfg",)}, {}, "nodewright"),
         (DRIVER, {}, {"nvidia.com/gpu.deploy.driver": "true"}, "GPU operator"),
+        (FM, {}, {"resource.nvidia.com/computeDomain": "19bc1698-3153-428b-867f-b0cda2102149"}, "DRA driver"),
         (
             {"ofed": {"kind": "doca", "version": "3.2.1"}},
             {},
