@@ -153,6 +153,9 @@ def test_adapters_come_before_the_driver_which_is_built_again_if_it_stays() -> N
     fresh = plan_host(wanted, stocked(wanted))
     assert [one.title for one in fresh.transactions] == ["DOCA-OFED", "driver"]
     assert not fresh.rebuild_modules
+    # It would drop every link; the reboot starts it.
+    assert "openibd.service" not in {unit.name for unit in fresh.units}
+    assert any("DOCA-OFED" in reason for reason in fresh.reboot)
     names = named("driver", host().system, wanted.driver).packages
     there = stocked(wanted, installed=dict.fromkeys(names, "580.95.05-1ubuntu1"))
     assert plan_host(wanted, there).rebuild_modules
