@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ansible_collections.gpufleet.bringup.plugins.module_utils.node_tools import run_tools
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evidence import (
     HostEvidence,
     ToolRun,
@@ -31,16 +30,22 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.l
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.values import Node
 
 from .place import Place
+from .small_process import run_host_tools
 
 _MOST_BYTES = 10_000_000
 _LIMIT_S, _HANG_S = 20.0, 1.0
+
+
+def path_of(root: Path, name: str) -> str:
+    """Return a PATH on which the programs of the simulated host come first."""
+    return f"{tools_path(root, name)}{os.pathsep}{os.environ['PATH']}"
 
 
 @contextmanager
 def tools_of(root: Path, name: str) -> Iterator[None]:
     """Within it, programs are those of the simulated host."""
     before = os.environ["PATH"]
-    os.environ["PATH"] = f"{tools_path(root, name)}{os.pathsep}{before}"
+    os.environ["PATH"] = path_of(root, name)
     try:
         yield
     finally:
@@ -81,8 +86,7 @@ def _asked(node: Node, root: Path, tools: tuple[str, ...] | None = None) -> Host
         return unreached(node.name, "No route to host")
     limit_s = _HANG_S if "hang" in node.tools.values() else _LIMIT_S
     requests = node_requests(tools=tools, timeout_s=limit_s, diag_level=3, diag_timeout_s=limit_s)
-    with tools_of(root, node.name):
-        runs = run_tools(requests, max_output_bytes=_MOST_BYTES)
+    runs = run_host_tools(path_of(root, node.name), requests, _MOST_BYTES)
     return HostEvidence(
         host=node.name, reached=True, tools={name: from_plain(ToolRun, run, name) for name, run in runs.items()}
     )

@@ -282,7 +282,6 @@ class FakeHost:
         return "a line before the document\n" + json.dumps({"DCGM Diagnostic": root, "metadata": {"version": "4.2.3"}})
 
 
-@cache
 def _bridge(bus: str) -> str:
     """The root port above a GPU in `lspci -Dnnvvv -d ::0604`."""
     return (
@@ -292,6 +291,7 @@ def _bridge(bus: str) -> str:
     )
 
 
+@cache
 def _simulated(known: frozenset[str]) -> dict[str, str]:
     """What the simulated hosts' own scripts print for tools that no test changes."""
     found = {}

@@ -5,8 +5,8 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
@@ -16,7 +16,9 @@ import pytest
 from seeds import run_seed
 from sites import make_site
 
-from ansible_collections.gpufleet.bringup.plugins.module_utils.node_tools import run_tools
+# The bench of the worlds is no part of the collection: it is a module of the checkout.
+sys.path.insert(0, str(Path(__file__).resolve().parents[6]))
+
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.nodes import observe_hosts
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_checks, checks_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext, ObserveContext
@@ -35,7 +37,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.
     load_catalogue,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.choose import choose_faults
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.host_record import tools_path
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.prepare import prepare_hosts
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import apply_fault, build_model
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import (
@@ -46,6 +47,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.s
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.values import ClusterModel, Node
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.host_tools import load_host_tools
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
+from tools.world_bench.hosts import path_of
+from tools.world_bench.small_process import run_host_tools
 
 ROOT = Path(__file__).resolve().parents[6]
 DATA = ROOT / "recipes" / "rehearsal"
@@ -59,39 +62,36 @@ SEED = run_seed()
 Judged = Callable[[ClusterModel], list[Outcome]]
 
 
-def asked(node: Node, root: Path, monkeypatch: pytest.MonkeyPatch) -> HostEvidence:
+def asked(node: Node, root: Path) -> HostEvidence:
     """Return what the probe finds on a prepared host, run from outside of it."""
     if not node.reachable:
         return unreached(node.name, "No route to host")
     slow = 0.4 if "hang" in node.tools.values() else 20.0
-    with monkeypatch.context() as patch:
-        patch.setenv("PATH", f"{tools_path(root, node.name)}{os.pathsep}{os.environ['PATH']}")
-        names = [tool.name for tool in load_host_tools().used_by("host_probe")]
-        limits = {name: slow for name in names if name.startswith(("nvidia", "dcgmi"))}
-        requests = node_requests(timeout_s=20.0, timeouts=limits, diag_level=3)
-        runs = run_tools(requests, max_output_bytes=10_000_000)
+    names = [tool.name for tool in load_host_tools().used_by("host_probe")]
+    limits = {name: slow for name in names if name.startswith(("nvidia", "dcgmi"))}
+    requests = node_requests(timeout_s=20.0, timeouts=limits, diag_level=3)
+    runs = run_host_tools(path_of(root, node.name), requests, 10_000_000)
     tools = {name: from_plain(ToolRun, run, name) for name, run in runs.items()}
     return HostEvidence(host=node.name, reached=True, tools=tools)
 
 
-def evidence_of(nodes: tuple[Node, ...], root: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, HostEvidence]:
+def evidence_of(nodes: tuple[Node, ...], root: Path) -> dict[str, HostEvidence]:
     """Prepare these hosts and run their tools. The kernel settings are left out: no tool reads them."""
     prepare_hosts(replace(HEALTHY, nodes=nodes), root, DATA, kernel_settings=Path("/nonexistent"))
-    return {node.name: asked(node, root, monkeypatch) for node in nodes}
+    return {node.name: asked(node, root) for node in nodes}
 
 
 @pytest.fixture(scope="module")
 def healthy_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run directory with the evidence of the healthy hosts."""
     run_dir = tmp_path_factory.mktemp("healthy-run")
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        for evidence in evidence_of(HEALTHY.nodes, tmp_path_factory.mktemp("healthy"), monkeypatch).values():
-            write_evidence(run_dir, evidence)
+    for evidence in evidence_of(HEALTHY.nodes, tmp_path_factory.mktemp("healthy")).values():
+        write_evidence(run_dir, evidence)
     return run_dir
 
 
 @pytest.fixture
-def judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, healthy_run: Path) -> Judged:
+def judged(tmp_path: Path, healthy_run: Path) -> Judged:
     """Run the tools of the hosts of a model, judge gate nodes. A host is a function of its node in the model, so only
     those that differ from the healthy ones are asked anew."""
 
@@ -99,7 +99,7 @@ def judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, healthy_run: Path) -
         changed = tuple(node for node, healthy in zip(model.nodes, HEALTHY.nodes, strict=True) if node != healthy)
         run_dir = tmp_path / "run"
         shutil.copytree(healthy_run, run_dir)
-        for evidence in evidence_of(changed, tmp_path, monkeypatch).values():
+        for evidence in evidence_of(changed, tmp_path).values():
             write_evidence(run_dir, evidence)
         hosts = tuple(Host(name=node.name, sku="h100", node_name=node.name, rack=node.rack) for node in model.nodes)
         words = ("host_access", "nvswitch", "infiniband", "multi_node", "kubernetes")
