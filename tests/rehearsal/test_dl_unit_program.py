@@ -24,7 +24,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service_mod
 PROGRAM = ROOT / "recipes" / "workloads" / "dl_unit"
 SPOILED = ROOT / "tests" / "support" / "spoiled_dl_unit.py"
 GPUS = 4
-SMALL = ("--device=cpu", "--size=128", "--rate-size=128", "--rate-bytes=1048576", "--rate-s=0.05", "--copy-bytes=65536")
+SMALL = ("--device=cpu", "--size=64", "--rate-size=64", "--rate-bytes=1048576", "--rate-s=0.05", "--copy-bytes=65536")
 FOUR = replace(HOST, sku="four")
 LIMIT_S = 400
 
