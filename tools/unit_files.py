@@ -117,7 +117,10 @@ def keys_of(texts: Mapping[str, str], others: Mapping[str, str], imports: Mappin
         others: digests of all other files, by path; what is outside the checkout by its absolute path.
         imports: what each of the Python files imports, by their paths.
     """
-    reached = {name: imports[name] | _by_name(name, text, texts) for name, text in texts.items()}
+    places: dict[str, set[str]] = {}
+    for name in texts:
+        places.setdefault(name.rpartition("/")[2], set()).add(name)
+    reached = {name: imports[name] | _by_name(name, text, places) for name, text in texts.items()}
     digests = {name: reach.digest(text) for name, text in texts.items()}
     data = reach.digest(sys.version, *(f"{k} {v}" for k, v in sorted(others.items()) if _is_data(k)))
     whole = reach.digest(data, *(f"{name} {value}" for name, value in sorted([*digests.items(), *others.items()])))
@@ -157,13 +160,20 @@ def _conftests(name: str, texts: Mapping[str, str]) -> Iterator[str]:
             yield found
 
 
-def _by_name(name: str, text: str, texts: Mapping[str, str]) -> set[str]:
-    """Return the sources that a module names in a text, or finds in a room."""
-    rooms = {other for other in texts if other.startswith(_NAMED_ROOMS)} if _BY_NAME.search(text) else set()
+def _by_name(name: str, text: str, places: Mapping[str, set[str]]) -> set[str]:
+    """Return the sources that a module names in a text, or finds in a room.
+
+    Args:
+        name: path of the module.
+        text: its text.
+        places: the paths of all sources, by the name of the file.
+    """
+    looks = _BY_NAME.search(text)
+    rooms = {path for paths in places.values() for path in paths if path.startswith(_NAMED_ROOMS)} if looks else set()
     if name.startswith("plugins/"):
-        return rooms | {f"{CORE}/{word.replace('.', '/')}.py" for word in _STARTED.findall(text)} & texts.keys()
-    named = set(_SOURCE.findall(text))
-    return rooms | {other for other in texts if PurePosixPath(other).name in named}
+        started = (f"{CORE}/{word.replace('.', '/')}.py" for word in _STARTED.findall(text))
+        return rooms | {path for path in started if path in places.get(path.rpartition("/")[2], ())}
+    return rooms.union(*(places.get(file, ()) for file in _SOURCE.findall(text)))
 
 
 def _others() -> dict[str, str]:
