@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# start_host.sh DIRECTORY NAME ubuntu|rocky fresh|mismatched|matched [always|no]: starts one host and waits until its
-# systemd runs. With the last word it can be rebooted by itself, and comes back always or never.
+# start_host.sh DIRECTORY NAME ubuntu|rocky fresh|mismatched|newer-fabric-manager|matched [always|no]: starts one host and
+# waits until its systemd runs. With the last word it can be rebooted by itself, and comes back always or never.
 set -euo pipefail
 home=$1 name=$2 family=$3 kind=$4 returns=${5:-}
 podman --runtime runc rm --force --ignore "$name" >/dev/null
@@ -22,6 +22,8 @@ mkdir -p /run/kernel/proc/sys/kernel/random
 echo boot-1 >/run/kernel/proc/sys/kernel/random/boot_id
 echo ro >/run/kernel/proc/cmdline
 echo ro >/var/lib/dummy-command-line
+# The headers of its kernel, without which DKMS builds nothing.
+mkdir -p "/lib/modules/$(uname -r)/build"
 rm -f /etc/apt/sources.list /etc/apt/sources.list.d/*
 HOST
 if [ "$family" = ubuntu ]; then
@@ -43,7 +45,15 @@ printf '[main]\nenabled=0\n' >/etc/dnf/plugins/local.conf
 printf '[main]\nenabled=1\nlocklist=/etc/dnf/plugins/versionlock.list\n' >/etc/dnf/plugins/versionlock.conf
 HOST
 fi
-if [ "$kind" = matched ]; then
+if [ "$kind" = matched ] && [ "$family" = rocky ]; then
+  in_host <<'HOST'
+dnf -q -y module enable nvidia-driver:open-dkms >/dev/null
+dnf -q -y install nvidia-driver-cuda-580.95.05 nvidia-driver-cuda-libs-580.95.05 libnvidia-ml-580.95.05 nvidia-kmod-common-580.95.05 \
+  kmod-nvidia-open-dkms-580.95.05 nvidia-persistenced-580.95.05 nvidia-fabricmanager-580.95.05 datacenter-gpu-manager-4-cuda13 chrony >/dev/null
+/usr/local/sbin/modprobe nvidia
+systemctl enable --now nvidia-fabricmanager.service nvidia-persistenced.service nvidia-dcgm.service chronyd.service 2>/dev/null
+HOST
+elif [ "$kind" = matched ]; then
   in_host <<'HOST'
 apt-get install -qq -y libnvidia-compute-580=580.95.05-1ubuntu1 nvidia-dkms-580-open=580.95.05-1ubuntu1 nvidia-kernel-common-580=580.95.05-1ubuntu1 \
   nvidia-firmware-580=580.95.05-1ubuntu1 nvidia-modprobe=580.95.05-1ubuntu1 nvidia-utils-580=580.95.05-1ubuntu1 nvidia-compute-utils-580=580.95.05-1ubuntu1 \
@@ -57,6 +67,14 @@ if [ "$kind" = mismatched ] && [ "$family" = ubuntu ]; then
   in_host <<'HOST'
 apt-get install -qq -y libnvidia-compute-580=580.95.05-1ubuntu1 nvidia-dkms-580-open=580.95.05-1ubuntu1 nvidia-kernel-common-580=580.95.05-1ubuntu1 \
   nvidia-firmware-580=580.95.05-1ubuntu1 nvidia-modprobe=580.95.05-1ubuntu1 nvidia-utils-580=580.95.05-1ubuntu1 nvidia-fabricmanager=580.105.08-1ubuntu1 >/dev/null
+/usr/local/sbin/modprobe nvidia
+systemctl enable --now nvidia-fabricmanager.service 2>/dev/null
+HOST
+elif [ "$kind" = newer-fabric-manager ]; then
+  in_host <<'HOST'
+dnf -q -y module enable nvidia-driver:open-dkms >/dev/null
+dnf -q -y install nvidia-driver-cuda-580.95.05 nvidia-driver-cuda-libs-580.95.05 libnvidia-ml-580.95.05 nvidia-kmod-common-580.95.05 \
+  kmod-nvidia-open-dkms-580.95.05 nvidia-fabricmanager-580.105.08 >/dev/null
 /usr/local/sbin/modprobe nvidia
 systemctl enable --now nvidia-fabricmanager.service 2>/dev/null
 HOST

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Writes the tools of five healthy simulated hosts: world.py DIRECTORY DRIVER_VERSION."""
+"""Writes the tools of six healthy simulated hosts: world.py DIRECTORY DRIVER_VERSION."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.p
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import ModelSpec, numbered_nodes
 
 _RECIPES = Path(__file__).resolve().parents[3] / "recipes"
-_HOSTS = 5
+_HOSTS = 6
 
 
 def main(directory: str, driver_version: str) -> None:

@@ -40,14 +40,29 @@ done
 BUILDS = """#!/bin/sh
 [ ! -e /run/dkms-builds ] || echo $$ >/run/dkms-builds-as
 while [ -e /run/dkms-builds ]; do sleep 0.2; done
+cp /var/lib/dummy-driver/version /var/lib/dummy-driver/built
 """
-# What the hooks of a kernel's package leave, and what the boot loader takes then (scenario reboots).
+# What the boot loader takes then, and what the hooks of a kernel's package leave on Debian (scenario reboots).
 INSTALLS_KERNEL = """#!/bin/sh
-touch /run/reboot-required
-echo {name} >>/run/reboot-required.pkgs
 mkdir -p /var/lib/dummy-boot
 echo {release} >/var/lib/dummy-boot/next
 """
+ASKS_FOR_REBOOT = """touch /run/reboot-required
+echo {name} >>/run/reboot-required.pkgs
+"""
+
+
+def release_of(row: Mapping[str, Any], family: str) -> str:
+    """What `uname -r` says of a package of a kernel: on EL its version and architecture, else part of its name."""
+    return f"{row['full'].split(':')[-1]}.x86_64" if family == "rpm" else str(row["name"]).removeprefix("linux-image-")
+
+
+def script_of(row: Mapping[str, Any], family: str) -> str:
+    """The script that runs after a package was unpacked."""
+    if "kernel" in row["files"]:
+        script = INSTALLS_KERNEL + (ASKS_FOR_REBOOT if family == "deb" else "")
+        return script.format(name=row["name"], release=release_of(row, family))
+    return BUILDS if "module" in row["files"] else ""
 
 
 def unit(description: str, command: str) -> str:
@@ -56,8 +71,9 @@ def unit(description: str, command: str) -> str:
     return f"[Unit]\nDescription={description}\n[Service]\nExecStart={command}\n{install}"
 
 
-def files_of(kinds: list[str], version: str, family: str) -> Iterator[tuple[str, str, int]]:
+def files_of(row: Mapping[str, Any], family: str) -> Iterator[tuple[str, str, int]]:
     """Path, content and mode of every file of a package."""
+    kinds, version, kernel = row["files"], row["v"], release_of(row, family)
     units = "/usr/lib/systemd/system"
     for kind in kinds:
         if kind == "library":
@@ -78,7 +94,7 @@ def files_of(kinds: list[str], version: str, family: str) -> Iterator[tuple[str,
             yield "/usr/bin/nvidia-persistenced", "#!/bin/sh\nexec sleep infinity\n", 0o755
             yield f"{units}/nvidia-persistenced.service", unit("persistence", "/usr/bin/nvidia-persistenced"), 0o644
         elif kind == "kernel":
-            yield "/boot/vmlinuz-6.8.0-90-generic", "", 0o644
+            yield f"/boot/vmlinuz-{kernel}", "", 0o644
         elif kind == "dcgm":
             yield f"{units}/nvidia-dcgm.service", unit("DCGM", "/bin/sleep infinity"), 0o644
         else:
@@ -113,7 +129,7 @@ def rows(table: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 def build_deb(row: Mapping[str, Any], work: Path, out: Path) -> str:
     """Build one .deb; return its stanza of the Packages file."""
     root = work / f"{row['name']}_{row['full'].replace(':', '.')}"
-    for path, content, mode in files_of(row["files"], row["v"], "deb"):
+    for path, content, mode in files_of(row, "deb"):
         place = root / path.lstrip("/")
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(content, encoding="utf-8")
@@ -129,9 +145,7 @@ def build_deb(row: Mapping[str, Any], work: Path, out: Path) -> str:
     control += ["Description: empty package for a test", ""]
     (root / "DEBIAN").mkdir(parents=True, exist_ok=True)
     (root / "DEBIAN/control").write_text("\n".join(control), encoding="utf-8")
-    postinst = BUILDS if "module" in row["files"] else ""
-    if "kernel" in row["files"]:
-        postinst = INSTALLS_KERNEL.format(name=row["name"], release=row["name"].removeprefix("linux-image-"))
+    postinst = script_of(row, "deb")
     if postinst:
         (root / "DEBIAN/postinst").write_text(postinst, encoding="utf-8")
         (root / "DEBIAN/postinst").chmod(0o755)
@@ -155,12 +169,22 @@ def build_rpm(row: Mapping[str, Any], work: Path, out: Path) -> None:
     for field, key in (("Requires", "depends"), ("Conflicts", "conflicts"), ("Provides", "provides")):
         spec += [f"{field}: {text}" for text in row[key]]
     listed, install = [], ["mkdir -p %{buildroot}"]
-    for number, (path, content, mode) in enumerate(files_of(row["files"], row["v"], "rpm")):
+    for number, (path, content, mode) in enumerate(files_of(row, "rpm")):
         source = work / f"{row['name']}-{version}-{number}"
         source.write_text(content, encoding="utf-8")
         install.append(f"install -D -m {mode:o} {source} %{{buildroot}}{path}")
         listed.append(f"%attr({mode:o}, root, root) {path}")
-    spec += ["%description", "Empty.", "%install", *install, "%files", *listed, ""]
+    script = script_of(row, "rpm")
+    spec += [
+        "%description",
+        "Empty.",
+        "%install",
+        *install,
+        *(["%post", script] if script else []),
+        "%files",
+        *listed,
+        "",
+    ]
     file = work / f"{row['name']}-{version}.spec"
     file.write_text("\n".join(spec), encoding="utf-8")
     command = ["rpmbuild", "-bb", "--quiet", "--define", f"_topdir {work}", "--define", f"_rpmdir {out}", str(file)]
