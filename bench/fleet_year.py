@@ -193,7 +193,7 @@ class Year:
         found = classify("c", tuple(self.by_name), (TEST,), results, now, figure_rules())
         self.again = set(found.repeats)
         words = {entry.node: entry.word for entry in found.classes}
-        todo = steps(Site(words=words, out=self.out, recorded=self.out), self.policy)
+        todo = steps(Site(words=words, out=self.out, recorded=self.out, in_a_row=found.in_a_row), self.policy)
         self.told.breaker += bool(todo.stopped)
         for name in todo.take:
             self._take(self.by_name[name], now)

@@ -6,23 +6,17 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
-from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
-from audit_log import changes, disturbances, kubeconfig_of_identity
-from live_site import LiveSite, live_site
-from rehearsal_harness import ROOT, Rehearsed, left_behind, rehearse
+from audit_log import disturbances, kubeconfig_of_identity
+from continuous_bench import TEST, USER, Bench
+from live_site import live_site
+from rehearsal_harness import ROOT, left_behind
 from seeds import drawing
 from waiting import await_model, eventually
 
@@ -31,199 +25,19 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.conn
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import NODES, PODS, Kind
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.node_logs import NodeLogs
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.pairs import UNCONFIRMED
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import load_catalogue
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.choose import choose_faults
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.host_record import host_directory
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.prepare import prepare_hosts
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import build_model, healthy_cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import (
     Change,
     Fault,
     read_spec,
     write_spec,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.passive import TEST as PASSIVE
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service import ServiceStore, open_service
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service_model import NodeResult
 
 BUSY, SLOW, HANGS = "gpu02", "gpu03", "gpu04"
 NAMES = ("gpu01", BUSY, SLOW, HANGS)
-# What of a simulated host says that its GPUs, links or kernel are not well, and whether it answers.
-SHOWN = (
-    "host.json", "out/nvidia-smi.xml.gz", "out/nvlink.txt", "out/journal-iso.txt", "out/journal.txt", "out/dmesg.txt",
-    "out/dmesg-iso.txt",
-)  # fmt: skip
-TEST, PAIR = "nccl_loop", "nccl_pair"
-# One cycle in a process of its own, as the worker of Ansible is one.
-PROGRAM = """
-import json, sys
-from pathlib import Path
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.cycle import run_cycle
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
-options = json.loads(sys.argv[1])
-try:
-    done = run_cycle(Run(Path(options["run_dir"])), options, lambda line: print(line, flush=True))
-except BringupError as error:
-    print(error, flush=True)
-    sys.exit(error.exit_code)
-sys.exit(0 if done.good else 8)
-"""
-USER = {
-    "apiVersion": "v1",
-    "kind": "Pod",
-    "metadata": {"name": "training", "namespace": "default"},
-    "spec": {
-        "terminationGracePeriodSeconds": 1,
-        "containers": [
-            {"name": "main", "image": "example.org/training:1", "resources": {"limits": {"nvidia.com/gpu": "8"}}}
-        ],
-    },
-}
-
-
-@dataclass
-class Bench:
-    """The site with its GPU stack, a run over it, and a cluster client."""
-
-    site: LiveSite
-    cluster: Cluster
-    serial: Iterator[int]
-    identity: Path
-    # Whose the driver is: the tools of busy nodes are asked on the hosts, or in the operator's pods.
-    owner: str
-    run_dir: Path | None = None
-
-    def history(self, name: str) -> ServiceStore:
-        return open_service(self.site.directory / f"{name}.sqlite")
-
-    def results(self, name: str) -> list[tuple[str, str, str]]:
-        """Node, status and cause of every result of a history, in the order of the nodes."""
-        found = self.history(name).results("rehearsal", rehearsal=True, since_s=0.0)
-        return sorted((found.node, found.status.value, found.cause) for found in found if found.test != PASSIVE)
-
-    def passive(self, name: str) -> dict[str, NodeResult]:
-        """By node what the passive checks of a history say."""
-        found = self.history(name).results("rehearsal", rehearsal=True, since_s=0.0)
-        return {result.node: result for result in found if result.test == PASSIVE}
-
-    @contextmanager
-    def audited(self) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-        """Give a kubeconfig of an identity of its own; the list has what it changed once the block is over."""
-        log, seen = self.site.rehearsal / "audit.log", list[dict[str, Any]]()
-        since = len(log.read_text(encoding="utf-8").splitlines())
-        yield str(self.identity), seen
-        seen += changes(log, since)
-        assert seen, "the identity changed nothing at all: the log does not show it"
-
-    def continuous(self, store: str, **variables: Any) -> Rehearsed:
-        """Run the playbook on this history."""
-        directory = self.site.directory
-        stated = {
-            "store": str(directory / f"{store}.sqlite"), "continuous_log_dir": str(directory / "logs"),
-            "continuous_tests": [TEST], "driver_owner": self.owner, **variables,
-        }  # fmt: skip
-        return rehearse(directory, playbook="continuous.yml", inventory=directory / "inventory.yml", **stated)
-
-    def controller(self, store: str, of: Path | None = None, **more: Any) -> subprocess.Popen[str]:
-        """Start a cycle of a controller of its own, in a copy of a run."""
-        run_dir, of = self.site.directory / "runs" / f"copy-{next(self.serial)}", of or self.run_dir
-        assert of is not None
-        shutil.copytree(of, run_dir)
-        record = json.loads((run_dir / "run.json").read_text(encoding="utf-8"))
-        (run_dir / "run.json").write_text(json.dumps(record | {"run_id": run_dir.name}), encoding="utf-8")
-        shutil.rmtree(run_dir / "ctrf")
-        options = {
-            "run_dir": str(run_dir), "store": str(self.site.directory / f"{store}.sqlite"), "number": 1,
-            "tests": [TEST], "passive": False,
-            "log_dir": str(self.site.directory / "logs"), "kubeconfig": str(self.site.kubeconfig), "policy": {},
-            "when_held": "refuse", "wait_s": 100.0, **more,
-        }  # fmt: skip
-        output = (run_dir / "output").open("w", encoding="utf-8")
-        environment = {**os.environ, "PYTHONPATH": str(ROOT / ".cache")}
-        command = [sys.executable, "-c", PROGRAM, json.dumps(options)]
-        return subprocess.Popen(command, stdout=output, stderr=output, env=environment, text=True)
-
-    def said(self, process: subprocess.Popen[str]) -> str:
-        """What the cycle that was started last said, once it has ended."""
-        process.wait(100)
-        newest = max(self.site.directory.glob("runs/copy-*/output"), key=lambda path: path.stat().st_ctime)
-        return newest.read_text(encoding="utf-8")
-
-    @contextmanager
-    def fault(self, text: str) -> Iterator[None]:
-        """Let the hardware have this fault alone meanwhile."""
-        model = self.site.rehearsal / "model.yaml"
-        before = read_spec(model)
-        catalogue = load_catalogue(ROOT / "recipes" / "rehearsal")
-        healthy = healthy_cluster(before, load_hardware([ROOT / "recipes" / "hardware"]))
-        write_spec(replace(before, faults=choose_faults((text,) if text else (), healthy, catalogue)), model)
-        await_model(model)
-        try:
-            yield
-        finally:
-            write_spec(before, model)
-            await_model(model)
-
-    @contextmanager
-    def shown_by_hosts(self) -> Iterator[None]:
-        """Let the hosts show the faults of the model meanwhile: they print what was written when they were made."""
-        # The default is never used: pylint takes the end of a count for possible.
-        root, made = self.site.rehearsal, self.site.directory / f"shown-{next(self.serial, 0)}"
-        model = build_model(read_spec(root / "model.yaml"), load_hardware([ROOT / "recipes" / "hardware"]))
-        prepare_hosts(model, made, ROOT / "recipes" / "rehearsal")
-        before: dict[Path, bytes] = {}
-        for name in NAMES:
-            for file in SHOWN:
-                path = host_directory(root, name) / file
-                before[path] = path.read_bytes()
-                # Equal files of hosts are one on the disk.
-                path.unlink()
-                path.write_bytes((host_directory(made, name) / file).read_bytes())
-        try:
-            yield
-        finally:
-            for path, content in before.items():
-                path.write_bytes(content)
-
-    @contextmanager
-    def user_pod(self, node: str) -> Iterator[None]:
-        """Let a user's pod have all GPUs of a node meanwhile; it and its node have to stay as they are."""
-        body = {**USER, "spec": {**USER["spec"], "nodeSelector": {"kubernetes.io/hostname": node}}}  # type: ignore[dict-item]
-        self.cluster.create(PODS, body, "default")
-        try:
-            eventually(lambda: self._user()["status"].get("phase") == "Running", 60)
-            pod, before = self._user(), self.node(node)
-            yield
-            after = self._user()
-            assert (after["metadata"]["uid"], after["spec"]) == (pod["metadata"]["uid"], pod["spec"])
-            assert after["status"]["phase"] == "Running" and self.node(node) == before
-        finally:
-            self.cluster.delete(PODS, "training", "default")
-            eventually(lambda: self.cluster.find(PODS, "training", "default") is None, 60)
-
-    def _user(self) -> dict[str, Any]:
-        found = self.cluster.find(PODS, "training", "default")
-        assert found is not None
-        return found
-
-    def tested_now(self) -> set[str]:
-        """The nodes on which a pod of ours runs."""
-        pods = self.cluster.list_objects(PODS, labels="gpufleet.io/purpose=test")
-        return {pod["spec"].get("nodeName", "") for pod in pods if pod["status"].get("phase") == "Running"}
-
-    def node(self, name: str) -> dict[str, Any]:
-        """What somebody may have set on a node."""
-        (found,) = (node for node in self.cluster.list_objects(NODES) if node["metadata"]["name"] == name)
-        metadata = found["metadata"]
-        return {"labels": metadata["labels"], "notes": metadata.get("annotations"), "spec": found["spec"]}
-
-    def nothing_left(self, store: str) -> None:
-        """Neither objects of tests nor leases; namespaces take a moment to go."""
-        eventually(lambda: not self.site.tests() and not self.site.holder(), 60, what=self.site.tests)
-        assert self.history(store).leases("rehearsal", rehearsal=True) == ()
+PAIR = "nccl_pair"
+# A loaded machine is no defect.
+WAIT_S = 240
 
 
 @pytest.fixture(scope="module")
@@ -383,7 +197,7 @@ def test_idle_nodes_in_pairs_name_the_slow_one_of_them_and_pass_where_all_are_we
     assert "is well with others" in bench.history("pairs").latest("rehearsal", rehearsal=True)[SLOW, PAIR].summary
     bench.nothing_left("pairs")
     with bench.fault(""):
-        assert bench.controller("well", done.run_dir.resolve(), tests=[PAIR]).wait(100) == 0
+        assert bench.controller("well", done.run_dir.resolve(), tests=[PAIR]).wait(WAIT_S) == 0
     assert bench.results("well") == [(name, "passed", "") for name in NAMES]
     bench.nothing_left("well")
 

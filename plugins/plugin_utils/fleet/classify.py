@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from statistics import median
 
 from ..outcome.model import Rating, Status
@@ -32,20 +33,23 @@ _MOST_REASONS = 12
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One sentence about a node, and what it makes of it."""
+    """One sentence about a node, and what it makes of it; `row`: how many of the newest results in a row say so."""
 
     word: Word
     text: str
+    row: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Classified:
     """What a site is taken for: a class for every node, what is said of whole cohorts, tests to repeat as (node, test),
+    how many of the newest results in a row of a bad node are bad (0: the newest is good, and it was not cleared yet),
     and the records that it came from, by node and test."""
 
     classes: tuple[NodeClass, ...]
     cohorts: tuple[str, ...] = ()
     repeats: tuple[tuple[str, str], ...] = ()
+    in_a_row: Mapping[str, int] = field(default_factory=dict)
     records: Mapping[tuple[str, str], Record] = field(default_factory=dict)
 
     def nodes(self, word: Word) -> tuple[str, ...]:
@@ -104,11 +108,13 @@ def classify(
     said = {(node, test): findings_of(found.get((node, test)), test, context) for node in nodes for test in tests}
     said, crowds = _without_crowds(said, found, limits)
     repeats = [key for key, of_test in said.items() if any(f.word in (Word.BAD, Word.SUSPECT) for f in of_test)]
-    classes = []
+    classes, in_a_row = [], dict[str, int]()
     for node in nodes:
         findings = [finding for test in tests for finding in said[node, test]]
         findings.sort(key=lambda finding: _ORDER.index(finding.word))
         word = findings[0].word if findings else Word.UNKNOWN
+        if word is Word.BAD:
+            in_a_row[node] = max(finding.row for finding in findings if finding.word is word)
         texts = tuple(finding.text for finding in findings) or ("no test is declared",)
         classes.append(NodeClass(cycle_id=cycle_id, node=node, word=word.value, reasons=texts[:_MOST_REASONS]))
     blamed = {key: seen.blame for key, seen in computed.items() if seen.blame}
@@ -118,7 +124,7 @@ def classify(
         *blame_lines(compared.values(), hard),
         *low_words(compared.values(), racks or {}, nodes),
     )
-    return Classified(classes=tuple(classes), cohorts=told, repeats=tuple(repeats), records=found)
+    return Classified(classes=tuple(classes), cohorts=told, repeats=tuple(repeats), in_a_row=in_a_row, records=found)
 
 
 def _without_crowds(
@@ -186,7 +192,8 @@ def _failures(record: Record, context: Context) -> list[Finding]:
     blame = context.hard.get((record.test, record.known[-1].cohort), "")
     if seen.stand is Stand.CONFIRMED:
         kind = f"a hard fact{_back(seen)}" if any(hard) else seen.text
-        return [Finding(Word.SUSPECT, f"{said}; {blame}") if blame else Finding(Word.BAD, f"{said}; {kind}")]
+        row = _newest_in_a_row(low)
+        return [Finding(Word.SUSPECT, f"{said}; {blame}") if blame else Finding(Word.BAD, f"{said}; {kind}", row)]
     return [Finding(Word.SUSPECT, f"{said}; {seen.text}")]
 
 
@@ -211,7 +218,7 @@ def _digests(record: Record, context: Context) -> list[Finding]:
     said += f" {of_cohort.found.agreeing} of {of_cohort.found.total} GPUs of cohort {newest.cohort}"
     if of_cohort.blame:
         return [Finding(Word.SUSPECT, f"{said}; {of_cohort.blame}")]
-    return [Finding(Word.BAD, f"{said}; a hard fact{_back(seen)}")]
+    return [Finding(Word.BAD, f"{said}; a hard fact{_back(seen)}", _newest_in_a_row(wrong))]
 
 
 def _figures(record: Record, context: Context) -> list[Finding]:
@@ -234,7 +241,8 @@ def _figures(record: Record, context: Context) -> list[Finding]:
 
 def _against_peers(series: Series, cohort: Cohort, context: Context) -> list[Finding]:
     limit = cohort.verdict.limit
-    seen = standing([speed < limit for speed in series.speeds], context.limits.repeats)
+    low = [speed < limit for speed in series.speeds]
+    seen = standing(low, context.limits.repeats)
     if seen.stand is Stand.CLEAR:
         return []
     newest, ratio = series.shown[-1], series.speeds[-1] / cohort.verdict.median if cohort.verdict.median else 0.0
@@ -246,7 +254,7 @@ def _against_peers(series: Series, cohort: Cohort, context: Context) -> list[Fin
         return [Finding(Word.SUSPECT, said)]
     named = median(series.speeds[-context.limits.repeats :]) < cohort.named_below
     less = "" if named else "not as slow as it takes to be named: "
-    return [Finding(Word.BAD if named else Word.SUSPECT, f"{said}; {less}{cohort.named_by}")]
+    return [Finding(Word.BAD if named else Word.SUSPECT, f"{said}; {less}{cohort.named_by}", _newest_in_a_row(low))]
 
 
 def _unknowns(record: Record, context: Context) -> list[Finding]:
@@ -288,6 +296,11 @@ def _usual_figures(found: Mapping[tuple[str, str], Record]) -> dict[tuple[str, s
         key: {name: many / nodes[key] for name, many in counts.get(key, {}).items() if 2 * many > nodes[key]}
         for key in nodes
     }
+
+
+def _newest_in_a_row(low: Sequence[bool]) -> int:
+    """Return how many samples at the end of a series, the oldest first, are low."""
+    return len(list(takewhile(bool, reversed(low))))
 
 
 def _is_low(result: NodeResult) -> bool:

@@ -5,6 +5,10 @@
 
 The breaker looks at everything that would be out by us: where that is more than its share of the site or of a cohort,
 nobody more is taken out, for so many are no single faults. The budget only spreads over cycles what the breaker allows.
+
+What hit many nodes and is over (an image, a driver) leaves them bad until some good results in a row have cleared each.
+They are no reason for the breaker any more, and who is still failing does not wait behind them: a bad node whose newest
+result is good is left where it is, and the others are taken out in the order of how often in a row they failed.
 """
 
 from __future__ import annotations
@@ -16,18 +20,21 @@ from ..outcome.wording import first_of
 from .policy import Policy
 
 BAD, HEALTHY = "bad", "healthy"
+_GOOD_SINCE = "its newest result is good; it is taken out if one more is not, and healthy after some more"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
     """What is known of a site: `words` by node, `out` kept out of work by us now, `recorded` so in our history,
-    `elsewhere` out by a roll of ours, and what each node has in common with others by `cohorts`."""
+    `elsewhere` out by a roll of ours, what each node has in common with others by `cohorts`, and of bad nodes how many
+    of their newest results in a row are bad by `in_a_row` (1 where it is not told)."""
 
     words: Mapping[str, str]
     out: Collection[str] = ()
     recorded: Collection[str] = ()
     elsewhere: Collection[str] = ()
     cohorts: Mapping[str, Collection[str]] = field(default_factory=dict)
+    in_a_row: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +53,7 @@ class Steps:
 
 
 def steps(site: Site, policy: Policy) -> Steps:
-    """Return what to do about the nodes, in the order of their names."""
+    """Return what to do about the nodes, in the order of their names; `take` with the worst first."""
     out, recorded = set(site.out), set(site.recorded)
     bad = [node for node, word in sorted(site.words.items()) if word == BAD]
     healthy = [node for node, word in sorted(site.words.items()) if word == HEALTHY]
@@ -56,6 +63,8 @@ def steps(site: Site, policy: Policy) -> Steps:
         if node in recorded - out
     }
     wanted = [node for node in bad if node not in out and node not in left and node not in site.elsewhere]
+    left |= {node: _GOOD_SINCE for node in wanted if _row(site, node) == 0}
+    wanted = sorted((node for node in wanted if node not in left), key=lambda node: -_row(site, node))
     stopped = _stopped(wanted, out | set(site.elsewhere), site, policy)
     take = () if stopped else tuple(wanted[: policy.budget])
     for node in wanted:
@@ -70,6 +79,10 @@ def steps(site: Site, policy: Policy) -> Steps:
         left=left,
         stopped=stopped,
     )
+
+
+def _row(site: Site, node: str) -> int:
+    return site.in_a_row.get(node, 1)
 
 
 def _stopped(wanted: Sequence[str], out: set[str], site: Site, policy: Policy) -> str:

@@ -231,7 +231,7 @@ def _site(store: ServiceStore, cycle: Cycle, service: Service, found: Classified
             cohorts.setdefault(record.node, set()).add(record.known[-1].cohort)
     return Site(
         words={entry.node: entry.word for entry in found.classes}, out=hands.ours(tuple(service.nodes)), recorded=ours,
-        elsewhere=set(recorded) - ours, cohorts=cohorts,
+        elsewhere=set(recorded) - ours, cohorts=cohorts, in_a_row=found.in_a_row,
     )  # fmt: skip
 
 

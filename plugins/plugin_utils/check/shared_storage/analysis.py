@@ -14,6 +14,7 @@ from statistics import median
 
 from ...verdict.peers import PeerLimits, PeerVerdict, compare
 from .model import Plan, Results, Run
+from .moments import Moments
 from .run import Pattern
 from .settings import PATTERNS, StorageSettings
 
@@ -22,11 +23,13 @@ _TRIES_TO_PLACE = 2
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One figure of every pattern; `reversed`: less is better, so that its inverse is compared."""
+    """One figure of every pattern; `reversed`: less is better, so that its inverse is compared; `doubted`: hosts that
+    differ widely leave who is far below them in doubt (a high percentile differs so much on any volume)."""
 
     name: str
     unit: str
     reversed: bool
+    doubted: bool = False
 
     def of(self, pattern: Pattern) -> float:
         """Return the figure."""
@@ -49,7 +52,7 @@ class Metric:
         return 1 / settings.latency_bad if self.reversed else 1 - settings.peer_bad
 
 
-THROUGHPUT = Metric("throughput", "MiB/s", reversed=False)
+THROUGHPUT = Metric("throughput", "MiB/s", reversed=False, doubted=True)
 LATENCY = Metric("latency p99", "ms", reversed=True)
 METRICS = (THROUGHPUT, LATENCY)
 
@@ -66,6 +69,9 @@ class Figures:
             for host in results.plan.hosts
         }
         self._peers: dict[tuple[str, str, str], PeerVerdict] = {}
+        self._moments: dict[str, Moments] = {}
+        self._well: dict[tuple[str, str, str], frozenset[str]] = {}
+        self._parts: dict[tuple[str, str, str], tuple[tuple[float, bool], ...]] = {}
 
     def cohort(self, host: str) -> str:
         """Return what a host has in common with those that it is compared with."""
@@ -105,8 +111,94 @@ class Figures:
         return tuple(
             pattern
             for pattern in PATTERNS
-            if host in self.peers(metric, cohort, pattern).suspects or self.below_bound(metric, host, pattern)
+            if (host in self.peers(metric, cohort, pattern).suspects and not self._was_company(metric, host, pattern))
+            or self.below_bound(metric, host, pattern)
         )
+
+    def _was_company(self, metric: Metric, host: str, pattern: str) -> bool:
+        """Tell whether a host was no suspect the first time, and was as fast as others when it was measured again
+        beside suspects: what the volume was like then is no fault of it."""
+        peers, first = self.peers(metric, self.cohort(host), pattern), self.runs[host][0]
+        least = max(peers.limit, self._least(metric) * peers.median)
+        well = metric.rate(metric.of(first.reading.patterns[pattern])) >= least
+        part = self.moment(metric, host, pattern)
+        return well and len(self.runs[host]) > 1 and part is not None and part >= self._least(metric)
+
+    def moment(self, metric: Metric, host: str, pattern: str) -> float | None:
+        """Return which part of the rate of others at the same moment a host has, the median over its runs; None where
+        too few were measured beside it."""
+        parts = [part for part, _sure in self._parts_of(metric, host, pattern)]
+        return median(parts) if parts else None
+
+    def _parts_of(self, metric: Metric, host: str, pattern: str) -> tuple[tuple[float, bool], ...]:
+        key = (metric.name, host, pattern)
+        if key not in self._parts:
+            moments, well = self._moments_of(metric, self.cohort(host), pattern)
+            self._parts[key] = moments.parts(
+                self.runs[host], (metric.name, pattern),
+                lambda run: metric.rate(metric.of(run.reading.patterns[pattern])), well,
+            )  # fmt: skip
+        return self._parts[key]
+
+    def _least(self, metric: Metric) -> float:
+        """Return the part of the rate of others from which on a host is as fast as they are."""
+        return 1 - metric.limits(self.plan.settings).tolerance
+
+    def _moments_of(self, metric: Metric, cohort: str, pattern: str) -> tuple[Moments, frozenset[str]]:
+        """Return the moments of a cohort, and which of its hosts are no suspects."""
+        key = (metric.name, cohort, pattern)
+        if key not in self._well:
+            hosts = self.cohorts()[cohort]
+            if cohort not in self._moments:
+                runs = (run for name in hosts for run in self.runs[name])
+                self._moments[cohort] = Moments(runs, max(2, self.plan.settings.peers_least - 1))
+            self._well[key] = frozenset(hosts) - set(self.peers(metric, cohort, pattern).suspects)
+        return self._moments[cohort], self._well[key]
+
+    def doubtful(self, metric: Metric, host: str) -> tuple[str, ...]:
+        """Return the patterns in which a host is not slow by the rule, and nobody can say that it is not: it is far
+        below its peers, which differ so much that this proves nothing, or far below those of its moment. What reaches
+        the floor of the site is no matter of doubt."""
+        if not metric.doubted:
+            return ()
+        least, found = self._least(metric), []
+        for pattern in PATTERNS:
+            peers = self.peers(metric, self.cohort(host), pattern)
+            if metric.bound(self.plan.settings, pattern) or not peers.evaluated or host in peers.suspects:
+                continue
+            part = self.moment(metric, host, pattern)
+            below = metric.rate(self.value(metric, host, pattern)) < least * peers.median
+            below = below and not self._was_company(metric, host, pattern)
+            if below or (part is not None and part < least):
+                found.append(pattern)
+        return tuple(found)
+
+    def of_its_moment(self, metric: Metric, host: str, pattern: str) -> bool:
+        """Tell whether hosts that are no suspects were as slow as a host at the same moment, at least once, so that it
+        is not known to be slow itself."""
+        best = max((part for part, sure in self._parts_of(metric, host, pattern) if sure), default=0.0)
+        return best >= self._least(metric) and not self.below_bound(metric, host, pattern)
+
+    def slow_itself(self, metric: Metric, host: str) -> tuple[str, ...]:
+        """Return the patterns in which a host is slower than its peers allow and others at its moments were not."""
+        return tuple(name for name in self.missed(metric, host) if not self.of_its_moment(metric, host, name))
+
+    def blind(self, metric: Metric, cohort: str) -> str:
+        """Return the pattern in which a host with half of what is bad could pass for one of its peers, because they
+        differ so much and the site states no floor; empty where there is none."""
+        least = (1 - self.plan.settings.peer_bad) / 2
+        for pattern in PATTERNS if metric.doubted else ():
+            enough = self.peers(metric, cohort, pattern).enough and not metric.bound(self.plan.settings, pattern)
+            if enough and self.sees(metric, cohort, pattern) < least:
+                return pattern
+        return ""
+
+    def sees(self, metric: Metric, cohort: str, pattern: str) -> float:
+        """Return the part of its peers' rate that a host must have lost for sure to be seen: a host with less cannot
+        reach, by `peer_spreads` deviations of what hosts differ by, what is no matter of doubt."""
+        limits, peers = metric.limits(self.plan.settings), self.peers(metric, cohort, pattern)
+        spread = peers.spread / peers.median if peers.median > 0 else 0.0
+        return (1 - limits.tolerance) / (1 + limits.spreads * spread)
 
     def far(self, metric: Metric, host: str, pattern: str) -> bool:
         """Tell whether a host is so slow in a pattern that it fails, and is not only marginal."""
@@ -125,7 +217,9 @@ class Figures:
         """Tell whether another run of a host would say more about it."""
         cohort = self.cohort(host)
         return any(
-            pattern not in self.blamed(metric, cohort) for metric in METRICS for pattern in self.missed(metric, host)
+            pattern not in self.blamed(metric, cohort)
+            for metric in METRICS
+            for pattern in (*self.missed(metric, host), *self.doubtful(metric, host))
         )
 
 

@@ -43,6 +43,7 @@ _HINT = (
 _ALL = "every host is slow alike, so no host is to blame: look at the storage itself, its servers and its network"
 _ALONE = "measure again; if it stays, see whether that host alone reads from a cache, or state what is expected"
 _UNEVEN = "too many hosts differ to blame one: compare their mounts, and what else uses the volume now"
+_STATE = "measure again when less uses the volume, or state what is expected, by pattern: gpufleet_settings"
 
 
 def judge_metric(spec: CheckSpec, rule: Rule, results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
@@ -64,20 +65,20 @@ def _together(
 ) -> tuple[Outcome | None, tuple[str, ...]]:
     """Return the one outcome about several hosts, and which; None where each is judged by itself."""
     metric = rule.metric
-    slow = [host for host in hosts if figures.missed(metric, host)]
+    slow = [host for host in hosts if figures.slow_itself(metric, host)]
     if rule.after is not None:
         slow = [host for host in slow if not figures.missed(rule.after[1], host)]
     blamed = figures.blamed(metric, cohort)
     proven = bool(blamed) or all(len(figures.runs[host]) >= figures.plan.settings.repeats for host in slow)
-    far = any(figures.far(metric, host, name) for host in slow for name in figures.missed(metric, host))
+    far = any(figures.far(metric, host, name) for host in slow for name in figures.slow_itself(metric, host))
     undecided = next((why for name in blamed if (why := figures.peers(metric, cohort, name).undecided)), "")
     shared = explained(context, slow, hosts, alone=bool(undecided)) if proven and far else None
     if shared is not None:
         first = shared.slow[0]
-        text = f"{first}: {_told(figures, metric, first, figures.missed(metric, first)[0])}"
+        text = f"{first}: {_told(figures, metric, first, figures.slow_itself(metric, first)[0])}"
         return slow_group(spec, context, shared, text, **_details(figures, metric, first)), tuple(shared.slow)
     if not blamed or len(hosts) < 2:
-        return None, ()
+        return _blind(spec, rule, context, figures, cohort, hosts)
     pattern, answer = blamed[0], Answer.about_cluster(spec, context)
     first = min(hosts, key=lambda host: metric.rate(figures.value(metric, host, pattern)))
     details = {**_details(figures, metric, first), "more_subjects": nodes(hosts)}
@@ -99,6 +100,24 @@ def _together(
     return answer.marginal(rule.uneven, text, _UNEVEN, **details), tuple(hosts)
 
 
+def _blind(
+    spec: CheckSpec, rule: Rule, context: JudgeContext, figures: Figures, cohort: str, hosts: list[str]
+) -> tuple[Outcome | None, tuple[str, ...]]:
+    """Return the outcome about hosts that differ so much that comparing them would show no slow one, and which are not
+    judged for it; None where it would."""
+    metric = rule.metric
+    pattern = figures.blind(metric, cohort)
+    about = [host for host in hosts if not figures.missed(metric, host) and not figures.doubtful(metric, host)]
+    if not pattern or not about:
+        return None, ()
+    peers, seen = figures.peers(metric, cohort, pattern), figures.sees(metric, cohort, pattern)
+    text = f"{pattern}: {len(hosts)} hosts differ by {peers.spread / peers.median:.0%} of their {metric.name} (one "
+    text += f"deviation), so that one with {max(seen, 0.01):.0%} of the speed of its peers could pass for one of them"
+    details = {**_details(figures, metric, about[0]), "more_subjects": nodes(about)}
+    answer, hint = Answer.about_cluster(spec, context), f"{_STATE}.{KEY}.{rule.setting}"
+    return answer.marginal(rule.uneven, text, hint, **details), tuple(about)
+
+
 def _judge(answer: Answer, rule: Rule, figures: Figures, host: BenchmarkHost) -> Outcome:
     metric, settings = rule.metric, figures.plan.settings
     if host.closed or not figures.runs[host.name]:
@@ -109,13 +128,24 @@ def _judge(answer: Answer, rule: Rule, figures: Figures, host: BenchmarkHost) ->
     if missed and rule.after is not None and figures.missed(rule.after[1], host.name):
         return answer.blocked(by=rule.after[0], because=_told(figures, metric, host.name, missed[0]), **details)
     if missed:
-        pattern = next((name for name in missed if figures.far(metric, host.name, name)), missed[0])
+        # What it is slow in by itself first.
+        order = (*figures.slow_itself(metric, host.name), *missed)
+        pattern = next((name for name in order if figures.far(metric, host.name, name)), order[0])
         text = _told(figures, metric, host.name, pattern)
         if len(figures.runs[host.name]) < settings.repeats:
             return not_repeated(answer, text, **details)
+        if figures.of_its_moment(metric, host.name, pattern):
+            said = f"{text}; but once at least, hosts that were measured beside it had no more"
+            return answer.marginal(rule.uneven, said, f"{_STATE}.{KEY}.{rule.setting}", **details)
         if figures.far(metric, host.name, pattern):
             return answer.failed(rule.slow, text, _HINT, **details)
         return answer.marginal(f"{rule.slow}-marginal", text, _HINT, **details)
+    doubtful = figures.doubtful(metric, host.name)
+    if doubtful:
+        text = _doubt(figures, metric, host.name, doubtful[0])
+        if len(figures.runs[host.name]) < settings.repeats:
+            return not_repeated(answer, text, **details)
+        return answer.marginal(rule.uneven, text, f"{_HINT}; {_STATE}.{KEY}.{rule.setting}", **details)
     text = "; ".join(f"{name} {figures.value(metric, host.name, name):,.4g} {metric.unit}" for name in PATTERNS)
     unknown = [name for name in PATTERNS if not _known(figures, metric, host.name, name)]
     if unknown:
@@ -138,6 +168,16 @@ def _told(figures: Figures, metric: Metric, host: str, pattern: str) -> str:
     if host in peers.suspects and peers.median > 0:
         return f"{text}, its peers have {metric.rate(peers.median):,.4g}"
     return f"{text}, the site states {metric.bound(figures.plan.settings, pattern):g}"
+
+
+def _doubt(figures: Figures, metric: Metric, host: str, pattern: str) -> str:
+    """Say that a host is slow, and why that is no proof."""
+    peers, part = figures.peers(metric, figures.cohort(host), pattern), figures.moment(metric, host, pattern)
+    text = f"{pattern}: {metric.name} {figures.value(metric, host, pattern):,.4g} {metric.unit}, its peers have "
+    text += f"{metric.rate(peers.median):,.4g}"
+    if part is not None:
+        text += f", and it had {part:.0%} of what others had at the same moments"
+    return f"{text}; hosts differ by {peers.spread / peers.median:.0%} (one deviation), which is no proof either way"
 
 
 def _details(figures: Figures, metric: Metric, host: str) -> Mapping[str, Any]:

@@ -107,6 +107,16 @@ def test_one_good_result_does_not_make_a_bad_node_healthy_and_three_do() -> None
     assert [word(judged(fleet(hard, *good[:count]))) for count in (0, 1, 2, 3)] == ["bad", "bad", "bad", "healthy"]
 
 
+def test_of_a_bad_node_is_told_how_many_of_its_newest_results_in_a_row_are_bad() -> None:
+    hard = [result(BAD, 1.9 - n / 10, Status.FAILED, cause="wrong-results", summary="#wrong 3") for n in range(3)]
+    good = result(BAD, 1.0)
+    told = [judged(fleet(*some)).in_a_row for some in (hard[:1], hard, [*hard, good], [*hard, good, result(BAD, 0.5)])]
+    assert told == [{BAD: 1}, {BAD: 3}, {BAD: 0}, {BAD: 0}]
+    assert judged(fleet(*slow(500, 500, 500, 500))).in_a_row == {BAD: 4}
+    assert judged(fleet(*slow(500, 500, 500, 500, 601))).in_a_row == {BAD: 0}
+    assert judged(fleet()).in_a_row == {}
+
+
 @pytest.mark.parametrize(
     ("numbers", "expected"),
     [

@@ -90,6 +90,24 @@ def test_the_budget_spreads_over_cycles() -> None:
     assert found.take == ("n01", "n02") and "budget of 2" in found.left["n03"] and not found.stopped
 
 
+def test_nodes_that_recover_neither_hold_the_breaker_nor_are_taken_out() -> None:
+    """A bad image was on six of 40 nodes and is gone; a node with a fault of its own goes on failing."""
+    recovering = {f"n0{n}": 0 for n in range(1, 7)}
+    assert steps(Site(words=words([1, 2, 3, 4, 5, 6, 7])), CORDON).stopped
+    found = steps(Site(words=words([1, 2, 3, 4, 5, 6, 7]), in_a_row={**recovering, "n07": 9}), CORDON)
+    assert found.take == ("n07",) and not found.stopped
+    assert set(found.left) == set(recovering) and all("newest result is good" in why for why in found.left.values())
+    # Who is out stays out, however good its newest result is.
+    site = Site(words=words([1]), out=("n01",), recorded=("n01",), in_a_row={"n01": 0})
+    assert steps(site, CORDON) == Steps(keep=("n01",))
+
+
+def test_of_more_than_the_budget_those_go_first_that_failed_most_often_in_a_row() -> None:
+    site = Site(words=words([1, 2, 3]), in_a_row={"n01": 1, "n02": 1, "n03": 8})
+    found = steps(site, Policy(acts=("cordon",), budget=2))
+    assert found.take == ("n03", "n01") and set(found.left) == {"n02"}
+
+
 def test_only_what_is_ours_and_healthy_returns() -> None:
     out = ("n01", "n02", "n03")
     site = Site(words=words([1], unknown=[2]), out=out, recorded=out)
