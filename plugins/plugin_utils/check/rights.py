@@ -9,7 +9,7 @@ with every choice. Reading is `observe`, what makes objects `test`, and putting 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -108,12 +108,7 @@ def choices_of(
         return checked_settings(kind, key, site.settings.get(key, {}), (saved or {}).get(key))
 
     components = [str(name) for name in (recipe or {}).get("deploymentOrder") or ()]
-    stated = str(site.settings.get("gang-admission", {}).get("provider") or "")
-    gang = stated if stated in stack_facts().gangs else ""
-    placing = [name for name in stack_facts().gangs if name in components]
-    quota = stack_facts().quota_gangs
-    by_quota = stated in quota or (not (stated or placing) and any(name in components for name in quota))
-    gang = gang or next(iter(placing), "native")
+    gang, by_quota = _gang_of(site, components)
     kinds: tuple[JobKind, ...] = ()
     ways: tuple[str, ...] = ()
     servers: tuple[Any, ...] = ()
@@ -151,6 +146,16 @@ def choices_of(
         manifests=_kinds_of(recipe or {}), slurm=stack_facts().slurm.component in components,
         ray=bool(by_ray) and len(site.in_scope) > 1,
     )  # fmt: skip
+
+
+def _gang_of(site: Site, components: Sequence[str]) -> tuple[str, bool]:
+    """Return who places gangs at a site, and whether a quota admits them."""
+    stated = str(site.settings.get("gang-admission", {}).get("provider") or "")
+    gang = stated if stated in stack_facts().gangs else ""
+    placing = [name for name in stack_facts().gangs if name in components]
+    quota = stack_facts().quota_gangs
+    by_quota = stated in quota or (not (stated or placing) and any(name in components for name in quota))
+    return gang or next(iter(placing), "native"), by_quota
 
 
 def _kinds_of(recipe: Mapping[str, Any]) -> tuple[str, ...]:
