@@ -11,11 +11,15 @@ to a shell; and an object is of a kind that a test needs.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..outcome.errors import InputError, NotFoundError
 from ..runtime.plain_yaml import documents
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 # By group, without versions: these follow the cluster.
 KINDS = frozenset(
@@ -40,6 +44,7 @@ KINDS = frozenset(
         ("scheduling.volcano.sh", "PodGroup"),
     }
 )
+_COMPILED = 64
 _WORD = re.compile(r"(?:[A-Za-z0-9_](?:[A-Za-z0-9_./:@-]*[A-Za-z0-9_])?)?")
 
 
@@ -51,18 +56,14 @@ def render(template: Path, variables: dict[str, Any]) -> list[dict[str, Any]]:
         InputError: it uses a variable that is not given, a slot would be filled with more than a word, or it does not
             render to objects of a test.
     """
-    from jinja2 import StrictUndefined, TemplateError
-    from jinja2.sandbox import SandboxedEnvironment
+    from jinja2 import TemplateError
 
     try:
         text = template.read_text(encoding="utf-8")
     except OSError as error:
         raise NotFoundError(f"template {template}", f"cannot be read: {error.strerror}.") from None
-    environment = SandboxedEnvironment(
-        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=lambda value: _filled(template, value)
-    )
     try:
-        found = documents(environment.from_string(text).render(variables))
+        found = documents(_compiled(template, text).render(variables))
     except TemplateError as error:
         raise InputError(f"template {template}", f"does not render: {error}.", "correct the template") from None
     except ValueError as error:
@@ -77,6 +78,22 @@ def render(template: Path, variables: dict[str, Any]) -> list[dict[str, Any]]:
                 f"template {template}", reason, f"kinds: {', '.join(sorted({kind for _group, kind in KINDS}))}"
             )
     return objects
+
+
+@lru_cache(maxsize=_COMPILED)
+def _compiled(template: Path, text: str) -> Template:
+    """Return a template ready to render: a gate fills the same one for every node, and compiling takes the longest.
+
+    Raises:
+        TemplateError: it is none.
+    """
+    from jinja2 import StrictUndefined
+    from jinja2.sandbox import SandboxedEnvironment
+
+    environment = SandboxedEnvironment(
+        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=lambda value: _filled(template, value)
+    )
+    return environment.from_string(text)
 
 
 def group_of(api_version: str) -> str:

@@ -5,10 +5,11 @@
 out=${0%/*}/../out
 case "$*" in
     "diag -r "[1234]" -j" | "diag --run "[1234]" --json" | "diag -j -r "[1234])
-        level=$(printf '%s' "$*" | tr -cd 1234)
+        for word in "$@"; do case "$word" in [1234]) level=$word ;; esac; done
         run=${0%/*}/../run
         [ -d "$run" ] || run=/run
-        if [ "$level" != 1 ] && [ "$(cat "$out/hurt-by.txt")" = dcgmi ]; then
+        read -r by < "$out/hurt-by.txt"
+        if [ "$level" != 1 ] && [ "$by" = dcgmi ]; then
             mkdir -p "$run/gpu-node" && : > "$run/gpu-node/loaded"
         fi
         cat "$out/dcgmi-diag-$level.json"

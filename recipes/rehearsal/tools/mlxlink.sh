@@ -6,8 +6,8 @@ out=${0%/*}/../out
 run=${0%/*}/../run
 [ -d "$run" ] || run=/run
 [ ! -e "$run/gpu-node/loaded" ] || out=$out/loaded
-[ "$1" = -d ] && [ "$3 $4" = "-m -c" ] && grep -qx "===== $2 =====" "$out/mlxlink.txt" || {
+[ "$1" = -d ] && [ "$3 $4" = "-m -c" ] && awk -v wanted="===== $2 =====" '$0 == wanted { here = found = 1; next } /^===== / { here = 0 } here
+    END { exit !found }' "$out/mlxlink.txt" || {
     echo "-E- Failed to open device: \"$2\", No such file or directory" >&2
     exit 1
 }
-sed -n "/^===== $2 =====\$/,/^===== /{/^===== /!p;}" "$out/mlxlink.txt"

@@ -106,9 +106,10 @@ def _key(pod: Json) -> Key:
 
 
 def _is_served(pod: Json, facts: ClusterFacts) -> bool:
-    node = _node(pod, facts)
     running = (pod.get("status") or {}).get("phase") == "Running" and not is_deleted(pod)
-    if not running or not handles(pod) or node is None or node.serving.state not in _SERVES:
+    # Of all pods few are left, for which the nodes are gone through.
+    node = _node(pod, facts) if running and handles(pod) else None
+    if node is None or node.serving.state not in _SERVES:
         return False
     return not node.serving.hub_refusals or _has_recovered(pod)
 

@@ -108,6 +108,8 @@ _OF_BATCH: tuple[Reconcile, ...] = (
 # Changes come in bursts; one pass handles all that come within this time.
 _SETTLE_S = 0.03
 _SETTLE_PER_CHANGE_S = 0.002
+# So many times what one pass took lie between two, unless it took long for once.
+_PASSES_APART, _APART_MOST_S = 3, 0.3
 _MODEL_CHECK_S = 1.0
 _REQUEST_LIMIT_S = 20.0
 _PATIENCE_S = 5.0
@@ -180,7 +182,7 @@ def run(options: Options, stop: threading.Event) -> None:
     model = ModelFile(options.model, options.hardware)
     pod_commands.make_exec_shims(pod_commands.exec_shims(options.hosts.parent), options.hosts)
     cluster, store = Cluster(Connection(kubeconfig=options.kubeconfig), _REQUEST_LIMIT_S, _PATIENCE_S), Store(KINDS)
-    served = Served(cluster)
+    served = Served(cluster, store)
     for kind in KINDS:
         threading.Thread(target=follow, args=(cluster, store, kind, stop, served), daemon=True).start()
     ports = pod_ports.PodPorts(pod_ports.backends_directory(options.hosts.parent))
@@ -224,7 +226,9 @@ def run(options: Options, stop: threading.Event) -> None:
         view = store.view()
         changes = [change for reconcile in reconcilers for change in reconcile(view, model.facts)]
         # On a large cluster, where pods start by the hundred, fewer and larger passes are faster.
-        settle_s = max(_SETTLE_S, time.monotonic() - started, min(_SETTLE_PER_CHANGE_S * len(changes), 1.0))
+        took_s = time.monotonic() - started
+        apart_s = max(took_s, min(_PASSES_APART * took_s, _APART_MOST_S))
+        settle_s = max(_SETTLE_S, apart_s, min(_SETTLE_PER_CHANGE_S * len(changes), 1.0))
         if not apply_changes(cluster, store, changes):
             stop.wait(_MODEL_CHECK_S)
             store.changed.set()

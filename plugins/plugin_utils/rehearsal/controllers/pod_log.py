@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from ...runtime.files import write_atomic
 
-_STEP = timedelta(microseconds=137)
+_STEP_US, _SECOND_US = 137, 1_000_000
 
 
 def cri_line(stream: str, text: str, at: datetime | None = None) -> str:
@@ -21,6 +21,18 @@ def cri_line(stream: str, text: str, at: datetime | None = None) -> str:
 
 
 def write_log(path: Path, lines: Sequence[tuple[str, str]]) -> None:
-    now = datetime.now(UTC)
+    """Write a log whose lines follow each other as if a program had written them from now on."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomic(path, "".join(cri_line(stream, text, now + n * _STEP) for n, (stream, text) in enumerate(lines)))
+    write_atomic(path, "".join(_following(lines, datetime.now(UTC))))
+
+
+def _following(lines: Sequence[tuple[str, str]], begin: datetime) -> Iterator[str]:
+    """Give the lines as cri_line does; the text of a second is made once, for there are some thousand in it."""
+    second = begin.replace(microsecond=0)
+    shown, next_us = second.strftime("%Y-%m-%dT%H:%M:%S"), begin.microsecond
+    for stream, text in lines:
+        if next_us >= _SECOND_US:
+            second, next_us = second + timedelta(seconds=1), next_us - _SECOND_US
+            shown = second.strftime("%Y-%m-%dT%H:%M:%S")
+        yield f"{shown}.{next_us:06d}000Z {stream} F {text}\n"
+        next_us += _STEP_US

@@ -97,7 +97,7 @@ class PodPorts:
         """Read the registered backends."""
         self._directory = directory
         self._stamps: dict[str, int] = {}
-        self._known: tuple[PodBackend, ...] = ()
+        self._known: dict[tuple[str, str], list[PodBackend]] = {}
         self.refresh()
 
     def refresh(self) -> bool:
@@ -105,7 +105,10 @@ class PodPorts:
         stamps = {path.name: path.stat().st_mtime_ns for path in self._directory.glob("*.json")}
         if stamps == self._stamps:
             return False
-        self._stamps, self._known = stamps, read_backends(self._directory)
+        self._stamps, self._known = stamps, {}
+        # By one label of each, the last: pods come by the thousand, and servers by the hundred.
+        for entry in read_backends(self._directory):
+            self._known.setdefault(list(entry.labels.items())[-1], []).append(entry)
         return True
 
     def reconcile(self, view: ClusterView, _facts: object) -> list[Change]:
@@ -113,7 +116,8 @@ class PodPorts:
         return [change for pod in view.all(PODS) if not is_deleted(pod) for change in self._of(view, pod)]
 
     def _of(self, view: ClusterView, pod: Json) -> Iterable[Change]:
-        meant = [entry for entry in self._known if entry.matches(pod)]
+        labels = labels_of(pod).items()
+        meant = [entry for label in labels for entry in self._known.get(label, ()) if entry.matches(pod)]
         ports = {port: to for entry in meant for port, to in entry.ports.items()}
         namespace, name = key_of(pod)
         target = [

@@ -81,10 +81,12 @@ class PodPrograms:
         self._directory, self._wake, self._full = directory, wake, full
         self._ports: Mapping[Key, int] = {} if ports is None else ports
         self._runs: dict[str, _Run] = {}
+        # By uid: what a pod runs does not change, and every pass asks for every pod.
+        self._simulators: dict[str, PodSimulator | None] = {}
 
     def reconcile(self, view: ClusterView, facts: ClusterFacts) -> list[Change]:
         """Return the logs to publish and the pods to end now."""
-        jobs = _jobs(view)
+        jobs = self._jobs(view)
         for uid in [uid for uid in self._runs if uid not in jobs]:
             self._forget(self._runs.pop(uid))
         changes: list[Change] = []
@@ -94,6 +96,22 @@ class PodPrograms:
             if uid in self._runs:
                 changes += self._proceed(view, self._runs[uid])
         return changes
+
+    def _jobs(self, view: ClusterView) -> dict[str, tuple[PodSimulator, PodGroup]]:
+        """Return the jobs that a simulator handles, by the uid of their first pod."""
+        groups: dict[Key, tuple[PodSimulator, list[Json]]] = {}
+        known, self._simulators = self._simulators, {}
+        for pod in view.all(PODS):
+            uid = pod["metadata"]["uid"]
+            simulator = known[uid] if uid in known else simulator_for(pod)
+            self._simulators[uid] = simulator
+            if simulator is not None and not is_deleted(pod):
+                groups.setdefault(_job_of(pod), (simulator, []))[1].append(pod)
+        found = {}
+        for (_namespace, name), (simulator, pods) in groups.items():
+            ordered = tuple(sorted(pods, key=_order))
+            found[ordered[0]["metadata"]["uid"]] = (simulator, PodGroup(name=name, pods=ordered))
+        return found
 
     def stop(self) -> None:
         """Stop the processes of all jobs."""
@@ -213,20 +231,6 @@ def _ended(key: Key, run: _Run) -> int | None:
         return run.real[key].exit_code
     part = run.parts[key]
     return part.exit_code if time.monotonic() >= run.began_at + part.run_s else None
-
-
-def _jobs(view: ClusterView) -> dict[str, tuple[PodSimulator, PodGroup]]:
-    """Return the jobs that a simulator handles, by the uid of their first pod."""
-    groups: dict[Key, tuple[PodSimulator, list[Json]]] = {}
-    for pod in view.all(PODS):
-        simulator = None if is_deleted(pod) else simulator_for(pod)
-        if simulator is not None:
-            groups.setdefault(_job_of(pod), (simulator, []))[1].append(pod)
-    found = {}
-    for (_namespace, name), (simulator, pods) in groups.items():
-        ordered = tuple(sorted(pods, key=_order))
-        found[ordered[0]["metadata"]["uid"]] = (simulator, PodGroup(name=name, pods=ordered))
-    return found
 
 
 def _job_of(pod: Json) -> Key:

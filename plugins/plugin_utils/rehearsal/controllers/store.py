@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from ...clients.kube.cluster import Cluster
 from ...clients.kube.errors import GoneError
-from ...clients.kube.kinds import Kind
+from ...clients.kube.kinds import DEPLOYMENTS, Kind
 from ...outcome.errors import BringupError, NotFoundError
 from ...runtime.clock import Deadline
 from .cluster_view import ClusterView, Json, Key, key_of
@@ -20,6 +20,8 @@ from .cluster_view import ClusterView, Json, Key, key_of
 _WATCH_S = 600.0
 # Pause before a server that is away, or one that does not serve a kind yet, is asked again.
 _AGAIN_S = 0.5
+# CRDs come with what is installed. While no Deployment comes or changes, the groups are asked for less often.
+_QUIET_AFTER_S, _QUIET_AGAIN_S = 10.0, 2.0
 _DELETED_KEPT = 4096
 
 
@@ -32,6 +34,12 @@ class Store:
         self._lock = threading.Lock()
         self._objects: dict[Kind, dict[Key, Json]] = {kind: {} for kind in kinds}
         self._deleted: dict[tuple[Kind, Key], int] = {}
+        self._installed_at = time.monotonic()
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing was installed for a while."""
+        return time.monotonic() - self._installed_at >= _QUIET_AFTER_S
 
     def view(self) -> ClusterView:
         """Return the objects that are known now."""
@@ -49,6 +57,8 @@ class Store:
             if version <= max(_version(known) if known else -1, self._deleted.get((kind, key), -1)):
                 return
             self._objects[kind][key] = item
+            if kind == DEPLOYMENTS:
+                self._installed_at = time.monotonic()
         self.changed.set()
 
     def remove(self, kind: Kind, item: Json) -> None:
@@ -77,21 +87,21 @@ class Store:
 class Served:
     """Which API groups the server serves, asked for once for all kinds that wait for their CRD."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, store: Store) -> None:
         """Nothing is asked yet."""
-        self._cluster = cluster
+        self._cluster, self._store = cluster, store
         self._lock = threading.Lock()
         self._asked_at = 0.0
         self._groups: frozenset[str] = frozenset()
 
     def groups(self) -> frozenset[str]:
-        """Return the groups as they were at most half a second ago.
+        """Return the groups as they were at most half a second ago, or two where nothing is installed.
 
         Raises:
             BringupError: the server does not answer.
         """
         with self._lock:
-            if time.monotonic() - self._asked_at >= _AGAIN_S:
+            if time.monotonic() - self._asked_at >= (_QUIET_AGAIN_S if self._store.is_quiet else _AGAIN_S):
                 answer = self._cluster.transport.json("GET", "/apis")
                 self._groups = frozenset(group["name"] for group in answer["groups"])
                 self._asked_at = time.monotonic()

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 REFUSED = 125
 REFUSAL_PREFIX = "rehearsal enclosure refused: "
 TOOLS_AT = "/opt/gpu-node"
-COMPILED_VARIABLE = "GPUFLEET_REHEARSAL_COMPILED"
+HOST_VARIABLE, COMPILED_VARIABLE = "GPUFLEET_REHEARSAL_HOST", "GPUFLEET_REHEARSAL_COMPILED"
 COMPILED_AT = f"{TOOLS_AT}/compiled"
 # What goes with a command of the caller's environment.
 CALLERS_VARIABLES = ("LANG", "LC_ALL", "TERM", "TZ")
@@ -299,7 +299,7 @@ def _environment(host: str) -> dict[str, str]:
     kept = {name: os.environ[name] for name in CALLERS_VARIABLES if name in os.environ}
     account = {"HOME": "/root", "USER": "root", "LOGNAME": "root", "SHELL": "/bin/sh"}
     python = {"PYTHONPATH": PYTHON_START, COMPILED_VARIABLE: COMPILED_AT}
-    return {**kept, **account, **python, "PATH": SEARCH_PATH, "GPUFLEET_REHEARSAL_HOST": host}
+    return {**kept, **account, **python, "PATH": SEARCH_PATH, HOST_VARIABLE: host}
 
 
 def login(host: str) -> dict[str, str]:

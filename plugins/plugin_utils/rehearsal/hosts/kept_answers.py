@@ -1,13 +1,14 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What the simulated tools of a host printed before is given again, as long as all that it was made from is the same.
+"""What a simulated tool printed before is given again, as long as all that it was made from is the same.
 
-A run reads every host eight times, and each reading starts up to a hundred programs of a shell to print what lies in
-the host's files. A tool that is asked for the first time runs; its output is kept. It is given again only if the
-command, its environment, every tool of the host, every file that they print and the marks of what was done to the host
-(a load, services) are, by inode, size, mode and time of writing, those of then. What asks somebody (the fabric's
-simulator) or looks at files of the host's own is never kept: only commands of the tools below are.
+A run reads every host eight times, and each reading starts up to two hundred programs of a shell to print what lies in
+the host's files. A tool that is asked for the first time runs; its output is kept. It is given again, on any host, only
+if the command, its environment, every tool and file of the host that its scripts name (tool_inputs.py) and the marks of
+what was done to the host (a load, services) are, by inode, size, mode and time of writing, those of then: what hosts
+have in common is one file with a link from each (prepare.py). What asks somebody (the fabric's simulator) or looks at
+files of the host's own is never kept: only commands of the tools below are.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ import hashlib
 import json
 import os
 import re
-import stat
 import subprocess
 import threading
 import time
@@ -24,15 +24,21 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import IO, Any
 
-from .enclosure import COMPILED_AT, TOOLS_AT
+from .enclosure import COMPILED_AT, HOST_VARIABLE, TOOLS_AT
+from .tool_inputs import HostFiles, seen_below
 
 TOOLS = (
     "ethtool_stats", "port_counters", "efa_counters", "kernel_log", "nvidia_smi_xml", "nvidia_smi_topo",
-    "nvidia_smi_nvlink", "nvidia_smi_nvlink_errors",
+    "nvidia_smi_nvlink", "nvidia_smi_nvlink_errors", "lspci", "lspci_bridges", "virtualisation", "rdma_link", "fi_info",
+    "show_gids", "ibv_devinfo", "mlnx_qos", "roce_ecn", "pkeys", "dmidecode", "lsmod", "chronyc", "timedatectl",
+    "phc2sys", "ntpq", "uname", "fabric_manager", "ofed_info", "dcgmi_health", "systemctl_show", "cpu_governors",
+    "disk_space", "waiting_processes", "nvme_health", "network_mounts", "module_licence", "ipmi_sensors", "imex_domain",
 )  # fmt: skip
 """Tools of recipes/tools.yaml whose simulators print files of their host and nothing else."""
 STATE_AT = "/run/gpu-node"
 _CHUNK, _END_S = 1 << 16, 1.0
+# So long what was seen of a host's files counts: all quick tools of one reading are asked within it.
+_SEEN_S = 0.1
 # No process has it (proc(5): pid_max is at most 4194304): what is sent there reaches nobody.
 _NO_PID = (1 << 22) + 1
 # nvidia-smi says when it was asked, in the fourth line.
@@ -43,7 +49,7 @@ _Popen = subprocess.Popen
 
 
 class KeptAnswers:
-    """The answers of one host, for one process on it."""
+    """The answers that one process on a host is given."""
 
     def __init__(
         self,
@@ -54,8 +60,9 @@ class KeptAnswers:
         state: str = STATE_AT,
     ) -> None:
         self._commands = frozenset(tuple(command) for command in commands)
-        self._inputs = (f"{tools}/bin", f"{tools}/out", state)
+        self._tools, self._state = tools, state
         self._kept = kept
+        self._files: HostFiles | None = None
         self._heard: list[_Heard] = []
 
     def offer(self) -> None:
@@ -70,6 +77,7 @@ class KeptAnswers:
                 found = _read(path) if path else None
                 if found is None:
                     super().__init__(args, *more, **options)
+                    answers.forget()
                     if path:
                         answers.hear(self, path)
                     return
@@ -85,10 +93,21 @@ class KeptAnswers:
             return ""
         if any(options.get(name) != value for name, value in _ASKED.items()):
             return ""
-        environment = sorted((options.get("env") or os.environ).items())
-        inputs = [_fingerprint(directory) for directory in self._inputs]
-        made_from = json.dumps([args, environment, os.getcwd(), os.uname().nodename, inputs])
+        # A tool that wants to know on which host it is has that among its inputs.
+        environment = {**(options.get("env") or os.environ)}
+        environment.pop(HOST_VARIABLE, None)
+        made_from = json.dumps([args, sorted(environment.items()), os.getcwd(), self._seen().inputs(args)])
         return f"{self._kept}/{hashlib.sha256(made_from.encode('utf-8', 'surrogateescape')).hexdigest()}"
+
+    def forget(self) -> None:
+        """Look at the host's files anew: a program that was started may change them."""
+        self._files = None
+
+    def _seen(self) -> HostFiles:
+        files = self._files
+        if files is None or time.monotonic() - files.seen_at >= _SEEN_S:
+            files = self._files = HostFiles(self._tools, seen_below(self._state))
+        return files
 
     def hear(self, process: subprocess.Popen[bytes], path: str) -> None:
         """Listen to a program while it is read."""
@@ -141,22 +160,6 @@ def _pass_on(source: IO[bytes], target: int, said: list[bytes], ends: list[int])
             while left:
                 left = left[copy.write(left) :]
         ends.append(target)
-
-
-def _fingerprint(directory: str) -> list[list[Any]]:
-    """Return name, inode, size, mode and time of writing of every file below a directory."""
-    found: list[list[Any]] = []
-    try:
-        entries = sorted(os.scandir(directory), key=lambda entry: entry.name)
-    except FileNotFoundError:
-        return found
-    for entry in entries:
-        seen = entry.stat(follow_symlinks=False)
-        if stat.S_ISDIR(seen.st_mode):
-            found.append([entry.name, _fingerprint(entry.path)])
-        elif stat.S_ISREG(seen.st_mode):
-            found.append([entry.name, seen.st_ino, seen.st_size, seen.st_mode, seen.st_mtime_ns])
-    return found
 
 
 def _read(path: str) -> tuple[int, bytes, bytes] | None:

@@ -32,7 +32,6 @@ from .host_record import SCHEMA_VERSION, host_directory
 from .loaded import loaded_node
 from .nvidia_smi_xml import XmlRenderer
 
-HOST_VARIABLE = "GPUFLEET_REHEARSAL_HOST"
 _BOOTED_BEFORE = timedelta(days=2)
 _BROKEN_TOOLS = {
     "hang": "#!/bin/sh\nexec sleep 86400\n",

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
+from math import dist
 from typing import Any
 
 from ...hardware.accelerator import Accelerator
@@ -145,7 +146,7 @@ def _metrics(load: LoadOptions, good: Sequence[Completion], failed: int, duratio
 def _distribution(values: Sequence[float], unit: str) -> Json:
     ordered, total = sorted(values), sum(values)
     mean = total / len(ordered)
-    spread = (sum((value - mean) ** 2 for value in ordered) / len(ordered)) ** 0.5
+    spread = dist(ordered, [mean] * len(ordered)) / len(ordered) ** 0.5
     places = {f"p{p}": _percentile(ordered, p) for p in _PERCENTILES}
     ends = {"min": ordered[0], "max": ordered[-1], "std": spread, "count": len(ordered), "sum": total}
     return {"unit": unit, "avg": mean, **places, **ends}

@@ -55,7 +55,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Server:
 def test_kinds_wait_for_their_group_and_are_listed_once_it_is_served(server: Server) -> None:
     kinds = (VOLCANO_QUEUES, VOLCANO_POD_GROUPS, KAI_QUEUES)
     cluster, store, stop = cast(Cluster, server), Store(kinds), threading.Event()
-    served = Served(cluster)
+    served = Served(cluster, store)
     threads = [threading.Thread(target=follow, args=(cluster, store, kind, stop, served)) for kind in kinds]
     for thread in threads:
         thread.start()

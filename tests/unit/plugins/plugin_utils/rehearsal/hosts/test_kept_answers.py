@@ -95,11 +95,10 @@ def _replaced(host: Host) -> None:
         lambda host: (host.at / "out/said.txt").write_text("other\n"),
         _replaced,
         lambda host: host.tool("# a newer one"),
-        lambda host: (host.at / "out/more.txt").write_text("beside it\n"),
         _marked,
         lambda host: host.monkeypatch.setenv("WORD", "another"),
     ],
-    ids=["file", "file-of-same-size", "tool", "new-file", "mark", "environment"],
+    ids=["file", "file-of-same-size", "tool", "mark", "environment"],
 )  # fmt: skip
 def test_what_may_have_changed_is_asked_again(host: Host, change: Callable[[Host], Any]) -> None:
     before = host.ask()
@@ -107,6 +106,25 @@ def test_what_may_have_changed_is_asked_again(host: Host, change: Callable[[Host
     said = (host.at / "out/said.txt").read_text()
     again = host.ask()
     assert (again["stdout"], host.runs, before["stdout"]) == (said, 2, LONG)
+
+
+def test_a_file_that_no_script_of_it_names_changes_nothing(host: Host) -> None:
+    host.ask()
+    (host.at / "out/more.txt").write_text("beside it\n")
+    assert (host.ask()["stdout"], host.runs) == (LONG, 1)
+
+
+def test_what_a_program_between_two_questions_changed_is_seen_in_the_same_process(host: Host) -> None:
+    changing = ["sh", "-c", f"echo changed > {host.at}/out/said.txt"]
+    with host.monkeypatch.context() as process:
+        process.setattr(subprocess, "Popen", subprocess.Popen)
+        answers = KeptAnswers([host.command], tools=str(host.at), kept=str(host.at / "kept"), state=str(host.at / "s"))
+        answers.offer()
+        before = run_tool(host.command, LIMIT_S, MOST)
+        answers.keep()
+        assert run_tool(host.command, LIMIT_S, MOST)["stdout"] == before["stdout"] == LONG
+        run_tool(changing, LIMIT_S, MOST)
+        assert run_tool(host.command, LIMIT_S, MOST)["stdout"] == "changed\n"
 
 
 def test_a_tool_that_went_away_is_missing(host: Host) -> None:
