@@ -15,8 +15,10 @@ MASK = "[redacted]"
 _COLOUR = re.compile(r"\x1b\[[0-9;:]{0,32}[A-Za-z]")
 _PEM_END = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY-----")
 _BASE64_LINE = re.compile(r"[\s\"',>|-]*[A-Za-z0-9+/=\\]+[\s\"',\\]*")
+# "gl" alone is in any long text.
+_GITLAB = re.compile(r"gl[a-z]{1,5}-")
 # Each with words, in small letters, of which any text that it matches has one: looking for those is much faster.
-_RULES: tuple[tuple[re.Pattern[str], str, tuple[str, ...]], ...] = (
+_RULES: tuple[tuple[re.Pattern[str], str, tuple[str | re.Pattern[str], ...]], ...] = (
     (
         re.compile(
             r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY-----|\Z)", re.DOTALL
@@ -35,7 +37,7 @@ _RULES: tuple[tuple[re.Pattern[str], str, tuple[str, ...]], ...] = (
         ),
         MASK,
         (
-            "hf_", "nvapi-", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "_pat_", "gl", "xox", "xapp-", "sk-", "hvs.",
+            "hf_", "nvapi-", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "_pat_", _GITLAB, "xox", "xapp-", "sk-", "hvs.",
             "akia", "asia", "aiza", "npm_",
         ),
     ),
@@ -81,7 +83,7 @@ def redact(text: str) -> str:
     # Only where small letters are plain: (?i) takes letters of other alphabets for ours, too.
     small = text.lower() if text.isascii() else None
     for pattern, replacement, words in _RULES:
-        if small is None or any(word in small for word in words):
+        if small is None or any(_is_in(small, word) for word in words):
             text = pattern.sub(replacement, text)
     text = _without_pem_tail(text)
     mentioned = _MENTIONED.search(text) if small is None else any(word in small for word in _MENTIONS)
@@ -89,6 +91,10 @@ def redact(text: str) -> str:
         return text
     text = _FLAG.sub(_masked_flag, text)
     return _without_values(_without_values(text, _NAMED), _KEY)
+
+
+def _is_in(small: str, word: str | re.Pattern[str]) -> bool:
+    return word in small if isinstance(word, str) else word.search(small) is not None
 
 
 def excerpt(text: str, limit: int = 1200) -> str:

@@ -11,10 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..clients.kube.cluster import Cluster
-from ..clients.kube.kinds import (
-    EVENTS,
-    SERVICES,
-)
+from ..clients.kube.kinds import SERVICES
 from ..outcome.errors import InputError
 from ..runtime.clock import Deadline
 from ..runtime.progress import Emit, Progress, silent
@@ -28,6 +25,7 @@ from .queue import queue_for
 from .refusals import unmade
 from .running import RunningJob
 from .tolerations import Toleration
+from .warnings import warning_events
 
 __all__ = ["JobKind", "JobResult", "JobSpec", "JobState", "PodResult", "PodRole", "job_namespace", "run_jobs"]
 
@@ -234,4 +232,4 @@ class _JobQueue:
     def _refusals(self, pods: Mapping[str, list[Json]]) -> dict[str, list[str]]:
         """Return what kept controllers from making pods; asked only for jobs that lack some."""
         short = [j.spec.name for j in self.running if not j.result and len(pods.get(j.spec.name, ())) < j.spec.pods]
-        return unmade(self.cluster.list_objects(EVENTS, self.namespace.name), short) if short else {}
+        return unmade(warning_events(self.cluster, self.namespace.name), short) if short else {}

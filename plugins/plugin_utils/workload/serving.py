@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.errors import ConflictError, ForbiddenError, RefusedError
-from ..clients.kube.kinds import EVENTS, JOBS, PODS
+from ..clients.kube.kinds import JOBS, PODS
 from ..clients.kube.pods import is_ready
 from ..clients.kube.wait import until
 from ..outcome.errors import BringupError, NotFoundError
@@ -31,6 +31,7 @@ from .nodes import NodeWatch
 from .pod_view import PodView
 from .refusals import unmade
 from .render import render
+from .warnings import warning_events
 
 Json = dict[str, Any]
 ServerState = JobState | Literal["ready"]
@@ -366,7 +367,7 @@ class _Watch:
 
     def _refusals(self) -> dict[str, list[str]]:
         missing = [spec.name for spec in self.open if not self.pods.get(spec.name)]
-        return unmade(self.cluster.list_objects(EVENTS, self.namespace.name), missing) if missing else {}
+        return unmade(warning_events(self.cluster, self.namespace.name), missing) if missing else {}
 
 
 def deaths_of(pod: Json) -> tuple[int, int | None]:

@@ -201,8 +201,8 @@ def test_a_message_without_an_end_is_read_in_no_time() -> None:
 def test_events_are_asked_for_while_a_pod_is_missing_that_of_a_launcher_too(kind: Any, pods: int, asks: bool) -> None:
     asked = []
 
-    def list_objects(what: Kind, namespace: str) -> list[Json]:
-        asked.append((what.kind, namespace))
+    def list_objects(what: Kind, namespace: str, *, fields: str) -> list[Json]:
+        asked.append((what.kind, namespace, fields))
         return [_event("pair-launcher", _said(REFUSED[0]), OLD)]
 
     cluster: Any = SimpleNamespace(list_objects=list_objects)
@@ -211,4 +211,4 @@ def test_events_are_asked_for_while_a_pod_is_missing_that_of_a_launcher_too(kind
     queue.running = [RunningJob(replace(SPEC, kind=kind), cluster, namespace)]
     found = queue._refusals({"pair": [{}] * pods})
     assert found == ({"pair": [_said(REFUSED[0])]} if asks else {})
-    assert asked == ([("Event", "t")] if asks else [])
+    assert asked == ([("Event", "t", "type=Warning")] if asks else [])
