@@ -63,14 +63,16 @@ def metrics_of(node: Node, now_s: float, started_s: float) -> str | None:
     moment = frozen_s if at else now_s
     # A DCGM that has no XID to tell gives a blank, which the exporter leaves out (NVIDIA/dcgm-exporter#700).
     device = [field for field in _DEVICE if node.exporter != "no-xids" or field.name != "DCGM_FI_DEV_XID_ERRORS"]
-    fields = [*device, _UTILISATION, _PROFILING]
-    return "".join(_page(node, field, moment, at) for field in fields)
+    # The labels of a GPU are the same for all that is said of devices.
+    rows = [(labels, gpu, _shake(gpu, moment)) for labels, gpu in _rows(node, _DEVICE[0])]
+    pages = [_page(field, rows, at) for field in device]
+    for field in (_UTILISATION, _PROFILING):
+        pages.append(_page(field, [(labels, gpu, 0.0) for labels, gpu in _rows(node, field)], at))
+    return "".join(pages)
 
 
-def _page(node: Node, field: _Field, moment: float, at: str) -> str:
-    rows = [
-        f"{field.name}{{{labels}}} {field.value(gpu, _shake(gpu, moment)):g}{at}" for labels, gpu in _rows(node, field)
-    ]
+def _page(field: _Field, gpus: Iterable[tuple[str, Gpu, float]], at: str) -> str:
+    rows = [f"{field.name}{{{labels}}} {field.value(gpu, shake):g}{at}" for labels, gpu, shake in gpus]
     head = [f"# HELP {field.name} {field.help}", f"# TYPE {field.name} {field.kind}"]
     return "\n".join([*head, *rows, ""]) if rows else ""
 
