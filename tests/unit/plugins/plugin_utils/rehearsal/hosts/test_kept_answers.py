@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.module_utils.tool_run import run_tool
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts import kept_answers
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.kept_answers import TOOLS, KeptAnswers
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.host_tools import load_host_tools
 
@@ -125,6 +126,24 @@ def test_what_a_program_between_two_questions_changed_is_seen_in_the_same_proces
         assert run_tool(host.command, LIMIT_S, MOST)["stdout"] == before["stdout"] == LONG
         run_tool(changing, LIMIT_S, MOST)
         assert run_tool(host.command, LIMIT_S, MOST)["stdout"] == "changed\n"
+
+
+def test_a_program_is_started_without_a_copy_of_python_unless_something_else_is_to_be_done(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[Any] = []
+
+    class Popen(subprocess.Popen[bytes]):
+        def __init__(self, args: Any, **options: Any) -> None:
+            given.append(options.get("preexec_fn"))
+            super().__init__(args, **options)
+
+    monkeypatch.setattr(kept_answers, "_Popen", Popen)
+    monkeypatch.setattr(subprocess, "Popen", subprocess.Popen)
+    KeptAnswers([], tools=str(host.at), kept=str(host.at / "kept")).offer()
+    assert run_tool(["true"], LIMIT_S, MOST)["rc"] == 0
+    subprocess.run(["true"], check=True, preexec_fn=os.getpid)
+    assert given == [None, os.getpid]
 
 
 def test_a_tool_that_went_away_is_missing(host: Host) -> None:
