@@ -225,15 +225,19 @@ def run(options: Options, stop: threading.Event) -> None:
         started = time.monotonic()
         view = store.view()
         changes = [change for reconcile in reconcilers for change in reconcile(view, model.facts)]
-        # On a large cluster, where pods start by the hundred, fewer and larger passes are faster.
-        took_s = time.monotonic() - started
-        apart_s = max(took_s, min(_PASSES_APART * took_s, _APART_MOST_S))
-        settle_s = max(_SETTLE_S, apart_s, min(_SETTLE_PER_CHANGE_S * len(changes), 1.0))
+        settle_s = _pause_s(time.monotonic() - started, len(changes))
         if not apply_changes(cluster, store, changes):
             stop.wait(_MODEL_CHECK_S)
             store.changed.set()
         model.publish_applied()
     runs.stop()
+
+
+def _pause_s(took_s: float, changes: int) -> float:
+    """Return how long the next pass waits for more after the first change, from what this one took and wrote."""
+    # On a large cluster, where pods start by the hundred, fewer and larger passes are faster.
+    apart_s = max(took_s, min(_PASSES_APART * took_s, _APART_MOST_S))
+    return max(_SETTLE_S, apart_s, min(_SETTLE_PER_CHANGE_S * changes, 1.0))
 
 
 def main(argv: Sequence[str]) -> int:
