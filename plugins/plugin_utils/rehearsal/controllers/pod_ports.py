@@ -107,7 +107,7 @@ class PodPorts:
             return False
         self._stamps, self._known = stamps, {}
         # By one label of each, the last: pods come by the thousand, and servers by the hundred.
-        for entry in read_backends(self._directory):
+        for entry in (entry for entry in read_backends(self._directory) if entry.labels):
             self._known.setdefault(list(entry.labels.items())[-1], []).append(entry)
         return True
 
