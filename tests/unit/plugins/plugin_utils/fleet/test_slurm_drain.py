@@ -24,7 +24,7 @@ class Site:
             self.put(name, state)
         (path / "scontrol").write_text(SCONTROL.format(state=path))
         (path / "scontrol").chmod(0o755)
-        limits = SlurmLimits(scontrol=str(path / "scontrol"), timeout_s=0.5, poll_s=0.1)
+        limits = SlurmLimits(scontrol=str(path / "scontrol"), timeout_s=3.0, poll_s=0.1)
         self.nodes = SlurmNodes("roll-1", {name: name for name in states}, limits, sleep=self.pause)
 
     def pause(self, _seconds: float) -> None:
