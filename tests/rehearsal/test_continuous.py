@@ -10,6 +10,7 @@ import signal
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
+from pathlib import Path
 
 import pytest
 import yaml
@@ -185,7 +186,7 @@ def test_the_arithmetic_of_idle_nodes_is_tested_and_a_gpu_that_flips_a_bit_is_na
     bench.nothing_left("arithmetic")
 
 
-def test_idle_nodes_in_pairs_name_the_slow_one_of_them_and_pass_where_all_are_well(bench: Bench) -> None:
+def test_idle_nodes_in_pairs_name_the_slow_one_pass_where_all_are_well_and_give_way(bench: Bench) -> None:
     settings = {PAIR: {"enabled": True}, "continuous": {"passive": False}}
     with bench.audited() as (kubeconfig, seen):
         done = bench.continuous("pairs", kubeconfig=kubeconfig, continuous_tests=[PAIR], settings=settings)
@@ -200,6 +201,26 @@ def test_idle_nodes_in_pairs_name_the_slow_one_of_them_and_pass_where_all_are_we
         assert bench.controller("well", done.run_dir.resolve(), tests=[PAIR]).wait(WAIT_S) == 0
     assert bench.results("well") == [(name, "passed", "") for name in NAMES]
     bench.nothing_left("well")
+    _a_user_takes_the_place_of_a_pair(bench, done.run_dir.resolve())
+
+
+def _a_user_takes_the_place_of_a_pair(bench: Bench, run_dir: Path) -> None:
+    """Both nodes of the pair are given back, and the partner is tested with another one."""
+    with bench.fault(f"benchmark-hangs@{HANGS}"), bench.audited() as (kubeconfig, seen):
+        run = bench.controller("taken", run_dir, tests=[PAIR], kubeconfig=kubeconfig)
+        # Of the two pairs the one that is well is done, and both nodes of the other one are under test.
+        eventually(lambda: len(bench.results("taken")) == 2 and HANGS in bench.tested_now(), WAIT_S)
+        (partner,) = bench.tested_now() - {HANGS}
+        with bench.user_pod(HANGS):
+            assert run.wait(WAIT_S) == 0, bench.said(run)
+    assert disturbances(seen) == []
+    given_back = [(name, "pending", "launch-preempted") for name in (HANGS, partner)]
+    passed = [(name, "passed", "") for name in NAMES if name != HANGS]
+    assert bench.results("taken") == sorted([*passed, *given_back])
+    bench.nothing_left("taken")
+    assert bench.controller("taken", run_dir, tests=[PAIR]).wait(WAIT_S) == 0
+    assert (HANGS, "passed", "") in bench.results("taken")
+    bench.nothing_left("taken")
 
 
 def test_the_cronjob_of_the_docs_is_one(bench: Bench) -> None:

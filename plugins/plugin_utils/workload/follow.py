@@ -33,6 +33,8 @@ _LOST_WORDS = ("NodeLost", "NodeShutdown", "NodeAffinity", "Terminated", "Shutdo
 _LOST_DISRUPTIONS = ("DeletionByTaintManager", "DeletionByPodGC", "TerminationByKubelet")
 # Pods whose fellow ended get that long to end, too.
 SPARE_S = 10.0
+# What the scheduler says of a pod that it took away may come after the pod has gone.
+TOLD_S = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,8 @@ class ObservedJob:
         running_s: time since all of its pods run; None while one of them waits for its node or its image.
         ended_s: time since the first of its pods ended; 0 while none has.
         gone: names of pods that were there before and are not any more.
+        gone_s: time since the first of them was missed.
+        preempted: what the scheduler said of those among them that it took away for others.
         away_s: how much of its age the API server did not answer: nothing could be done then, or be seen.
     """
 
@@ -65,6 +69,8 @@ class ObservedJob:
     running_s: float | None = None
     ended_s: float = 0.0
     gone: Sequence[str] = ()
+    gone_s: float = 0.0
+    preempted: Mapping[str, str] = field(default_factory=dict)
     away_s: float = 0.0
 
 
@@ -177,6 +183,9 @@ def _disturbed(spec: JobSpec, seen: ObservedJob) -> Ending | None:
             return Ending("lost-node", f"{where(pod)}: {(pod['status'].get('message') or reason)}")
         if phase_of(pod) == "Failed" and reason == "Preempting":
             return Ending("preempted", f"{where(pod)}: {(pod['status'].get('message') or reason)}")
+    for name in seen.gone:
+        if name in seen.preempted:
+            return Ending("preempted", f"{name}: {seen.preempted[name]}")
     return None
 
 
@@ -187,6 +196,9 @@ def _crashed(spec: JobSpec, seen: ObservedJob) -> Ending | None:
     # A worker that dies takes the launcher with it, and the launcher can say more.
     launcher_open = any(role_of(pod) == "launcher" and phase_of(pod) == "Running" for pod in seen.pods)
     if launcher_open and seen.ended_s < SPARE_S:
+        return None
+    # It may have failed for want of the one that is gone.
+    if seen.gone and seen.gone_s < TOLD_S:
         return None
     code, word = termination_of(failed[0])
     status = failed[0].get("status") or {}
@@ -202,7 +214,7 @@ def _lost(spec: JobSpec, seen: ObservedJob) -> Ending | None:
         reason = seen.lost_nodes.get(node_of(pod))
         if reason is not None:
             return Ending("lost-node", f"{where(pod)}: the node does not answer ({reason})")
-    if seen.gone:
+    if seen.gone and seen.gone_s >= TOLD_S:
         return Ending("lost-node", f"pod {seen.gone[0]} was removed by somebody else while it ran")
     return None
 
@@ -225,7 +237,7 @@ def _refused(spec: JobSpec, seen: ObservedJob) -> Ending | None:
     if last and meaning_of(last) == "refused":
         return Ending("refused", told_refusal(last))
     limit_s = spec.placing_s + CONTROLLERS_LATE_S
-    if seen.pods or seen.age_s <= limit_s + seen.away_s:
+    if seen.pods or seen.gone or seen.age_s <= limit_s + seen.away_s:
         return None
     who = "mpi-operator" if spec.kind == "mpijob" else "the job controller"
     return Ending("refused", f"no pod was made within {limit_s:.0f} s; does {who} run?{f' ({last})' if last else ''}")

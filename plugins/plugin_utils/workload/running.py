@@ -35,6 +35,7 @@ from .model import JobResult, JobSpec, PodResult
 from .namespace import TemporaryNamespace
 from .pending import suspended, told_refusal
 from .pod_logs import whole_log
+from .preemptions import preempted_pods
 
 Json = dict[str, Any]
 _LOG_S = 20.0
@@ -63,6 +64,7 @@ class RunningJob:
     _seen: set[str] = field(default_factory=set)
     _made_s: float = 0.0
     _first_end_at: float = 0.0
+    _gone_at: float = 0.0
     _running_at: float | None = None
     _cleared: Deadline | None = None
     _away_before_s: float = 0.0
@@ -96,6 +98,8 @@ class RunningJob:
         names = {pod["metadata"]["name"] for pod in pods}
         gone = sorted(self._seen - names)
         self._seen |= names
+        if gone and not self._gone_at:
+            self._gone_at = time.monotonic()
         self._made_s = self._made_s or (self.age_s if names else 0.0)
         if not self._first_end_at and any(phase_of(pod) in ("Succeeded", "Failed") for pod in pods):
             self._first_end_at = time.monotonic()
@@ -112,6 +116,8 @@ class RunningJob:
             running_s=running_s,
             ended_s=ended_s,
             gone=gone,
+            gone_s=time.monotonic() - self._gone_at if gone else 0.0,
+            preempted=preempted_pods(self.cluster, self.namespace.name) if gone else {},
             away_s=self.cluster.transport.outage.away_s - self._away_before_s,
         )
         ending = ending_of(self.spec, seen)

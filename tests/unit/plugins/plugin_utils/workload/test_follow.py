@@ -96,7 +96,21 @@ ENDINGS = {
         "lost-node",
         "Unknown",
     ),
-    "pod taken away": (ObservedJob(pods=[pod(0)], gone=["pair-1-x"]), "lost-node", "pair-1-x"),
+    "pod taken away": (ObservedJob(pods=[pod(0)], gone=["pair-1-x"], gone_s=9.0), "lost-node", "pair-1-x"),
+    "pod gone before anybody saw why": (
+        ObservedJob(
+            pods=[ended(0, 1)],
+            gone=["pair-1-x"],
+            preempted={"pair-1-x": "Preempted by pod 7 on node b"},
+        ),
+        "preempted",
+        "Preempted by pod 7",
+    ),
+    "pod gone and its fellow failed": (
+        ObservedJob(pods=[ended(0, 1)], gone=["pair-1-x"], gone_s=9.0),
+        "failed",
+        "exit code 1",
+    ),
     "image backoff": (ObservedJob(pods=[waiting(0, "ImagePullBackOff"), pod(1)]), "image", "ImagePullBackOff"),
     "image unknown": (ObservedJob(pods=[waiting(0, "ErrImagePull", "manifest unknown")]), "image", "manifest unknown"),
     "bad mount": (ObservedJob(pods=[waiting(0, "CreateContainerConfigError", "no secret")]), "failed", "no secret"),
@@ -134,6 +148,9 @@ def test_every_end_is_told_apart(seen: ObservedJob, state: str, words: str) -> N
 @pytest.mark.parametrize(
     "seen",
     [
+        # What the scheduler says of a pod that it took away may come after it.
+        ObservedJob(pods=[], gone=["pair-0-x"], gone_s=1.0, age_s=500, made_s=1.0),
+        ObservedJob(pods=[ended(0, 1)], gone=["pair-1-x"], gone_s=1.0),
         ObservedJob(pods=[]),
         ObservedJob(pods=[pod(0), pod(1)], age_s=599),
         ObservedJob(pods=[ended(0, 0), pod(1)], ended_s=1),
