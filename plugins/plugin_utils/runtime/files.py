@@ -93,9 +93,11 @@ def make_dirs(path: Path) -> None:
     if path.is_dir():
         return
     make_dirs(path.parent)
-    mode = path.parent.stat().st_mode & 0o777
+    mode = PRIVATE_DIR | (path.parent.stat().st_mode & 0o055)
     try:
-        path.mkdir()
+        # As private as it will be from the first moment: what another thread makes below it takes its mode.
+        path.mkdir(mode=mode)
     except FileExistsError:
         return
-    path.chmod(PRIVATE_DIR | (mode & 0o055))
+    # The umask may have taken away what others are to see.
+    path.chmod(mode)

@@ -28,6 +28,33 @@ def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "a").iterdir()] == ["b.json"]
 
 
+def test_what_another_thread_writes_meanwhile_is_as_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """BMCs are read in threads, and the first ones make the directories of their evidence at the same time."""
+    tmp_path.chmod(0o700)
+    plain, meanwhile = Path.chmod, [tmp_path / "evidence" / "facility" / "bmc-b.json"]
+
+    def chmod(path: Path, mode: int) -> None:
+        if meanwhile:
+            write_atomic(meanwhile.pop(), "b")
+        plain(path, mode)
+
+    monkeypatch.setattr(Path, "chmod", chmod)
+    write_atomic(tmp_path / "evidence" / "facility" / "bmc-a.json", "a")
+    assert len(list(tmp_path.rglob("*.json"))) == 2
+    assert {path.stat().st_mode & 0o077 for path in tmp_path.rglob("*")} == {0}
+
+
+def test_what_others_may_see_they_see_whatever_the_umask(tmp_path: Path) -> None:
+    tmp_path.chmod(0o750)
+    before = os.umask(0o077)
+    try:
+        write_atomic(tmp_path / "evidence" / "a.json", "a")
+    finally:
+        os.umask(before)
+    modes = [path.stat().st_mode & 0o777 for path in (tmp_path / "evidence", tmp_path / "evidence" / "a.json")]
+    assert modes == [0o750, 0o640]
+
+
 def test_a_full_disk_is_an_error_of_the_environment_that_names_the_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
