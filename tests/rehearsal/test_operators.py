@@ -359,7 +359,8 @@ def test_what_karpenter_makes_no_node_for_is_told(
 def test_any_other_chart_installs(bench: Bench) -> None:
     for name in ("cert-manager", "unheard-of"):
         bench.chart(name)
-        assert bench.cluster.get(kinds.DEPLOYMENTS, name, name)["status"]["availableReplicas"] == 1
+        # Helm waits for the ReplicaSet (pkg/kube/ready.go); the Deployment's own status comes after it.
+        eventually(lambda of=name: bench.cluster.get(kinds.DEPLOYMENTS, of, of)["status"].get("availableReplicas") == 1)
 
 
 def test_charts_that_fail_do_fail(bench: Bench) -> None:
