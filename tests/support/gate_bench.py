@@ -197,7 +197,7 @@ class GateBench:
         for right in self.user.drawn():
             with self.user.without(right):
                 assert_refused_by_name(self.user, right, self.observed(may_fail=True))
-            assert self.user.objects_left() == []
+            assert self.user.objects_left() == [], right.text
 
 
 def not_passed(outcomes: Sequence[Outcome]) -> list[Outcome]:

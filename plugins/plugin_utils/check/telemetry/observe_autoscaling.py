@@ -25,6 +25,7 @@ from ...runtime.clock import Deadline
 from ...runtime.progress import Progress
 from ...runtime.recipe_files import RECIPES
 from ...workload.namespace import TemporaryNamespace, temporary_namespace
+from ...workload.permission import refuse_without
 from ...workload.render import render
 from ..kit.settings import setting
 from ..spec import ObserveContext, observer_of
@@ -41,6 +42,7 @@ _OUT_OF_REACH = 1e12
 # One and a half targets make two replicas, and still do when the value moves by a third.
 UP, DOWN = 1.5, 0.25
 _POLL_S = 1.0
+_MADE = ("namespaces", "priorityclasses", "pods")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +99,10 @@ def _scaled(cluster: Cluster, context: ObserveContext, seen: Autoscaling, settin
     # It has the settings of another gate, which nobody loads who only judges this one.
     from ..kit.tolerations import tolerations_of
 
+    # Nothing is made that could not be removed.
+    of_gate = context.settings_of(GATE, TelemetrySettings).permissions
+    making = [entry for entry in of_gate if entry.resource in _MADE]
+    refuse_without(cluster, (*making, *stack_facts().autoscaling.permissions), GATE)
     pods = stack_facts().test_pods
     with temporary_namespace(
         cluster,
