@@ -67,13 +67,17 @@ class MemoryCluster:
         del body
         return self.objects[kind.kind, namespace, name]
 
-    def list_objects(self, kind: Kind, namespace: str = "", *, labels: str = "") -> list[Json]:
+    def list_objects(self, kind: Kind, namespace: str = "", *, labels: str = "", fields: str = "") -> list[Json]:
         wanted = [pair.partition("=")[::2] for pair in labels.split(",") if pair]
+        # Those of an event, which are fields of the object itself.
+        chosen = [pair.partition("=")[::2] for pair in fields.split(",") if pair]
+        assert "." not in fields, fields
         return [
             copy.deepcopy(found)
             for (title, place, _name), found in self.objects.items()
             if title == kind.kind and (not namespace or place == namespace)
             and all((found["metadata"].get("labels") or {}).get(key) == value for key, value in wanted)
+            and all(found.get(key) == value for key, value in chosen)
         ]  # fmt: skip
 
     def find_all(self, kind: Kind, namespace: str = "", *, labels: str = "") -> list[Json] | None:

@@ -93,6 +93,11 @@ def test_a_worker_whose_controller_went_before_it_was_bound_to_it_ends(
     if gone:
         monkeypatch.setattr(multiprocessing, "parent_process", lambda: SimpleNamespace(pid=os.getpid()))
     worker = multiprocessing.get_context("fork").Process(target=end_with_controller)
-    worker.start()
-    worker.join(20)
+    # What another test of this process left behind is none of the worker's.
+    before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    try:
+        worker.start()
+        worker.join(20)
+    finally:
+        signal.signal(signal.SIGTERM, before)
     assert worker.exitcode == code
