@@ -19,16 +19,16 @@ from pathlib import Path
 import pytest
 from waiting import eventually
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.process_table import (
-    descendants,
-    identify,
-    kill_all,
-    marked,
-)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.starter import (
     id_prefix,
     read_state,
     stop,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.processes.process_table import (
+    descendants,
+    identify,
+    kill_all,
+    marked,
 )
 
 # Takes the place of site.yml: looks at a host as a gate does, then waits to be killed where a test asks for it.

@@ -56,8 +56,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.choose import choose_faults
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.host_record import tools_path
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.prepare import prepare_hosts
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.process_table import identify
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.spec import SupervisorSpec
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.starter import (
     new_id,
     read_state,
@@ -71,6 +69,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.s
     numbered_nodes,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.values import ClusterModel
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.processes.process_table import identify
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.processes.spec import SupervisorSpec
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site
 

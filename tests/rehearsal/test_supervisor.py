@@ -27,23 +27,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors im
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control_plane.ports import free_ports
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.mounts import mounts_below
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.process_table import (
-    MARKER,
-    ProcessId,
-    descendants,
-    identify,
-    kill_all,
-    lineage,
-    marked,
-    orphans,
-)
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.spec import (
-    Probe,
-    ProcessSpec,
-    RehearsalState,
-    SupervisorSpec,
-    state_path,
-)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.starter import (
     PortClashError,
     id_prefix,
@@ -53,6 +36,23 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecyc
     start,
     stop,
     sweep,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.processes.process_table import (
+    MARKER,
+    ProcessId,
+    descendants,
+    identify,
+    kill_all,
+    lineage,
+    marked,
+    orphans,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.processes.spec import (
+    Probe,
+    ProcessSpec,
+    RehearsalState,
+    SupervisorSpec,
+    state_path,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress, silent
 

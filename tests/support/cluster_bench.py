@@ -31,10 +31,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecyc
     alive_check,
     controller_process,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.spec import (
-    ProcessSpec,
-    SupervisorSpec,
-)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.starter import new_id, start, stop
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import build_model
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import (
@@ -42,6 +38,10 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.s
     ModelSpec,
     numbered_nodes,
     write_spec,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.processes.spec import (
+    ProcessSpec,
+    SupervisorSpec,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.ensure import (
     Workshop,

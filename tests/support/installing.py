@@ -22,7 +22,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.i
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.model import components_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.plan import make_plan
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.read import installed
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.process_table import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.processes.process_table import (
     descendants,
     kill_all,
 )

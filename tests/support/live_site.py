@@ -37,9 +37,9 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec imp
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.bring_up import bring_up
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.request import RehearsalRequest
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.spec import SPEC_FILE, SupervisorSpec
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.starter import read_state, stop
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import numbered_nodes
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.processes.spec import SPEC_FILE, SupervisorSpec
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.store import default_cache
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.bound import bound_to_parent
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress, silent

@@ -29,6 +29,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.rights impo
     needed_rights,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import ObserveContext
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.asked import ask_all
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import Connection
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import (
@@ -36,7 +37,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kind
     PODS,
     PRIORITY_CLASSES,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.permission import Permission, ask_all
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.permission import Permission
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.contact import denied_rights
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rbac import (

@@ -12,11 +12,12 @@ from typing import Any
 
 from ..check.phase_rights import phase_rights
 from ..check.rights import LEVELS, choices_of, needed_rights
+from ..clients.kube.asked import ask_all
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.connection import connection_from
 from ..clients.kube.identity import ClusterIdentity, cluster_identity
 from ..clients.kube.kinds import NODES
-from ..clients.kube.permission import AskedPermission, Permission, ask_all
+from ..clients.kube.permission import AskedPermission, Permission
 from ..collect.snapshot_rights import RIGHTS_OF
 from ..outcome.errors import BringupError, ProblemsError, UnavailableError
 from ..runtime.files import write_atomic

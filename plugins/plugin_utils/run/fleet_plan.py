@@ -15,10 +15,10 @@ from ..check.kit.counting import count
 from ..check.node_tests.registry import enabled_tests
 from ..check.node_tests.settings import CONTINUOUS, ContinuousSettings
 from ..check.spec import ObserveContext
+from ..clients.kube.asked import ask_all
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.connection import connection_from
 from ..clients.kube.errors import ForbiddenError
-from ..clients.kube.permission import ask_all
 from ..fleet.demands import demands_of
 from ..fleet.free_nodes import RIGHTS
 from ..fleet.node_use import NodeUse

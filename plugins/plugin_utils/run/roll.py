@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..clients.kube.asked import ask_all
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.connection import connection_from
-from ..clients.kube.permission import ask_all
 from ..fleet.driver_upgrade import RIGHTS as UPGRADE_RIGHTS
 from ..fleet.engine import Roll
 from ..fleet.journal import Journal, only_one

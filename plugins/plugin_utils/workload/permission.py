@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ..clients.kube.asked import ask_all
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.errors import ForbiddenError
 from ..clients.kube.kinds import PODS, RESOURCE_CLAIMS
-from ..clients.kube.permission import Permission, ask_all
+from ..clients.kube.permission import Permission
 from .lease import NAMESPACE
 from .model import JobKind
 from .namespace import GROUPS, MAKERS

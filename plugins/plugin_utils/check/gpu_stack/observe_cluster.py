@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from ...clients.helm.helm import Helm, Release
+from ...clients.kube.asked import ask_all
 from ...clients.kube.cluster import Cluster
 from ...clients.kube.connection import connection_from
 from ...clients.kube.dra import dra_kinds
 from ...clients.kube.kinds import CLUSTER_POLICIES, NIC_CLUSTER_POLICIES, NODES
 from ...clients.kube.node_object import Cleaner
-from ...clients.kube.permission import AskedPermission, Permission, ask_all
+from ...clients.kube.permission import AskedPermission, Permission
 from ...component_stack.facts import stack_facts
 from ...component_stack.lasting import ReadinessWatch, unsteady_nodes
 from ...component_stack.model import Component, components_of

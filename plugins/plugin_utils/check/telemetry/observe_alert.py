@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ...clients.kube.asked import ask_all
 from ...clients.kube.cluster import Cluster
 from ...clients.kube.connection import connection_from
 from ...clients.kube.kinds import ALERTMANAGER_CONFIGS, NAMESPACES, PROMETHEUS_RULES, Kind
-from ...clients.kube.permission import ask_all
 from ...clients.kube.pods import is_ready
 from ...clients.prometheus.prometheus import Alertmanager, Prometheus
 from ...outcome.errors import BringupError, DeadlineError, InputError, NotFoundError

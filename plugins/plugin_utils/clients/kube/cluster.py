@@ -14,6 +14,7 @@ from typing import Any
 from ...outcome.errors import NotFoundError, UnavailableError
 from ...runtime.backoff import Backoff
 from ...runtime.clock import Deadline
+from .answered import Answered
 from .connection import Connection
 from .errors import ConflictError, UnreachableError, error_of, is_already_there
 from .kinds import ACCESS_REVIEWS, PODS, Kind, known_kind
@@ -22,7 +23,7 @@ from .permission import AskedPermission, Permission
 from .persistence import Fault, Tries
 from .recovery import once_accounted
 from .refusal_words import is_starting
-from .transport import PATIENCE_S, Answered, Transport
+from .transport import PATIENCE_S, Transport
 from .watch_event import watch_event
 
 Json = dict[str, Any]

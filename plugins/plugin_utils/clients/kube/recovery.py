@@ -17,7 +17,7 @@ from ...runtime.backoff import Backoff
 from ...runtime.clock import Deadline
 
 if TYPE_CHECKING:
-    from .transport import Answered
+    from .answered import Answered
 
 # How much later. Reflectors of client-go try again after 30 to 60 s (kubernetes/client-go, tools/cache/reflector.go:
 # NewExponentialBackoffManager with at most 30 s and jitter 1); then they read what there is.

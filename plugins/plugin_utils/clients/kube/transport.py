@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypedDict, TypeVar, Unpack
 from urllib.parse import urlencode
@@ -18,6 +17,7 @@ from ...runtime.backoff import retry_after_s
 from ...runtime.capped import Capped
 from ...runtime.clock import Deadline, ahead_by
 from ..request_limits import request_limits
+from .answered import Answered
 from .connection import Connection, load_configuration
 from .errors import (
     HandshakeError,
@@ -55,20 +55,6 @@ class Asking(TypedDict, total=False):
     repeatable: bool | None
     patient: bool
     most_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """An answer, whatever its status; `unsure`: an earlier try of this request may have been carried out."""
-
-    status: int
-    data: bytes
-    unsure: bool
-
-    @property
-    def ok(self) -> bool:
-        """Whether it is a success."""
-        return 200 <= self.status < 300
 
 
 Stream = TypeVar("Stream")

@@ -14,7 +14,7 @@ from pathlib import Path
 from ...outcome.codec import to_plain
 from ...runtime.files import write_atomic
 from ...runtime.launch import python_argv
-from ..lifecycle.spec import Probe, ProcessSpec
+from ..processes.spec import Probe, ProcessSpec
 from . import kwok, scheduler
 from .kubeconfig import write_kubeconfig
 from .nodes import NodeSpec

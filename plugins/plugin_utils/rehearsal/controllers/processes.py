@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO
 
 from ...runtime.bound import bound_to_parent
-from ..lifecycle.process_table import descendants, identify, kill_all
+from ..processes.process_table import descendants, identify, kill_all
 from ..workloads.pod_simulator import STDERR, STDOUT, RealProcess
 from .pod_log import cri_line
 

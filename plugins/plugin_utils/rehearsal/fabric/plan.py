@@ -14,8 +14,8 @@ from shlex import quote
 
 from ...runtime.files import write_atomic
 from ...runtime.launch import python_argv
-from ..lifecycle.spec import ProcessSpec
 from ..model.values import ClusterModel, Hca, Node
+from ..processes.spec import ProcessSpec
 from .adapters import ANSWER, ASK, make_pipes
 from .net import MANAGERS, adapter_ident, build_net, console_growth, console_start, manager_ident, net_text, table_sizes
 from .programs import DIAGNOSTICS, FabricPrograms

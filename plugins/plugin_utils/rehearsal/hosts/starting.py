@@ -11,7 +11,7 @@ from pathlib import Path
 from ...runtime.host_tools import load_host_tools
 from ...runtime.launch import python_argv
 from ...runtime.recipe_files import RECIPES
-from ..lifecycle.spec import ProcessSpec
+from ..processes.spec import ProcessSpec
 from .enclosure import COMPILED_AT, COMPILED_VARIABLE, PYTHON_START
 from .kept_answers import TOOLS
 

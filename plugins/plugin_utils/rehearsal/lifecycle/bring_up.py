@@ -16,6 +16,8 @@ from ..bmc.plan import SimulatedBmcs, bmc_directory, plan_bmcs
 from ..control_plane.plan import WAVE_READY, ControlPlane, plan_control_plane
 from ..controllers.pod_commands import exec_shims
 from ..hosts.starting import resident_process
+from ..processes.process_table import ProcessId
+from ..processes.spec import ProcessSpec, SupervisorSpec
 from ..telemetry.plan import SimulatedTelemetry, TelemetryPrograms, plan_telemetry, telemetry_directory
 from ..toolchain.ensure import Program, Workshop, ensure_toolchain
 from ..workloads.alert_receiver_pods import PORT_VARIABLE
@@ -23,10 +25,8 @@ from ..workloads.fio_pods import FIO_VARIABLE, LIBRARIES_VARIABLE
 from .controller import alive_check, controller_process
 from .ending import ending_in_order
 from .needs import refuse_missing_programs
-from .process_table import ProcessId
 from .request import Rehearsal, RehearsalRequest
 from .simulators import Simulated, kubernetes_node, prepare_simulators, system_nodes
-from .spec import ProcessSpec, SupervisorSpec
 from .starter import PortClashError, new_id, refuse_second, start, stop
 
 _TRIES = 3

@@ -15,9 +15,9 @@ from pathlib import Path
 from ...runtime.bound import bound_to_parent
 from ...runtime.clock import Deadline
 from ...runtime.redaction import excerpt
+from ..processes.process_table import identify
+from ..processes.spec import ChildState, ProcessSpec
 from .probing import serves
-from .process_table import identify
-from .spec import ChildState, ProcessSpec
 
 _TAIL_BYTES = 3000
 _CLASH = "address already in use"

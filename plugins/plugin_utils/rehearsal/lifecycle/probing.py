@@ -10,7 +10,7 @@ import socket
 import ssl
 from functools import cache
 
-from .spec import Probe
+from ..processes.spec import Probe
 
 _HOST = "127.0.0.1"
 _TIMEOUT_S = 2.0

@@ -21,9 +21,9 @@ from ...runtime.clock import Deadline
 from ...runtime.files import write_atomic
 from ...runtime.launch import python_argv
 from ...runtime.progress import Progress
+from ..processes.process_table import MARKER, ProcessId, kill_all, marked, send
+from ..processes.spec import SPEC_FILE, RehearsalState, SupervisorSpec, state_path
 from .mounts import unmount_below
-from .process_table import MARKER, ProcessId, kill_all, marked, send
-from .spec import SPEC_FILE, RehearsalState, SupervisorSpec, state_path
 
 _POLL_S = 0.05
 _STOP_LIMIT_S = 20.0

@@ -23,10 +23,7 @@ from types import FrameType
 from ...outcome.codec import dumps, load
 from ...runtime.clock import Deadline, now_utc
 from ...runtime.files import write_atomic
-from .child import Child, start_child
-from .children import adopt_orphans
-from .mounts import unmount_below
-from .process_table import (
+from ..processes.process_table import (
     Lineage,
     ProcessId,
     descendants,
@@ -37,7 +34,10 @@ from .process_table import (
     orphans,
     ticks_now,
 )
-from .spec import ProcessSpec, RehearsalState, SupervisorSpec, state_path
+from ..processes.spec import ProcessSpec, RehearsalState, SupervisorSpec, state_path
+from .child import Child, start_child
+from .children import adopt_orphans
+from .mounts import unmount_below
 
 _POLL_S = 0.05
 _WATCH_S = 0.25

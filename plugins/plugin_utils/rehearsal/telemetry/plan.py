@@ -19,7 +19,7 @@ from typing import Any
 from ...runtime.files import write_atomic
 from ...runtime.launch import python_argv
 from ..control_plane.ports import free_ports
-from ..lifecycle.spec import Probe, ProcessSpec
+from ..processes.spec import Probe, ProcessSpec
 from .programs import Prometheus
 
 PORTS_FILE = "ports.json"

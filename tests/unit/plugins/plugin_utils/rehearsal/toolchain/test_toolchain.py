@@ -22,7 +22,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors im
     NotFoundError,
     UnavailableError,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.process_table import identify
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.processes.process_table import identify
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain import ensure, golang
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.ensure import (
     Workshop,
