@@ -34,7 +34,9 @@ PERMISSIONS = (
     Permission("list", "workloads", GROUP),
 )
 _VERSIONS = ("v1beta2", "v1beta1")
-_MADE_OF_PODS = ("Job", "MPIJob")
+_MADE_OF_PODS = ("Job", "MPIJob", "RayCluster")
+# Shows who waits in which queue, and why.
+QUEUES = "kubectl get clusterqueues; kubectl get workloads -A"
 
 
 def open_queue(cluster: Cluster, namespace: str, labels: dict[str, str], cluster_queue: str) -> Kind:

@@ -127,11 +127,12 @@ class TemporaryNamespace:
         """Return an object as this cluster takes it: in a version that it serves, in the queue of the test."""
         return as_served(self.cluster, queued(body) if self.cluster_queue else body)
 
-    def create(self, objects: list[dict[str, Any]]) -> None:
-        """Create objects in the namespace, in that order."""
-        for body in objects:
-            obj = self.prepared(body)
-            self.cluster.create(self.cluster.kind(obj["apiVersion"], obj["kind"]), obj, self.name)
+    def create(self, objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Create objects in the namespace, in that order; return them as the API server has them."""
+        prepared = [self.prepared(body) for body in objects]
+        return [
+            self.cluster.create(self.cluster.kind(obj["apiVersion"], obj["kind"]), obj, self.name) for obj in prepared
+        ]
 
     def pods(self, labels: str = "") -> list[dict[str, Any]]:
         """Return the pods of the test."""

@@ -11,10 +11,10 @@ from typing import Any
 from .kueue import SETTING
 
 Json = dict[str, Any]
-_EXCLUDE = (
-    "exclude namespaces with the label gpufleet.io/purpose=test from its managed ones (managedJobsNamespaceSelector), "
-    f"or name a ClusterQueue for the tests ({SETTING})"
-)
+_OUT = "exclude namespaces with the label gpufleet.io/purpose=test from its managed ones (managedJobsNamespaceSelector)"
+_EXCLUDE = f"{_OUT}, or name a ClusterQueue for the tests ({SETTING})"
+# For pods that go through no queue, whatever the site states.
+NO_QUEUE_HINT = f"if Kueue set it, {_OUT}"
 _SCC = "unable to validate against any security context constraint"
 # Older releases name the field alone, newer ones the constraint before it; the rest of the list is `not usable`.
 _BROKEN = re.compile(r"(?:provider [\w-]+: )?\.?[\w.\[\]]+: Invalid value: .*?(?=, provider |, spec\.|, \.|\]$|\]\s|$)")

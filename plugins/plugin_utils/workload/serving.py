@@ -23,7 +23,7 @@ from ..runtime.progress import Progress, silent
 from ..runtime.recipe_files import RECIPES
 from .claims import claim_variables, gpu_requests
 from .follow import Ending, ObservedJob, all_run, ending_of, node_of, phase_of, where
-from .held import explained
+from .held import create_unheld, explained
 from .manifests import JOB_LABEL
 from .model import JobSpec, JobState
 from .namespace import TemporaryNamespace, where_they_are
@@ -291,7 +291,7 @@ class _Watch:
 
     def create(self, spec: ServerSpec) -> None:
         try:
-            self.namespace.create(server_objects(spec, self.namespace))
+            create_unheld(self.namespace, server_objects(spec, self.namespace))
         except (RefusedError, ForbiddenError, NotFoundError, ConflictError) as error:
             self.end(spec, Ending("refused", f"{error.subject}: {error.reason}"))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ...workload.kueue import QUEUES
 from ...workload.kueue import SETTING as QUEUE_SETTING
 
 # By the state of a job or server: what happened, and what to do about it.
@@ -26,7 +27,8 @@ _LAUNCH: dict[str, tuple[str, str]] = {
     ),
     "held": (
         "its queue held it",
-        f"give the ClusterQueue room for it, or state another one: {QUEUE_SETTING}; kubectl get workloads -A",
+        "give the ClusterQueue room for it, and let its namespaceSelector take namespaces with the label "
+        f"gpufleet.io/purpose=test, or state another one: {QUEUE_SETTING}; {QUEUES}",
     ),
     "slow-start": (
         "its containers did not start in time",

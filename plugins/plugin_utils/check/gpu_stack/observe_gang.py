@@ -26,7 +26,7 @@ from ...workload.capacity import NodeCapacity, read_node_capacity
 from ...workload.claims import claim_variables, gpu_requests
 from ...workload.kueue import pods_together, served_version, waits_for_pods, why_held
 from ...workload.namespace import MARGIN_S, TemporaryNamespace, temporary_namespace
-from ...workload.pending import HELD_HINT, held_by_gates, why_pending
+from ...workload.pending import held_by_gates, why_pending
 from ...workload.placing import PlacingTime
 from ...workload.queue import queue_for
 from ...workload.render import render
@@ -34,6 +34,7 @@ from ..kit.settings import setting
 from ..kit.tolerations import cluster_queue_of, tolerations_of
 from ..spec import ObserveContext, observer_of
 from .capacity import Slots, slots_of
+from .held_gangs import GANG, held_back, held_gangs
 from .kueue_gang import KUEUE, job_of_gang, kueue_kinds, own_queue
 from .ray_gang import KUBERAY, RAY_CLUSTERS, ray_cluster
 
@@ -229,11 +230,13 @@ def _run(
         conditions = {name: _told(namespace, kind, name, by_quota=by_quota) for name in _GANGS}
         waits = waits_for_pods(cluster, namespace.name) if by_quota else None
         waiting = [pod for pod in namespace.pods() if not (pod.get("spec") or {}).get("nodeName")]
-        held = next((text for pod in waiting if (text := held_by_gates(pod))), "")
+        # The test's own queue is to hold one of both.
+        held = {} if by_quota else held_gangs(namespace, ray=ray)
         said = next(filter(None, (*map(why_pending, waiting), *(conditions.values() if by_quota else ()))), "")
         settled_s = round(time.monotonic() - started, 1)
-    if held and not any(bound.values()):
-        result = replace(result, problem="held-by-admission", reason=held, hint=HELD_HINT)
+    back = held_back(held, bound, len(_GANGS) * slots.gang * slots.gpus, namespace.cluster_queue)
+    if back.reason:
+        result = replace(result, problem="held-by-admission", reason=back.reason, hint=back.hint)
     return replace(
         result,
         said=said,
@@ -311,7 +314,7 @@ def gang_objects(
             namespace, name, settings.image, slots.nodes, slots.gang, slots.gpus, slots.resource, longest_s
         )
     requests = gpu_requests(stack_facts().dra.device_class if slots.by_dra else "", slots.gpus)
-    labels = {**namespace.labels, "gpufleet.io/gang": name}
+    labels = {**namespace.labels, GANG: name}
     return render(
         RECIPES / "workloads" / facts.template,
         {
@@ -356,7 +359,7 @@ def settled(
         bound = dict.fromkeys(gangs, 0)
         for pod in namespace.pods():
             if (pod.get("spec") or {}).get("nodeName"):
-                bound[pod["metadata"]["labels"]["gpufleet.io/gang"]] += 1
+                bound[pod["metadata"]["labels"][GANG]] += 1
         if bound != last:
             last, since = bound, time.monotonic()
         still_s = time.monotonic() - since

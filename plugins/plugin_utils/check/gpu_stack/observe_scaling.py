@@ -31,7 +31,7 @@ from ...runtime.recipe_files import RECIPES
 from ...workload.follow import node_of
 from ...workload.kueue import served_version
 from ...workload.namespace import MARGIN_S, TemporaryNamespace, temporary_namespace
-from ...workload.pending import why_pending
+from ...workload.pending import NO_QUEUE_HINT, held_by_gates, why_pending
 from ...workload.render import render
 from ..kit.counting import count
 from ..kit.settings import setting
@@ -186,7 +186,7 @@ class NodeTest:
         undecided = self._guard()
         if undecided:
             reason = f"{count(undecided, 'pod')} of the test, which keep it off the nodes of today, got no answer"
-            return replace(seen, problem="scheduler-silent", reason=reason)
+            return self._held(seen) or replace(seen, problem="scheduler-silent", reason=reason)
         self._namespace.create(pod_of(self._namespace, self._settings))
         started = time.monotonic()
         answer, node_there = Deadline.after(self._settings.answer_s), Deadline.after(self._settings.up_s)
@@ -194,10 +194,15 @@ class NodeTest:
             seen = self._look(seen, time.monotonic() - started)
             silent = not seen.words.taken and not seen.node and answer.left_s <= 0
             if seen.problem or seen.started or silent or node_there.left_s <= 0:
-                return seen
+                return (self._held(seen) if silent else None) or seen
             said = seen.words.taken or seen.words.refused or "nobody said anything yet"
             self._progress.tick(f"node autoscaling: {said}"[:180])
             time.sleep(_POLL_S)
+
+    def _held(self, seen: NodeScaling) -> NodeScaling | None:
+        """Return that a pod is held by a scheduling gate, so that nobody was asked for a node; None if none is."""
+        held = next((text for pod in self._namespace.pods() if (text := held_by_gates(pod))), "")
+        return replace(seen, problem="held-by-admission", reason=f"{held}; {NO_QUEUE_HINT}") if held else None
 
     def _guard(self) -> int:
         """Make the guards; return for how many nobody decided in time whether they have their nodes."""

@@ -28,6 +28,7 @@ from ...runtime.recipe_files import RECIPES
 from ...runtime.redaction import redact
 from ...site.model import Site
 from ...workload.namespace import MARGIN_S, TemporaryNamespace, temporary_namespace
+from ...workload.pending import NO_QUEUE_HINT, held_by_gates
 from ...workload.render import render
 from ..kit.saved_settings import observer_with_settings
 from ..spec import ObserveContext
@@ -172,6 +173,9 @@ def _receive(namespace: TemporaryNamespace, alert: AlertSettings, context: Obser
         waiting = [(entry.get("state") or {}).get("waiting") or {} for entry in status.get("containerStatuses") or []]
         found = ", ".join(str(entry.get("reason")) for entry in waiting if entry) or status.get("phase", "not there")
         if deadline.left_s <= 0:
+            held = held_by_gates(pod) if pod else ""
+            if held:
+                raise DeadlineError("receiver of the test alert", f"{held}.", NO_QUEUE_HINT)
             hint = f"can the cluster pull {alert.image}? gpufleet_settings.{GATE}.image names another"
             raise DeadlineError("receiver of the test alert", f"not ready after {alert.ready_s:g} s: {found}.", hint)
         progress.tick(f"alert: receiver {found}")

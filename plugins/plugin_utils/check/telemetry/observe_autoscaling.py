@@ -25,6 +25,7 @@ from ...runtime.clock import Deadline
 from ...runtime.progress import Progress
 from ...runtime.recipe_files import RECIPES
 from ...workload.namespace import TemporaryNamespace, temporary_namespace
+from ...workload.pending import NO_QUEUE_HINT, held_by_gates
 from ...workload.permission import refuse_without
 from ...workload.render import render
 from ..kit.settings import setting
@@ -120,12 +121,20 @@ def _scaled(cluster: Cluster, context: ObserveContext, seen: Autoscaling, settin
         test = ScalingTest(namespace, settings, Progress(context.emit))
         rest = test.wait("the metric", settings.metric_s, lambda now: bool(now.value) and now.is_at(LEAST))
         seen = replace(seen, rest=rest)
-        if rest.value:
+        if rest.value and (held := _held(namespace, rest)):
+            seen = replace(seen, problem="held-by-admission", reason=f"{held}; {NO_QUEUE_HINT}")
+        elif rest.value:
             up = test.step(UP)
             seen = replace(seen, up=up)
             if up.end.value and up.end.is_at(up.right or 0):
                 seen = replace(seen, down=test.step(DOWN))
     return replace(seen, leftovers=tuple(namespace.leftovers))
+
+
+def _held(namespace: TemporaryNamespace, rest: Standing) -> str:
+    """Return by which scheduling gate the pod is held that is not ready at rest, empty if by none."""
+    pods = [] if rest.is_at(LEAST) else namespace.pods()
+    return next((text for pod in pods if (text := held_by_gates(pod))), "")
 
 
 def objects(namespace: TemporaryNamespace, metric: str, settings: AutoscalingSettings) -> list[dict[str, Any]]:

@@ -45,10 +45,11 @@ class World:
         self.ready_at_start: dict[str, int] = {}
         self.most = 0
 
-    def create(self, objects: list[dict[str, Any]]) -> None:
+    def create(self, objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
         name = objects[-1]["metadata"]["name"]
         self.ready_at_start[name] = sum(age >= self.looks for age in self.ages.values())
         self.ages[name] = 0
+        return objects
 
     def pods(self, _labels: str = "") -> list[dict[str, Any]]:
         self.ages = {name: age + 1 for name, age in self.ages.items()}
@@ -186,3 +187,15 @@ def test_a_server_whose_pod_could_not_be_made_in_an_outage_is_waited_for() -> No
 def test_a_server_whose_pod_is_refused_is_told_at_once() -> None:
     (result,) = _started(Unmade('pods "vllm-1-x" is forbidden: exceeded quota: gpus, requested: 8', 9999), 1, Intake())
     assert result.state == "refused" and "exceeded quota" in result.reason
+
+
+def test_a_server_that_kueue_suspends_says_so_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where Kueue manages jobs without a queue name it suspends them; the job controller has no part in it."""
+
+    def create(_world: World, objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return [{**body, "spec": {**body["spec"], "suspend": True}} for body in objects if body["kind"] == "Job"]
+
+    monkeypatch.setattr(World, "create", create)
+    (result,) = _started(World(), 1, Intake())
+    assert result.state == "refused" and "Job vllm-1 was suspended when it was made" in result.reason
+    assert "managedJobsNamespaceSelector" in result.reason and "cluster_queue" in result.reason

@@ -202,6 +202,7 @@ class FakeCluster:
     has_gpus: bool = True
     places: str = ""
     guards: bool = True
+    gates: tuple[str, ...] = ()
     looks: int = 0
     made: list[Json] = field(default_factory=list)
     gone: int = 0
@@ -222,13 +223,16 @@ class FakeCluster:
         return [*own, *({"metadata": body["metadata"], **self._guard(body)} for body in self.made[:2])]
 
     def _guard(self, body: Json) -> Json:
-        return {"spec": {"nodeName": body["metadata"]["name"] if self.guards else ""}}
+        return {"spec": {"nodeName": body["metadata"]["name"] if self.guards else "", **self._gates("guard")}}
+
+    def _gates(self, whose: str) -> Json:
+        return {"schedulingGates": [{"name": "kueue.x-k8s.io/admission"}]} if whose in self.gates else {}
 
     def _pod(self) -> Json:
         self.looks += 1
         there = self.adds and self.has_gpus and self.looks > 8
         status = {"phase": "Running" if self.looks > 9 and there else "Pending"}
-        spec = {"nodeName": self.places or "new"} if there or self.places else {}
+        spec: Json = {"nodeName": self.places or "new"} if there or self.places else self._gates("pod")
         return {"metadata": {"name": "wants-a-node"}, "spec": spec, "status": status}
 
     def list_metadata(self, kind: Kind) -> list[Json]:
@@ -295,6 +299,15 @@ def test_where_nobody_says_anything_of_the_pod_nobody_is_waited_for(monkeypatch:
     seen = tried(cluster, monkeypatch)
     assert judged(seen).cause == "autoscaler-silent"
     assert cluster.looks < 2 * SETTINGS.answer_s
+
+
+@pytest.mark.parametrize("whose", ["guard", "pod"])
+def test_a_pod_that_is_held_by_a_gate_is_no_silence_of_who_adds_nodes(
+    whose: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outcome = judged(tried(FakeCluster(adds=False, guards=whose != "guard", gates=(whose,)), monkeypatch))
+    assert (outcome.status, outcome.cause) == (Status.OTHER, "held-by-admission")
+    assert "kueue.x-k8s.io/admission" in outcome.summary and "managedJobsNamespaceSelector" in outcome.summary
 
 
 def test_only_a_site_that_says_that_nodes_are_added_is_asked() -> None:

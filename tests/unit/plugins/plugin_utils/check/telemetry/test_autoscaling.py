@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from datetime import date
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -204,6 +205,18 @@ def test_an_autoscaler_that_nobody_obeys_is_told_when_its_time_is_over(monkeypat
     seen = tried(FakeCluster([80.0], obeys=False), monkeypatch)
     assert seen.up is not None and seen.up.took_s >= 30.0
     assert judged(seen).cause == "not-scaled-up"
+
+
+def test_a_pod_that_is_held_by_a_gate_says_nothing_of_the_autoscaler() -> None:
+    gate = {"name": "kueue.x-k8s.io/admission"}
+    pod = {"metadata": {"name": "scaled-1"}, "spec": {"schedulingGates": [gate]}}
+    space = cast("Any", SimpleNamespace(pods=lambda: [pod]))
+    assert "kueue.x-k8s.io/admission" in observe_autoscaling._held(space, replace(AT_REST, ready=0))
+    assert observe_autoscaling._held(cast("Any", None), AT_REST) == ""
+    del pod["spec"]["schedulingGates"]
+    assert observe_autoscaling._held(space, replace(AT_REST, ready=0)) == ""
+    outcome = judged(Autoscaling(metric=METRIC, served=True, rest=AT_REST, problem="held-by-admission", reason="gate"))
+    assert (outcome.status, outcome.cause) == (Status.OTHER, "held-by-admission")
 
 
 def test_the_objects_hold_no_gpu_and_start_with_a_target_out_of_reach() -> None:
