@@ -11,7 +11,7 @@ queue, where it is told to (kueue.sigs.k8s.io, "Setup manageJobsWithoutQueueName
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from typing import Any
 
 from ...workload.kueue import QUEUES, SETTING, why_held
 from ...workload.namespace import TemporaryNamespace
@@ -19,14 +19,6 @@ from ...workload.pending import HELD_HINT, held_by_gates, suspended
 from .ray_gang import RAY_CLUSTERS
 
 GANG = "gpufleet.io/gang"
-
-
-@dataclass(frozen=True, slots=True)
-class HeldBack:
-    """Why two gangs did not compete, and what to do about it; empty if nobody kept one of them from it."""
-
-    reason: str = ""
-    hint: str = ""
 
 
 def held_gangs(namespace: TemporaryNamespace, *, ray: bool) -> dict[str, str]:
@@ -46,9 +38,11 @@ def held_gangs(namespace: TemporaryNamespace, *, ray: bool) -> dict[str, str]:
     return held
 
 
-def held_back(held: Mapping[str, str], bound: Mapping[str, int], asked: int, queue: str) -> HeldBack:
-    """Return what kept gangs from competing. Of one that is held and one that was placed nobody learns whether the
-    scheduler would have placed a part of the other. Pure.
+def held_back(held: Mapping[str, str], bound: Mapping[str, int], asked: int, queue: str) -> dict[str, Any]:
+    """Return problem, reason and hint of a result whose gangs were kept from competing, else nothing. Pure.
+
+    Of one that is held and one that was placed nobody learns whether the scheduler would have placed a part of the
+    other.
 
     Args:
         held: by whom, by gang.
@@ -58,10 +52,10 @@ def held_back(held: Mapping[str, str], bound: Mapping[str, int], asked: int, que
     """
     out = [name for name in bound if name in held and not bound[name]]
     if not out:
-        return HeldBack()
+        return {}
     placed = [name for name in bound if bound[name]]
-    reason = f"{held[out[0]]}{_alone(placed)}"
-    return HeldBack(reason, _with_queue(asked, queue) if queue else HELD_HINT)
+    hint = _with_queue(asked, queue) if queue else HELD_HINT
+    return {"problem": "held-by-admission", "reason": f"{held[out[0]]}{_alone(placed)}", "hint": hint}
 
 
 def _alone(placed: Collection[str]) -> str:

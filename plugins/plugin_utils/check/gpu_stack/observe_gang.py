@@ -234,11 +234,9 @@ def _run(
         held = {} if by_quota else held_gangs(namespace, ray=ray)
         said = next(filter(None, (*map(why_pending, waiting), *(conditions.values() if by_quota else ()))), "")
         settled_s = round(time.monotonic() - started, 1)
-    back = held_back(held, bound, len(_GANGS) * slots.gang * slots.gpus, namespace.cluster_queue)
-    if back.reason:
-        result = replace(result, problem="held-by-admission", reason=back.reason, hint=back.hint)
     return replace(
         result,
+        **held_back(held, bound, len(_GANGS) * slots.gang * slots.gpus, namespace.cluster_queue),
         said=said,
         nodes=slots.nodes,
         slots=slots.count,
