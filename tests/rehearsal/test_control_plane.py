@@ -218,6 +218,19 @@ def test_a_killed_supervisor_takes_its_children_along_and_the_next_start_works(b
     assert bench.leftovers() == []
 
 
+def test_a_process_that_dies_ends_the_run_and_is_named(bench: Bench) -> None:
+    # The simulated controllers are no server that a gate could miss: it would wait for its own time limits.
+    process = bench.begin("-e", "gpufleet_rehearsal_nodes=2", "-e", "linger=120")
+    bench.reach(process, WORKING)
+    state = read_state(bench.directory)
+    assert state is not None
+    (victim,) = [child for child in state.children if child.name == "controllers"]
+    os.kill(victim.pid, signal.SIGKILL)
+    assert process.wait(30) != 0
+    eventually(lambda: bench.leftovers() == [], what=bench.leftovers)
+    assert "rehearsal: controllers was killed by signal 9, so this run says nothing of the site" in bench.output()
+
+
 def test_kept_then_refused_then_stopped(bench: Bench) -> None:
     bench.run("-e", "gpufleet_rehearsal_nodes=2", "-e", "gpufleet_rehearsal_keep=1")
     state = read_state(bench.directory)

@@ -109,6 +109,8 @@ def _start(
                 *_controllers(plane, simulated, request, telemetry),
             ),
             volatile=(str(plane.directory),), ports=plane.ports, kubeconfig=str(plane.kubeconfig),
+            # Whoever keeps it may try out what a death does; whoever calls this without a playbook looks by himself.
+            ends_run=not request.keep and controller.pid != os.getpid(),
         )  # fmt: skip
         try:
             start(spec, progress, alive_check(controller))

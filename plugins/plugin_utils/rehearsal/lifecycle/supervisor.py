@@ -35,6 +35,7 @@ from ..processes.process_table import (
     ticks_now,
 )
 from ..processes.spec import ProcessSpec, RehearsalState, SupervisorSpec, state_path
+from .broken import end_run
 from .child import Child, start_child
 from .children import adopt_orphans
 from .mounts import unmount_below
@@ -113,6 +114,8 @@ class Supervisor:
             if dead and self.phase == "ready":
                 self.phase, self.problem, self.evidence = "degraded", dead[0].ended(), (dead[0].tail(),)
                 self._say()
+                if self.spec.ends_run:
+                    end_run(self.spec.controller, self.problem, str(Path(self.spec.directory) / "logs"))
             sleep(_WATCH_S)
 
     def _check_life(self) -> None:

@@ -63,6 +63,7 @@ class SupervisorSpec:
         rehearsal_id: `<digest of the directory>-<random>`; every process carries it in its environment.
         keep: once everything is ready, do not end with the controller.
         volatile: paths deleted at the stop (keys, databases).
+        ends_run: end the controller when one of the processes dies.
     """
 
     rehearsal_id: str
@@ -74,6 +75,7 @@ class SupervisorSpec:
     volatile: tuple[str, ...] = ()
     ports: dict[str, int] = field(default_factory=dict)
     kubeconfig: str = ""
+    ends_run: bool = False
 
     @property
     def controller(self) -> ProcessId:

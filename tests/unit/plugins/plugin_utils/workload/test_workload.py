@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,9 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.interrupt
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import RECIPES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.render import render
 
+_HAS_PODS = re.compile(
+    r"^kind: (Pod|Job|CronJob|MPIJob|RayCluster|RayJob|Deployment|StatefulSet|DaemonSet|ReplicaSet)$", re.MULTILINE
+)
 VARIABLES: dict[str, Any] = {
     "name": "gang-a", "namespace": "ns", "size": 3, "resource": "nvidia.com/gpu", "gpus": 8,
     "nodes": ["gpu01", "gpu02"], "scheduler": "s",
@@ -45,6 +49,17 @@ def test_every_gang_template_gives_a_group_and_its_pods(provider: str) -> None:
         assert pod["spec"]["terminationGracePeriodSeconds"] > 0
         assert pod["spec"]["priorityClassName"] == "low"
         assert pod["spec"]["containers"][0]["resources"]["limits"] == {"nvidia.com/gpu": 8}
+
+
+@pytest.mark.parametrize("path", sorted((RECIPES / "workloads").glob("*.j2")), ids=lambda path: path.name)
+def test_whatever_has_pods_ends_in_the_cluster_without_us(path: Path) -> None:
+    makers = [part for part in path.read_text(encoding="utf-8").split("\n---\n") if _HAS_PODS.search(part)]
+    endless = [part for part in makers if "activeDeadlineSeconds:" not in part]
+    if path.name == "pod-autoscaling.yaml.j2":
+        # Pods of a Deployment cannot have a deadline, and an autoscaler scales nothing of a Job: they hold no GPU.
+        assert endless and "gpu" not in endless[0].partition("containers:")[2]
+        return
+    assert not endless
 
 
 def test_test_pods_are_below_everybody_else() -> None:
