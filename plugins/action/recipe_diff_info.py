@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
@@ -20,7 +21,10 @@ class ActionModule(ModuleAction):
 
     def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
         del task_vars
-        left, right = answer(request_of(options)), answer(request_of({**options, **_stated(options["other"])}))
+        asked, other = request_of(options), request_of({**options, **_stated(options["other"])})
+        # The hosts are the same in both; other criteria are asked about as they are stated.
+        skus = () if (options["other"] or {}).get("criteria") else asked.skus
+        left, right = answer(asked), answer(replace(other, skus=skus, sku_data=asked.recipe_data))
         found = difference(left.result, left.catalogue, right.result, right.catalogue)
         return {
             "exit_code": 0,

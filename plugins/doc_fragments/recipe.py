@@ -25,6 +25,14 @@ options:
     type: list
     elements: path
     default: []
+  skus:
+    description:
+      - SKUs of the GPU hosts, as C(gpufleet_sku) names them. What their facts say alike of C(accelerator),
+        C(fabric) and C(nvlink_domain) counts where it is not stated and a layer honours it, as in a run over them.
+      - One of these criteria that is stated and that none of them has is an error.
+    type: list
+    elements: str
+    default: []
   facts:
     description:
       - Facts of a running cluster. Criteria that are not stated are read off them, each with its evidence.

@@ -15,6 +15,7 @@ from ..outcome.codec import from_plain
 from ..outcome.errors import InputError
 from .criteria import ANY, Criteria, parse_criteria
 from .detect import ClusterFacts, Detection, detect
+from .host_kinds import criteria_of_skus
 from .installable import not_installable
 from .load import catalogue_directories, load_catalogue
 from .merge import merged_values
@@ -31,7 +32,8 @@ from .tree import Signature, signature_of
 class Request:
     """What is wanted: criteria, the directories of private recipe data, overrides and what to do if unsupported.
 
-    With the facts of a cluster, criteria that are not stated are read off it.
+    With the facts of a cluster, criteria that are not stated are read off it, and with SKUs of hosts off these; private
+    SKUs lie in `sku_data`.
     """
 
     criteria: Mapping[str, Any]
@@ -41,6 +43,8 @@ class Request:
     facts: ClusterFacts | None = None
     unsupported: Unsupported = Unsupported.ERROR
     check_overrides: bool = True
+    skus: tuple[str, ...] = ()
+    sku_data: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,14 +61,17 @@ class Answer:
 def request_of(options: Mapping[str, Any]) -> Request:
     """Return the request that the options of a module or the arguments of a lookup make."""
     overrides = merged_values(_plain(options, "overrides"), as_mapping(options.get("set") or ()))
+    recipe_data = tuple(Path(text) for text in options.get("recipe_data") or ())
     return Request(
         criteria=_plain(options, "criteria"),
-        recipe_data=tuple(Path(text) for text in options.get("recipe_data") or ()),
+        recipe_data=recipe_data,
+        sku_data=recipe_data,
         overrides=overrides,
         facts=facts_of(options),
         profiles={str(name): str(value) for name, value in _plain(options, "profiles").items()},
         unsupported=Unsupported(options.get("unsupported") or Unsupported.ERROR.value),
         check_overrides=bool(options.get("check_overrides", True)),
+        skus=tuple(str(name) for name in options.get("skus") or ()),
     )
 
 
@@ -110,11 +117,15 @@ def answer(request: Request) -> Answer:
     """Return the recipe that is asked for.
 
     Raises:
-        ProblemsError: the data, the criteria or the overrides are wrong.
+        ProblemsError: the data, the criteria or the overrides are wrong, or hosts of these SKUs have something else.
+        NotFoundError: no such SKU.
         InputError: the combination is not supported and the policy is error.
     """
     catalogue = catalogue_of(request.recipe_data)
-    criteria = parse_criteria(request.criteria, catalogue.vocabulary)
+    stated = request.criteria
+    if request.skus:
+        stated = criteria_of_skus(request.skus, stated, catalogue, request.sku_data)
+    criteria = parse_criteria(stated, catalogue.vocabulary)
     detection = detect(request.facts, catalogue.vocabulary, criteria) if request.facts is not None else None
     told: tuple[str, ...] = ()
     if detection is not None:

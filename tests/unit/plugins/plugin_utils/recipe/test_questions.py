@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,12 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.overrides 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.paths import leaves, lookup, parse_path, shown
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.policy import Unsupported
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.query import query
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.request import Request, answer, catalogue_of
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.request import (
+    Request,
+    answer,
+    catalogue_of,
+    request_of,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.resolve import resolve
 
 from .conftest import Tree
@@ -275,3 +281,23 @@ def test_self_contained(own: Catalogue) -> None:
     for component, entry in zip(result.components, self_contained(result, own)["componentRefs"], strict=True):
         assert "valuesFile" not in entry
         assert entry["overrides"] == component_values(component, own)
+
+
+def test_hosts_say_what_they_are_where_nobody_states_it(repository: Path, tmp_path: Path) -> None:
+    stated = {"service": "generic", "intent": "training", "os": "ubuntu"}
+    plain = answer(request_of({"criteria": stated}))
+    found = answer(request_of({"criteria": stated, "skus": ["dgx-h100", "dgx-h100"]}))
+    assert set(found.result.layers) - set(plain.result.layers) == {"generic-infiniband"}
+    assert answer(request_of({"criteria": stated, "skus": []})).result.layers == plain.result.layers
+    with pytest.raises(ProblemsError, match="gpufleet_sku is dgx-h100, which has h100"):
+        answer(request_of({"criteria": {**stated, "accelerator": "h200"}, "skus": ["dgx-h100"]}))
+    with pytest.raises(NotFoundError, match="own-8"):
+        answer(request_of({"criteria": stated, "skus": ["own-8"]}))
+    # A private SKU, compared with the catalogue alone: the hosts stay what they are.
+    (tmp_path / "hardware").mkdir()
+    text = (repository / "recipes/hardware/dgx-h100.yaml").read_text(encoding="utf-8")
+    own = re.sub(r"(?m)^aliases:.*\n", "", text).replace("name: dgx-h100", "name: own-8", 1)
+    (tmp_path / "hardware" / "own-8.yaml").write_text(own, encoding="utf-8")
+    asked = request_of({"criteria": stated, "skus": ["own-8"], "recipe_data": [tmp_path]})
+    assert answer(asked).result.layers == found.result.layers
+    assert answer(replace(asked, recipe_data=())).result.layers == found.result.layers
