@@ -23,7 +23,8 @@ _LAUNCH: dict[str, tuple[str, str]] = {
     ),
     "refused": (
         "it was refused",
-        "correct what the message names (quota, admission, permissions); `kubectl get events -A` may say more",
+        "correct what the message names (quota, admission, permissions); `kubectl get events -A -w` while the gate "
+        "runs again may say more",
     ),
     "held": (
         "its queue held it",
@@ -32,7 +33,8 @@ _LAUNCH: dict[str, tuple[str, str]] = {
     ),
     "slow-start": (
         "its containers did not start in time",
-        "pull the image to the nodes beforehand, or raise pull_s; `kubectl describe pod` says what is waited for",
+        "pull the image to the nodes beforehand, or raise pull_s; `kubectl get events -A -w` while the gate runs "
+        "again says what is waited for",
     ),
     "lost-node": ("a node went away", "look at the node, then run gate nodes again"),
     "preempted": ("a user took the place", "run the gate again when the host is free"),

@@ -86,7 +86,7 @@ def _gpu_operator(answer: Answer, cluster: ClusterState, context: JudgeContext) 
         hint = "kubectl get clusterpolicies; the GPU operator's chart makes one unless its values say otherwise"
         return (answer.failed("cluster-policy-missing", "there is no ClusterPolicy", hint, **_facts(cluster)),)
     if not cluster.operands:
-        hint = "kubectl get daemonsets -n gpu-operator"
+        hint = f"kubectl get daemonsets -A; {_log_of(cluster, operator_components(GPU_OPERATOR, context))}"
         return (answer.unknown("no-data", "the GPU operator runs nothing on the nodes", hint, **_facts(cluster)),)
     broken = broken_operands(cluster, context)
     if broken:

@@ -69,7 +69,8 @@ def _one(cluster: ClusterState, context: JudgeContext, name: str) -> Outcome:
         return _unread(answer, component)
     if fault is None and not component.promised and _runs_something(cluster, component):
         text = f"release {component.release} has workloads in the cluster, and its manifest names none"
-        hint = f"compare with helm get manifest {component.name}; this may be a defect of ours: report it"
+        namespace, _slash, release = component.release.partition("/")
+        hint = f"compare with helm get manifest {release} -n {namespace}; this may be a defect of ours: report it"
         return answer.unknown("manifest-unread", text, hint)
     young = not_lasting(answer, cluster.workloads_for(component), bad_nodes(cluster, context)) if not fault else None
     if young is not None:

@@ -50,8 +50,10 @@ def judge(seen: PlatformState, context: JudgeContext) -> tuple[Outcome, ...]:
 
 def _why(claim: VolumeClaim, known: set[str], has_default: bool) -> tuple[str, str, str]:
     """Return (cause, text, hint) of a claim that has no volume."""
+    namespace, _slash, name = claim.name.partition("/")
+    look = f"kubectl describe pvc -n {namespace} {name}"
     if claim.phase == "Lost":
-        return "volume-not-bound", f"claim {claim.name} lost its volume", "kubectl describe pvc; restore the volume"
+        return "volume-not-bound", f"claim {claim.name} lost its volume", f"{look}; restore the volume"
     if claim.storage_class is None and not has_default:
         text = f"claim {claim.name} asks for the default StorageClass, and the cluster has none"
         return (
@@ -64,7 +66,7 @@ def _why(claim: VolumeClaim, known: set[str], has_default: bool) -> tuple[str, s
         return "storage-class-missing", text, f"kubectl get storageclasses; state one that exists: {_SETTING}"
     of_class = f" of StorageClass {claim.storage_class}" if claim.storage_class else ""
     text = f"claim {claim.name}{of_class} is {claim.phase or 'without a phase'}"
-    return "volume-not-bound", text, "kubectl describe pvc: its provisioner says why; is its driver there?"
+    return "volume-not-bound", text, f"{look}: its provisioner says why; is its driver there?"
 
 
 def _lines(seen: PlatformState) -> str:

@@ -21,7 +21,7 @@ from .cluster_state import ClusterState, NodeState
 from .dra_slices import current
 from .kept_away import CAUSE, FEATURE_DISCOVERY, is_unknown_to_the_operator, kept_away
 from .observe_cluster import OBSERVER
-from .roots import GPU_OPERATOR, Roots, closed_by_taint, is_dra_only, node_fault
+from .roots import GPU_OPERATOR, Roots, closed_by_taint, is_dra_only, mig_manager, node_fault
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +144,7 @@ def _stated(answer: Answer, node: NodeState, wanted: dict[str, int]) -> Outcome:
     facts = _facts(node, wanted, found)
     if found == {name: number for name, number in wanted.items() if number}:
         return answer.passed(f"offers {_plain(wanted)}, as stated", **facts)
-    hint = f"kubectl logs -n gpu-operator -l app=nvidia-mig-manager; kubectl describe node {node.name}"
+    hint = f"read the log of the pod that {mig_manager(node.name)} names; kubectl describe node {node.name}"
     mig = any(name.startswith(MIG) for name in (*wanted, *found))
     cause = "mig-geometry-mismatch" if mig else "gpu-count-mismatch" if found else "gpu-not-advertised"
     return answer.failed(cause, f"offers {_plain(found)}, the site states {_plain(wanted)}", hint, **facts)

@@ -55,9 +55,8 @@ def judge(seen: PlatformState, context: JudgeContext) -> tuple[Outcome, ...]:
     if open_ones:
         first = open_ones[0]
         text = f"Gateway {first.name} is not programmed: {first.message or 'its controller says nothing'}"
-        hint = (
-            f"kubectl describe gateway {first.name.rpartition('/')[2]}; an address from the load balancer is part of it"
-        )
+        namespace, _slash, name = first.name.rpartition("/")
+        hint = f"kubectl describe gateway -n {namespace} {name}; an address from the load balancer is part of it"
         return (answer.failed("gateway-not-programmed", text, hint, **facts),)
     count = f"{len(gateways)} Gateways programmed" if gateways else "no Gateway uses it yet"
     return (answer.passed(f"GatewayClass {wanted} accepted, {count}", **facts),)

@@ -52,7 +52,7 @@ class KeptAway:
         whose = f"DaemonSet {names}, which does" if one else f"the DaemonSets {names}, which do"
         text = f"{what}: no pod is placed there by {whose} not tolerate the node's taint {self.taint}"
         hint = (
-            f"gpufleet_overrides: {self._overrides()}, then run role gpu_stack; or take the taint off: "
+            f"gpufleet_overrides: {self._overrides()}, then run gate gpu_stack again; or take the taint off: "
             f"kubectl taint node {node} {self.taint}-"
         )
         said = "\n".join(f"{workload.name} tolerates {list(workload.tolerations or ())}" for workload in self.workloads)

@@ -18,7 +18,7 @@ from ..spec import Check, CheckSpec, JudgeContext
 from .cluster_host import ClusterHost, per_host
 from .cluster_state import ClusterState, NodeState
 from .observe_cluster import OBSERVER
-from .roots import GPU_OPERATOR, Roots, node_fault, recipe_component
+from .roots import GPU_OPERATOR, Roots, mig_manager, node_fault, recipe_component
 
 SPEC = CheckSpec(
     id="mig-strategy",
@@ -47,7 +47,7 @@ def _judge_host(roots: Roots, host: ClusterHost) -> Outcome:
             return answer.blocked(by="cluster-policy-ready", because=f"the {operand.title} is not ready there")
     asked, state, stated = node.labels.get(CONFIG, ""), node.labels.get(STATE, ""), _stated(host.context)
     facts, strategy = _facts(node, stated), node.labels.get(STRATEGY, "")
-    log = f"kubectl logs -n gpu-operator -l app=nvidia-mig-manager (pod on {node.name})"
+    log = f"read the log of the pod that {mig_manager(node.name)} names"
     if state == "failed":
         text = f"the MIG manager could not apply {asked or 'the configuration'}"
         hint = f"{log}; what uses the GPUs must be gone first; then kubectl label node {node.name} {CONFIG}=... anew"
@@ -58,7 +58,7 @@ def _judge_host(roots: Roots, host: ClusterHost) -> Outcome:
         return answer.failed("mig-strategy-mismatch", text, hint, **facts)
     if stated and strategy and strategy != stated:
         text = f"the node's MIG strategy is {strategy}, the recipe states {stated}"
-        hint = "kubectl get clusterpolicy -o yaml (spec.mig.strategy): run role gpu_stack, or correct the recipe"
+        hint = "kubectl get clusterpolicy -o yaml (spec.mig.strategy): run gate gpu_stack again, or correct the recipe"
         return answer.failed("mig-strategy-differs", text, hint, **facts)
     if asked and state != "success":
         text = f"{asked} is asked for, and the MIG manager says {state or 'nothing'}"

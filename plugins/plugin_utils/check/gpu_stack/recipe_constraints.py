@@ -38,7 +38,7 @@ def judge(seen: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
     if hidden:
         return (hidden,)
     if context.recipe is None or not seen.version:
-        return (answer.unknown("no-data", "no recipe or no server version", "run role gpu_stack"),)
+        return (answer.unknown("no-data", "no recipe or no server version", "run gate gpu_stack again"),)
     results = _results(context.recipe, seen, context)
     bad = tuple(
         not_met(answer, result, (Evidence("GET /version; nodes status.nodeInfo", "cluster", result.reason),))

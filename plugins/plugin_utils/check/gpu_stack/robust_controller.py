@@ -18,6 +18,7 @@ from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, JudgeContext
 from .observe_platform import OBSERVER
 from .platform_state import PlatformState, TriedObject, Webhook
+from .roots import recipe_component
 
 SPEC = CheckSpec(
     id="robust-controller",
@@ -50,7 +51,11 @@ def judge(seen: PlatformState, context: JudgeContext) -> tuple[Outcome, ...]:
     for name, entry in wanted.items():
         missing = [hook for hook in entry.webhooks if hook not in there]
         if missing:
-            hint = f"helm get manifest {name} has it: put it back; who removed it is in the API server's audit log"
+            place = (recipe_component(name, context) or {}).get("namespace") or name
+            hint = (
+                f"put it back: helm get manifest {name} -n {place} | kubectl apply -n {place} -f -; who removed it is "
+                "in the API server's audit log"
+            )
             bad.append(answer.failed("webhook-missing", f"{name} has no webhook {missing[0]}", hint, **facts))
         elif entry.invalid:
             tried = next((attempt for attempt in seen.tried if attempt.component == name), None)
@@ -86,7 +91,8 @@ def _refusal(answer: Answer, name: str, tried: TriedObject | None, facts: dict[s
         return answer.failed("invalid-object-accepted", text, hint, **facts)
     if not _DENIED.search(tried.said):
         text = f"an invalid {tried.kind} of {name} was refused, but not by its admission: {tried.said or 'no reason'}"
-        return answer.unknown("refused-otherwise", text, "run the gate again; kubectl create --dry-run=server", **facts)
+        hint = f"run the gate again; kubectl create --dry-run=server -f of such a {tried.kind} shows who refuses it"
+        return answer.unknown("refused-otherwise", text, hint, **facts)
     return None
 
 

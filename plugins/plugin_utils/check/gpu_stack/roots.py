@@ -129,7 +129,7 @@ def _release_fault(component: ComponentState, wanted: str) -> tuple[str, str, st
         return None if component.used else ("component-missing", text, "mend it, or let this collection install it")
     if not component.release:
         why = component.installing_reason or "it was never installed"
-        hint = component.installing_hint or "run role gpu_stack, or install the component"
+        hint = component.installing_hint or "run gate gpu_stack again, or install the component"
         return "component-missing", f"no release of {name}: {why}", hint
     namespace = component.release.partition("/")[0]
     if component.status.startswith("pending-") or component.status == "uninstalling":
@@ -155,6 +155,11 @@ def recipe_component(name: str, context: JudgeContext | ObserveContext) -> dict[
 def wanted_version(name: str, context: JudgeContext) -> str:
     """Return the version that the recipe pins, empty if it pins none."""
     return str((recipe_component(name, context) or {}).get("version", ""))
+
+
+def mig_manager(node: str) -> str:
+    """Return the command that names the MIG manager's pod of a node, in whichever namespace the operator runs."""
+    return f"kubectl get pods -A -l app=nvidia-mig-manager --field-selector spec.nodeName={node}"
 
 
 def operator_components(operator: str, context: JudgeContext) -> tuple[str, ...]:

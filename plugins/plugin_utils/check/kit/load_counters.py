@@ -84,7 +84,10 @@ def port_findings(
             text = f"{port.port}: {_listed(over)}"
             hint = "look at cable and module on both ends, then `mlxlink -d <hca> -m -c`"
             if all(_DISCARDS in name for name in over):
-                hint = "compare PFC and ECN of the host (`mlnx_qos -i <device>`) with those of the switch port"
+                hint = (
+                    "compare PFC and ECN of the host (`mlnx_qos -i <interface>`; `rdma link show <hca>/1` "
+                    "names it) with those of the switch port"
+                )
             elif all(name in _EFA for name in over):
                 hint = (
                     "`rdma -p statistic show` on the node; if it grows again, start the instance anew on other hardware"

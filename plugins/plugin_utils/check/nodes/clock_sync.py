@@ -38,7 +38,7 @@ SPEC = CheckSpec(
     settings=ClockSyncSettings,
 )
 _NTP_HINT = "`ntpq -pn` on the node; check its time servers in ntp.conf"
-_HINT = "`chronyc sources -v` on the node; check its time servers in chrony.conf and `systemctl restart chrony`"
+_HINT = "`chronyc sources -v` on the node; check its time servers in chrony.conf and `systemctl restart chronyd`"
 _NO_DAEMON = "506 cannot talk to daemon"
 # Leap second announcements are no trouble.
 _GOOD_LEAP = ("Normal", "Insert second", "Delete second")

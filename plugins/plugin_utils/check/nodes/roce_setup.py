@@ -189,7 +189,10 @@ def _lossless(host: NodeContext, names: Sequence[str], usual: Uniformity) -> lis
     if untold and stated:
         text = f"mlnx_qos says nothing of {', '.join(untold)}"
         return host.answer.unknown(
-            "roce-pfc-not-reported", text, "`mlnx_qos -i <device>`", evidence=host.evidence("qos")
+            "roce-pfc-not-reported",
+            text,
+            "`mlnx_qos -i <interface>`, which `rdma link` names",
+            evidence=host.evidence("qos"),
         )
     findings: list[Finding] = []
     for name, port in mine.items():
@@ -206,7 +209,7 @@ def _lossless(host: NodeContext, names: Sequence[str], usual: Uniformity) -> lis
     said = usual.by_host.get(host.name, "")
     if not stated and usual.expected and said != usual.expected:
         text = f"{said}; most hosts: {usual.expected}"
-        hint = "state pfc_priorities and trust of roce-setup, and bring the host to them (`mlnx_qos -i <device>`)"
+        hint = "state pfc_priorities and trust of roce-setup, and bring the host to them (`mlnx_qos -i <interface>`)"
         findings.append(Finding(cause="roce-pfc-differs", text=text, hint=hint, marginal=True))
     return findings
 

@@ -38,7 +38,7 @@ HINTS = {
     CORRUPT: "what was read is not what was written: look at adapter, memory and mount options of this host, and at "
     "the storage's own checks of integrity; keep users' data off this mount until it is understood",
     IO_ERROR: "dmesg on the host, the state of the mount, and the storage's own log say why",
-    "volume-refused": "open the directory of directory to the user of user, or state another one",
+    "volume-refused": "let the user that setting `user` states write into `directory`, or state other ones",
     "volume-full": "free space on the shared volume, or lower size_mib",
     "run-hung": "the mount may hang on this host: `timeout 5 ls` on it, dmesg, the network to the storage",
     "fio-missing": "state an image with fio and a shell: image",

@@ -60,7 +60,7 @@ def judge(seen: AlertDelivery, context: JudgeContext) -> tuple[Outcome, ...]:
     if broken:
         first = broken[0]
         text = f"{len(broken)} rule(s) of the recipe cannot be evaluated: {first.group}/{first.name}: {first.error}"
-        hint = "correct the rule's file in the recipe, then run role gpu_stack; Prometheus shows it at /rules"
+        hint = "correct the rule's file in the recipe, then run gate gpu_stack again; Prometheus shows it at /rules"
         return (answer.failed("recipe-rule-broken", text, hint, **facts),)
     if waiting:
         text = f"not evaluated yet: {', '.join(waiting[:_NAMED])}"

