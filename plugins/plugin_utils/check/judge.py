@@ -22,7 +22,7 @@ from .spec import JudgeContext
 # What reading an observation, or one judge, may take, and more for each host. Both are done in seconds; what takes so
 # long is caught in evidence that nobody foresaw. 5,000 hosts have 6 min.
 _LIMIT_S, _LIMIT_HOST_S = 120.0, 0.05
-_HUNG = "this is a defect: report it with the run directory; judge the run again with the release that mends it"
+_HUNG = "this is a defect: report it with the run directory; judge the run again with the release that fixes it"
 _Restored = dict[str, tuple[Observation | None, Any, BringupError | None]]
 
 

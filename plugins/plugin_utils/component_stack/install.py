@@ -278,7 +278,7 @@ def _blocker(component: Component, done: dict[str, Done]) -> str:
 
 def _not_started(step: Step, blocker: str) -> Done:
     reason = f"waits for {blocker}, which is not ready"
-    hint = f"mend {blocker} first"
+    hint = f"fix {blocker} first"
     return Done(
         component=step.component, action=step.action, state="waiting", reason=reason, hint=hint, cause="blocked"
     )

@@ -90,7 +90,7 @@ class Remover:
                 component=entry.component,
                 state="waiting",
                 reason=f"{there[0]}, which needs it, is still there",
-                hint=f"mend {there[0]} first",
+                hint=f"fix {there[0]} first",
             )
         try:
             self._drain(entry, entry.custom)

@@ -131,10 +131,10 @@ def _not_a_baseline(verdict: GateVerdict) -> tuple[str, str]:
     compared = bool(verdict.blocking) and not blocking
     if verdict.status is not Status.PASSED and not compared:
         said = f": {blocking[0].check} on {blocking[0].shown}: {blocking[0].cause}" if blocking else ""
-        return f"is {verdict.status.value}{said}.", "only a gate that passed is a baseline; mend it and run it again"
+        return f"is {verdict.status.value}{said}.", "only a gate that passed is a baseline; fix it and run it again"
     if waived:
         text = f"passed by a waiver: {waived[0].check} on {waived[0].subject} ({waived[0].cause}), {waived[0].who}."
-        return text, "only what is good is a baseline; mend it and run the gate again"
+        return text, "only what is good is a baseline; fix it and run the gate again"
     return "", ""
 
 

@@ -103,7 +103,7 @@ def _claim(path: Path, number: int, row: Sequence[Any], now_s: float) -> Claimed
     node, test, time, result = ("" if value is None else str(value).strip() for value in row)
     where = f"{path}, row {number}"
     if not node or not test or not result:
-        raise InputError(where, f"lacks a node, a test or a result: found {row!r}.", "mend or delete the row")
+        raise InputError(where, f"lacks a node, a test or a result: found {row!r}.", "correct or delete the row")
     at_s = _seconds(time)
     if at_s is None:
         hint = "expected seconds since the epoch, or a time as 2026-01-08T19:16:40Z"

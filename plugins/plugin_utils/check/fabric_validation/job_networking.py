@@ -171,7 +171,7 @@ def _passed(
         ends = cohort.ends.get(network, {})
         if not any(link.good for link in ends.get(host.name, ())):
             text = f"on {network if network == POD_NETWORK else f'network {network}'} there was nobody to reach"
-            return answer.unknown("no-partner", text, "mend the hosts that are told, then run the gate again", **facts)
+            return answer.unknown("no-partner", text, "fix the hosts that are reported, run the gate again", **facts)
     reached = sum(pair.reached == OK for pair in rank.pairs)
     text = f"found and reached {reached} of {len(rank.pairs)} ranks by name"
     if reached < len(rank.pairs):

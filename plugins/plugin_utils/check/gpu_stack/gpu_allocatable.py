@@ -161,7 +161,7 @@ def _whole_gpus(answer: Answer, node: NodeState, gpus: int) -> Outcome:
         # The kubelet counts devices that its plugin calls unhealthy in the capacity, and not in what is allocatable.
         hint = (
             f"read the log of the pod nvidia-device-plugin-daemonset on {node.name} for the XID; once the GPU is "
-            "mended restart that pod: it does not take a GPU back by itself"
+            "replaced or reset restart that pod: it does not take a GPU back by itself"
         )
         text = f"{found} of {gpus} {GPU} allocatable: the device plugin marked {unhealthy_gpus} unhealthy"
         return answer.failed("gpu-marked-unhealthy", text, hint, **facts)

@@ -126,7 +126,7 @@ def _release_fault(component: ComponentState, wanted: str) -> tuple[str, str, st
         return "component-foreign", component.installing_reason, component.installing_hint
     if component.owner and not component.release:
         text = f"no controller of {name} was found for {component.owner}"
-        return None if component.used else ("component-missing", text, "mend it, or let this collection install it")
+        return None if component.used else ("component-missing", text, "fix it, or let this collection install it")
     if not component.release:
         why = component.installing_reason or "it was never installed"
         hint = component.installing_hint or "run gate gpu_stack again, or install the component"

@@ -150,7 +150,7 @@ def _findings(host: NodeContext, name: str, link: PortLink, settings: LinkQualit
         measured = (Measure("effective_ber", link.effective_ber or 0.0),)
         found.append(Finding(cause="link-ber-high", text=text, hint=hint, subjects=subjects, measured=measured))
     elif link.raw_ber is not None and link.raw_ber > settings.raw_ber:
-        text = f"{name}: bit error rate {link.raw_ber:.0e} before the correction, which still mends it{where}"
+        text = f"{name}: bit error rate {link.raw_ber:.0e} before the correction, which still corrects it{where}"
         finding = Finding(cause="link-raw-ber-high", text=text, hint=hint, subjects=subjects, marginal=True)
         found.append(finding)
     limit = link.temperature_limit_c if settings.module_temperature_c is None else settings.module_temperature_c
