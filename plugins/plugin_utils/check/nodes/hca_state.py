@@ -297,13 +297,17 @@ def _usual_but_gone(host: NodeContext, found: ComputeAdapters) -> list[str]:
     return gone if len(gone) == found.wanted - len(found.names) else []
 
 
+# What mlxconfig calls them (docs.nvidia.com, MFT, "mlxconfig": LINK_TYPE_P1 is IB(1) or ETH(2)).
+_LINK_TYPES = {"InfiniBand": 1, "Ethernet": 2}
+
+
 def _port_finding(host: NodeContext, entry: _Port) -> Finding | None:
     port, rated, layer = entry.port, _rate(host), LINK_LAYERS[host.sku.fabric]
     parts = (_subject(host, entry.name),)
     seen = f"{entry.name}: {port.state}, {port.physical_state}"
     if port.link_layer and port.link_layer != layer:
         text = f"{entry.name}: link layer {port.link_layer}, expected {layer}"
-        hint = "`mlxconfig -d <hca> set LINK_TYPE_P1=...` and reboot"
+        hint = f"`mlxconfig -d <hca> set LINK_TYPE_P1={_LINK_TYPES[layer]}` on the node, then reboot it"
         return Finding(cause="hca-wrong-link-layer", text=text, hint=hint, subjects=parts)
     if port.state == "Initializing" and port.physical_state == "LinkUp" and port.sm_lid == 0:
         hint = "start the subnet manager (`systemctl start opensm`, or on the switch); `sminfo` must name a master"

@@ -138,7 +138,7 @@ def _judge(host: NodeContext, usual: Mapping[tuple[str, int], Uniformity]) -> Re
     untold = [name for name, keys in ports if not keys]
     if untold:
         text = f"no partition key is shown of {', '.join(untold)}"
-        hint = "`cat /sys/class/infiniband/<adapter>/ports/1/pkeys/*` on the node"
+        hint = f"`cat /sys/class/infiniband/{untold[0].partition(':')[0]}/ports/1/pkeys/*` on the node"
         return host.answer.unknown("partition-keys-not-reported", text, hint, evidence=host.evidence("pkeys"))
     stated = host.settings(PartitionKeysSettings).pkeys
     findings = [
