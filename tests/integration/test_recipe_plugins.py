@@ -191,6 +191,28 @@ def test_questions(results: dict[str, Any]) -> None:
     assert filled["gpu-operator"]["driver"]["enabled"] is True
 
 
+def test_the_playbook_answers_for_the_hosts_of_the_inventory(repository: Path, tmp_path: Path) -> None:
+    hosts = {
+        "a": {"gpufleet_sku": "dgx-h100"},
+        "b": {"gpufleet_sku": "{{ 'dgx-' + 'h100' }}"},
+        "c": {"gpufleet_sku": "l4"},
+    }
+    stated = {
+        "gpufleet_criteria": {"service": "generic", "os": "ubuntu", "intent": "training"},
+        "gpufleet_quarantine": [{"node": "c", "reason": "another kind", "ticket": "T-1", "who": "ada"}],
+    }
+    inventory = tmp_path / "hosts.yml"
+    inventory.write_text(json.dumps({"all": {"vars": stated, "children": {"gpu_nodes": {"hosts": hosts}}}}))
+    environment = {**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(repository / ".cache"), "ANSIBLE_NOCOLOR": "1"}
+    done = subprocess.run(
+        [str(Path(sys.executable).with_name("ansible-playbook")), "gpufleet.bringup.recipe", "-i", str(inventory),
+         "-e", "gpufleet_recipe_command=explain"],
+        env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "generic-infiniband" in done.stdout
+
+
 def test_two_versions_of_the_catalogue_are_compared(results: dict[str, Any]) -> None:
     found = results["upgraded"]["difference"]
     assert [(change["path"], change["left"], change["right"]) for change in found["changes"]] == [
