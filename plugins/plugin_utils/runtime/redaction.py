@@ -9,6 +9,8 @@ Every expression is linear in the length of the text: repetitions are bounded or
 from __future__ import annotations
 
 import re
+from collections import deque
+from collections.abc import Iterator
 
 MASK = "[redacted]"
 
@@ -66,6 +68,10 @@ _NAMED = re.compile(
 )
 _MENTIONS = ("passw", "passp", "passc", "secret", "token", "key", "dockerc", "auth")
 _MENTIONED = re.compile(f"(?i){'|'.join(_MENTIONS)}")
+# Where mentions are rarer than that, looking for a key around them alone is faster than in the whole text.
+_APART = 64
+# `encryption-` stands before `key`; `secret-access-key`, a quote and spaces from `secret` on.
+_BEFORE, _AFTER = 16, 64
 _NEXT_PAIR = re.compile(r"\n|(?<![ \t,;&])[ \t,;&]{1,40}[\w.-]{1,60}[=:]")
 _BLOCK = re.compile(r"[|>][+-]?[0-9]?[+-]?[ \t]{0,40}(?:#[^\n]{0,200})?\r?(?=\n|\Z)")
 _OPENING = re.compile(r"\\{0,4}[\"']")
@@ -90,7 +96,32 @@ def redact(text: str) -> str:
     if not mentioned:
         return text
     text = _FLAG.sub(_masked_flag, text)
-    return _without_values(_without_values(text, _NAMED), _KEY)
+    text = _without_values(text, _NAMED)
+    return _without_values(text, _KEY, _mentioning(text) if small is not None else None)
+
+
+def _mentioning(text: str) -> deque[tuple[int, int]] | None:
+    """Return begin and end of the places in which a key can stand, in their order; None where there are too many.
+
+    Each text that _KEY matches has one of _MENTIONS, and no more than _BEFORE characters before it and _AFTER from it.
+    """
+    small = text.lower()
+    if sum(small.count(word) for word in _MENTIONS) * _APART > len(text):
+        return None
+    found: deque[tuple[int, int]] = deque()
+    for at in sorted(at for word in _MENTIONS for at in _places(small, word)):
+        begin = at - _BEFORE
+        if found and begin <= found[-1][1]:
+            begin = found.pop()[0]
+        found.append((max(begin, 0), min(at + _AFTER, len(text))))
+    return found
+
+
+def _places(text: str, word: str) -> Iterator[int]:
+    at = text.find(word)
+    while at >= 0:
+        yield at
+        at = text.find(word, at + 1)
 
 
 def _is_in(small: str, word: str | re.Pattern[str]) -> bool:
@@ -124,9 +155,10 @@ def _without_pem_tail(text: str) -> str:
     return "".join([*parts, text[done:]]) if parts else text
 
 
-def _without_values(text: str, pattern: re.Pattern[str]) -> str:
+def _without_values(text: str, pattern: re.Pattern[str], places: deque[tuple[int, int]] | None = None) -> str:
+    """Mask what follows a name; with `places` names stand in these alone."""
     parts, done, at = [], 0, 0
-    while (found := pattern.search(text, at)) is not None:
+    while (found := pattern.search(text, at) if places is None else _next_in(text, pattern, at, places)) is not None:
         at = found.end()
         if _is_path(text, found.start()):
             continue
@@ -136,6 +168,17 @@ def _without_values(text: str, pattern: re.Pattern[str]) -> str:
             done = end
         at = max(at, end)
     return "".join([*parts, text[done:]]) if parts else text
+
+
+def _next_in(text: str, pattern: re.Pattern[str], at: int, places: deque[tuple[int, int]]) -> re.Match[str] | None:
+    """Return the first match from `at` on, in one of the places, and forget those that are done."""
+    while places:
+        begin, end = places[0]
+        found = pattern.search(text, max(at, begin), end) if at < end else None
+        if found is not None:
+            return found
+        places.popleft()
+    return None
 
 
 def _is_path(text: str, start: int) -> bool:

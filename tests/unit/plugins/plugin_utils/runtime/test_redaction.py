@@ -11,6 +11,7 @@ from time import process_time
 import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime import redaction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.redaction import MASK, redact
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.secret_keys import (
     is_secret_key,
@@ -90,6 +91,18 @@ def test_what_is_no_secret_stays(text: str) -> None:
 def test_the_words_that_are_looked_for_first_change_nothing(text: str) -> None:
     # A letter beyond ASCII lets every rule run.
     assert redact(f"\u00e9\n{text}") == f"\u00e9\n{redact(text)}"
+
+
+@pytest.mark.parametrize("text", [*TEXTS, *KEPT])
+@pytest.mark.parametrize("around", ["", "a token of many. ", "key"])
+def test_a_text_that_is_looked_at_around_its_mentions_is_masked_as_one_that_is_searched_whole(
+    text: str, around: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rest = "step 1 loss 2.5\n" * 400
+    whole = f"{rest}{around}{text}\n{rest}{around}\n{text}"
+    found = redact(whole)
+    monkeypatch.setattr(redaction, "_APART", len(whole) + 1)
+    assert redact(whole) == found
 
 
 def test_json_stays_json() -> None:
