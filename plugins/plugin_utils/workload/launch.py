@@ -14,6 +14,7 @@ from ..clients.kube.cluster import Cluster
 from ..clients.kube.kinds import SERVICES
 from ..outcome.errors import InputError
 from ..runtime.clock import Deadline
+from ..runtime.pool import map_bounded
 from ..runtime.progress import Emit, Progress, silent
 from .follow import Ending, progress_of
 from .manifests import JOB_LABEL, access_objects, domain_objects
@@ -32,6 +33,8 @@ __all__ = ["JobKind", "JobResult", "JobSpec", "JobState", "PodResult", "PodRole"
 _POLL_S = 0.4
 # A change of a pod ends a pause at once. What no pod tells (a node that is silent, a time limit) waits for its end.
 _POLL_MOST_S = 5.0
+# Jobs that are made, ended or removed at once: each is some requests one after the other.
+_AT_ONCE = 8
 Json = dict[str, Any]
 
 
@@ -153,16 +156,20 @@ class _JobQueue:
         lost = self.nodes.lost({node for job in self.running for node in job.spec.nodes})
         # Before others end: their pods are removed as they end, and this look does not show that yet.
         self._clear(pods)
+        open_jobs = [job for job in self.running if job.result is None]
+        map_bounded(
+            lambda job: job.look(pods.get(job.spec.name, []), refusals.get(job.spec.name, ()), lost),
+            open_jobs,
+            _AT_ONCE,
+        )
         for job in list(self.running):
-            mine = pods.get(job.spec.name, [])
-            if job.result is None:
-                job.look(mine, refusals.get(job.spec.name, ()), lost)
             self._settle(job)
         return before != (len(self.waiting), len(self.running), len(self.clearing))
 
     def _clear(self, pods: Mapping[str, list[Json]]) -> None:
         """Forget what has left its nodes; nodes that are not left in time get no further job."""
-        there = [job for job in self.clearing if not job.cleared(pods.get(job.spec.name, []))]
+        gone = map_bounded(lambda job: job.cleared(pods.get(job.spec.name, [])), self.clearing, _AT_ONCE)
+        there = [job for job, is_gone in zip(self.clearing, gone, strict=True) if not is_gone]
         self.clearing = [job for job in there if not job.overdue]
         for pod in (pod for job in there if job.overdue for pod in pods.get(job.spec.name, [])):
             node = str((pod.get("spec") or {}).get("nodeName") or "")
@@ -179,15 +186,18 @@ class _JobQueue:
         """End what runs and what waits: the time of the whole run is over."""
         self.view.forget()
         pods = self._pods()
+        map_bounded(lambda job: self._abort(job, pods.get(job.spec.name, [])), self.running, _AT_ONCE)
         for job in list(self.running):
-            job.pods = pods.get(job.spec.name, [])
-            job.end(Ending("aborted", f"the time of the whole run was over: {progress_of(job.pods)}"))
             self._settle(job)
         for spec in self.waiting:
             job = RunningJob(spec, self.cluster, self.namespace)
             job.end(Ending("aborted", "never started: the time of the whole run was over"))
             self._settle(job, known=False)
         self.waiting, self.clearing = [], []
+
+    def _abort(self, job: RunningJob, pods: Sequence[Json]) -> None:
+        job.pods = pods
+        job.end(Ending("aborted", f"the time of the whole run was over: {progress_of(pods)}"))
 
     def progress(self, total: int) -> str:
         failed = sum(result.state != "succeeded" for result in self.results.values())
@@ -211,16 +221,17 @@ class _JobQueue:
 
     def _start(self) -> None:
         taken = {node for job in [*self.running, *self.clearing] for node in job.spec.nodes}
+        now: list[RunningJob] = []
         for spec in list(self.waiting):
-            if len(self.running) >= self.parallel:
-                return
+            if len(self.running) + len(now) >= self.parallel:
+                break
             if taken.isdisjoint(spec.nodes):
                 self.waiting.remove(spec)
-                job = RunningJob(spec, self.cluster, self.namespace)
-                self.running.append(job)
-                job.create()
+                now.append(RunningJob(spec, self.cluster, self.namespace))
             # Also what has to wait holds its nodes, or a big job would wait for ever.
             taken |= set(spec.nodes)
+        self.running += now
+        map_bounded(lambda job: job.create(), now, _AT_ONCE)
 
     def _pods(self) -> dict[str, list[Json]]:
         found: dict[str, list[Json]] = {}

@@ -79,6 +79,8 @@ class RunningJob:
         Raises:
             BringupError: the API server does not answer.
         """
+        # From now: of many that are started together it may be the last.
+        self.started, self.began_at = now_utc(), time.monotonic()
         self._away_before_s = self.cluster.transport.outage.away_s
         try:
             for body in job_objects(self.spec, self.namespace):

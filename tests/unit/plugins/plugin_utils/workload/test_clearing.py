@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -114,3 +115,33 @@ def test_a_namespace_with_the_pods_of_a_fleet_is_emptied_after_its_time_limit_fo
     namespace.close()
     assert not namespace.leftovers
     assert not cluster.api.list_objects(PODS, "t")
+
+
+def test_jobs_on_other_nodes_are_made_ended_and_removed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Each of both waits for the other: one after the other they would wait for ever.
+    met: dict[str, Barrier] = {word: Barrier(2, timeout=10.0) for word in ("create", "look", "cleared")}
+
+    def create(_job: RunningJob) -> None:
+        met["create"].wait()
+
+    def look(seen: RunningJob, *_what: Any) -> None:
+        met["look"].wait()
+        seen.end(Ending("succeeded", "exit code 0"))
+
+    def cleared(_job: RunningJob, _pods: Any) -> bool:
+        met["cleared"].wait()
+        return True
+
+    for name, act in (("create", create), ("look", look), ("cleared", cleared)):
+        monkeypatch.setattr(RunningJob, name, act)
+    for name in ("_pods", "_refusals"):
+        monkeypatch.setattr(_JobQueue, name, lambda *_what: {})
+    cluster = MemoryCluster()
+    cluster.create(NAMESPACES, {"metadata": {"name": "t"}})
+    namespace = TemporaryNamespace(cluster.api, "t", 5, ())
+    queue = _JobQueue(cluster.api, namespace, [job("one", "gpu01"), job("two", "gpu02"), job("three", "gpu01")], 8)
+    queue.step()
+    assert sorted(queue.results) == ["one", "two"]
+    assert [spec.name for spec in queue.waiting] == ["three"], "its node is another job's"
+    queue._clear({})
+    assert not queue.clearing
