@@ -134,6 +134,10 @@ class TemporaryNamespace:
             self.cluster.create(self.cluster.kind(obj["apiVersion"], obj["kind"]), obj, self.name) for obj in prepared
         ]
 
+    def create_at_once(self, objects: list[dict[str, Any]]) -> None:
+        """Create objects of which none needs another, some at a time."""
+        map_bounded(lambda body: self.create([body]), objects, _WORKERS)
+
     def pods(self, labels: str = "") -> list[dict[str, Any]]:
         """Return the pods of the test."""
         return self.cluster.list_objects(PODS, self.name, labels=labels)

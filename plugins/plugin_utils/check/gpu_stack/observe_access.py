@@ -112,7 +112,9 @@ def _run(
         cluster_queue=cluster_queue_of(context),
     ) as namespace:
         refused, reason = _host_path(namespace, settings)
-        namespace.create(objects(namespace, tried, settings))
+        made = objects(namespace, tried, settings)
+        namespace.create([body for body in made if body["kind"] != "Pod"])
+        namespace.create_at_once([body for body in made if body["kind"] == "Pod"])
         started = time.monotonic()
         there = _waited(namespace, settings, Progress(context.emit), 2 * len(tried))
         settled_s = round(time.monotonic() - started, 1)

@@ -25,7 +25,6 @@ from ...clients.kube.errors import ForbiddenError
 from ...clients.kube.kinds import CONFIG_MAPS, EVENTS, NODES, Kind
 from ...component_stack.facts import stack_facts
 from ...runtime.clock import Deadline
-from ...runtime.pool import map_bounded
 from ...runtime.progress import Progress
 from ...runtime.recipe_files import RECIPES
 from ...workload.follow import node_of
@@ -49,7 +48,6 @@ _PRIORITY = 0
 _POLL_S = 2.0
 # How often all nodes are listed while the pod has none.
 _NODES_S = 10.0
-_WORKERS = 8
 Json = dict[str, Any]
 
 
@@ -207,7 +205,7 @@ class NodeTest:
     def _guard(self) -> int:
         """Make the guards; return for how many nobody decided in time whether they have their nodes."""
         bodies = guards_of(self._namespace, self._guarded, self._settings)
-        map_bounded(lambda body: self._namespace.create([body]), bodies, _WORKERS)
+        self._namespace.create_at_once(bodies)
         deadline = Deadline.after(self._settings.answer_s)
         while True:
             pods = self._namespace.pods()
