@@ -15,6 +15,7 @@ from typing import Any
 
 from ..model.values import ClusterModel
 from .settings import (
+    AT_ONCE,
     COUNTER_INTERVAL_S,
     GPU_STACK,
     STORAGE,
@@ -207,14 +208,18 @@ def _time_limits(simulation: Simulation) -> Replacement:
         if (stated := simulation.site.option(gate, name)) is not None and stated != value
     ]
     words = "time limits and sizes that this machine can do" if simulation.full else "short ones"
+    if any(name in settings["inference_acceptance"] for name in AT_ONCE):
+        words += ", and more hosts than usual that serve and fetch weights at a time"
     instead = f" and not {', '.join(replaced)}" if replaced else ""
     return Replacement(note=f"time limits of gates {', '.join(settings)}: {words}{instead}", settings=settings)
 
 
 def _inference(simulation: Simulation) -> Mapping[str, Any]:
     found = inference_settings(simulation.model, full=simulation.full)
-    stated = simulation.site.option("inference_acceptance", "slo") is not None and not simulation.full
-    return {name: value for name, value in found.items() if name != "slo"} if stated else found
+    own = {name for name in AT_ONCE if simulation.site.option("inference_acceptance", name) is not None}
+    if simulation.site.option("inference_acceptance", "slo") is not None and not simulation.full:
+        own.add("slo")
+    return {name: value for name, value in found.items() if name not in own}
 
 
 def _shared_volume(simulation: Simulation) -> Replacement:

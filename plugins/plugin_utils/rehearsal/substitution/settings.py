@@ -16,6 +16,9 @@ COUNTER_INTERVAL_S = 2
 # Nothing restarts by itself here, so a short window shows as much as a long one.
 GPU_STACK = {"stays_ready_s": 1.0}
 STORAGE = "storage-integrity"
+AT_ONCE = ("parallel", "downloads")
+# With more nodes than that the turns of the hosts would be most of gate inference_acceptance.
+_MANY, _SERVING = 16, 64
 # A small cluster on one machine delays no alert.
 TELEMETRY = {"settle_s": 20.0, "load_s": 10.0, "fire_s": 10.0, "arrive_s": 15.0, "rule_interval_s": 1}
 
@@ -62,11 +65,18 @@ def storage_settings(nodes: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def at_once(nodes: int) -> dict[str, int]:
+    """Return how many hosts of a large fleet serve, and fetch weights, at a time: there is no hub to be spared, and a
+    simulated server is there in a second, where a real one takes minutes and the turn of the next costs nothing."""
+    return {} if nodes <= _MANY else {"parallel": max(_SERVING, nodes), "downloads": nodes // 4}
+
+
 def inference_settings(model: ClusterModel, *, full: bool) -> dict[str, Any]:
     """Return the settings of gate inference_acceptance: short waits, bounds for GPUs that have none of their own, and,
     where a real AIPerf makes the load, a small one with bounds for it: this machine is no GPU server."""
     nodes, data = len(model.nodes), serving_data()
     waits: dict[str, Any] = {"ready_s": 60.0 + 0.1 * nodes, "schedule_s": 30.0, "timeout_s": 60.0 + 0.1 * nodes}
+    waits |= at_once(nodes)
     if full:
         # The host of the real one has computed ones as peers, which no real one reaches.
         load = {

@@ -24,9 +24,11 @@ DEFAULTS = {"service": "generic", "intent": "training", "os": "ubuntu", "platfor
 OWN_NAMES = ("mlx5_2", "mlx5_3", "mlx5_4", "mlx5_5", "mlx5_8", "mlx5_9", "mlx5_10", "mlx5_11")
 
 
-def substituted(repository: Path, *, sku: str = "dgx-h100", hcas: tuple[str, ...] = (), **facts: Any) -> Substitution:
+def substituted(
+    repository: Path, *, sku: str = "dgx-h100", hcas: tuple[str, ...] = (), count: int = 2, **facts: Any
+) -> Substitution:
     hardware = load_hardware([repository / "recipes" / "hardware"])
-    nodes = tuple(PlannedNode(name=f"acme{n}", sku=sku, rack="r1", hcas=hcas) for n in (1, 2))
+    nodes = tuple(PlannedNode(name=f"acme{n}", sku=sku, rack="r1", hcas=hcas) for n in range(1, count + 1))
     model = healthy_cluster(ModelSpec(name="acme", seed=1, nodes=nodes), hardware)
     site = StatedSite(default_criteria=DEFAULTS, **facts.pop("site", {}))
     return substitution_for(Simulation(site=site, model=model, facility=DRAWN, **facts))
@@ -107,3 +109,21 @@ def test_a_stated_service_level_is_kept(repository: Path) -> None:
     free = substituted(repository, sku=unknown_to_the_simulator).settings["inference_acceptance"]
     kept = substituted(repository, sku=unknown_to_the_simulator, site={"settings": stated})
     assert kept.settings["inference_acceptance"] == {k: v for k, v in free.items() if k != "slo"}
+
+
+@pytest.mark.parametrize(
+    ("count", "stated", "expected"),
+    [
+        (16, {}, {}),
+        (20, {}, {"parallel": 64, "downloads": 5}),
+        (68, {}, {"parallel": 68, "downloads": 17}),
+        (20, {"downloads": 2}, {"parallel": 64}),
+    ],
+)
+def test_a_large_fleet_serves_in_fewer_turns_unless_the_site_says_how_many(
+    repository: Path, count: int, stated: dict[str, int], expected: dict[str, int]
+) -> None:
+    found = substituted(repository, count=count, site={"settings": {"inference_acceptance": stated}})
+    gate = found.settings["inference_acceptance"]
+    assert {name: gate[name] for name in ("parallel", "downloads") if name in gate} == expected
+    assert ("more hosts than usual" in note(found, "time limits")) is bool(expected)
