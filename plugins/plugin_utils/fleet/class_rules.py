@@ -51,11 +51,13 @@ class Units:
 class Shared:
     """How figures of something are compared that all nodes share, and that others' work makes slow: of each span of
     `hours` the best sample of a node counts, and less than `tolerance` (relative) is no difference. Only `figures` are
-    compared."""
+    compared. A node is bad by one of them where its repeats were spans of several samples, else by `agreeing` of them
+    (by all, where it has fewer): what slows a client down slows down more than one."""
 
     figures: tuple[str, ...]
     hours: float
     tolerance: float
+    agreeing: int = 1
 
     def __post_init__(self) -> None:
         """Refuse what means nothing.
@@ -63,8 +65,11 @@ class Shared:
         Raises:
             InputError: the field and what it may say.
         """
-        if not (0 < self.hours < math.inf and 0 < self.tolerance < 1):
-            text = f"hours {self.hours:g}, tolerance {self.tolerance:g}: expected more than 0, and between 0 and 1."
+        if not (0 < self.hours < math.inf and 0 < self.tolerance < 1 and self.agreeing >= 1):
+            text = (
+                f"hours {self.hours:g}, tolerance {self.tolerance:g}, agreeing {self.agreeing}: expected more than 0, "
+            )
+            text += "between 0 and 1, and 1 or more."
             raise InputError("shared", text, "correct recipes/node_classes.yaml")
 
 

@@ -11,8 +11,9 @@ understood, compared with nobody, seen with a part that is in the node no more.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
+from operator import and_
 from statistics import median
 
 from ..outcome.model import Rating, Status
@@ -33,11 +34,13 @@ _MOST_REASONS = 12
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One sentence about a node, and what it makes of it; `row`: how many of the newest results in a row say so."""
+    """One sentence about a node, and what it makes of it. `row`: how many of the newest results in a row say so.
+    `sure`: more than half of its repeats were low, each the best of several samples."""
 
     word: Word
     text: str
     row: int = 0
+    sure: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,7 +239,23 @@ def _figures(record: Record, context: Context) -> list[Finding]:
             found.append(
                 Finding(Word.UNKNOWN, f"{series.name} was compared with nobody ({peers}; history: {own.arithmetic})")
             )
-    return found
+    shared = context.rules.shared.get(record.test)
+    return _agreeing(found, record, shared.agreeing) if shared else found
+
+
+def _agreeing(found: list[Finding], record: Record, least: int) -> list[Finding]:
+    """Return findings of what all nodes share: nobody is bad by single samples of one figure, where there are more.
+
+    One sample of a day is that of its hour, and of many nodes and figures some are low by chance for weeks.
+    """
+    bad = [finding for finding in found if finding.word is Word.BAD]
+    if len(bad) >= min(least, len(record.series)) or any(finding.sure for finding in bad):
+        return found
+    text = f"; {len(bad)} of {len(record.series)} figures by single samples, which names nobody: {least} figures would"
+    return [
+        replace(finding, word=Word.SUSPECT, text=f"{finding.text}{text}") if finding in bad else finding
+        for finding in found
+    ]
 
 
 def _against_peers(series: Series, cohort: Cohort, context: Context) -> list[Finding]:
@@ -252,9 +271,12 @@ def _against_peers(series: Series, cohort: Cohort, context: Context) -> list[Fin
     said += f"; line: {cohort.verdict.arithmetic}"
     if seen.stand is not Stand.CONFIRMED:
         return [Finding(Word.SUSPECT, said)]
-    named = median(series.speeds[-context.limits.repeats :]) < cohort.named_below
+    repeats = context.limits.repeats
+    named = median(series.speeds[-repeats:]) < cohort.named_below
     less = "" if named else "not as slow as it takes to be named: "
-    return [Finding(Word.BAD if named else Word.SUSPECT, f"{said}; {less}{cohort.named_by}", _newest_in_a_row(low))]
+    said = f"{said}; {less}{cohort.named_by}"
+    sure = 2 * sum(map(and_, low[-repeats:], series.of_many[-repeats:])) > repeats
+    return [Finding(Word.BAD if named else Word.SUSPECT, said, _newest_in_a_row(low), sure)]
 
 
 def _unknowns(record: Record, context: Context) -> list[Finding]:

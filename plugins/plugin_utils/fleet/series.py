@@ -28,7 +28,8 @@ class Series:
     """One figure of one part of one node: `speeds`, more is better, the oldest first, all of one cohort.
 
     `earlier` is the newest sample of the same part from before its cohort changed, `earlier_cohort` its cohort.
-    `tolerance` is the least relative difference that counts, 0 for that of all figures.
+    `tolerance` is the least relative difference that counts, 0 for that of all figures. `of_many` says of each speed
+    whether it is the best of more than one sample; empty where each is a sample.
     """
 
     node: str
@@ -42,6 +43,7 @@ class Series:
     earlier: float | None = None
     earlier_cohort: str = ""
     tolerance: float = 0.0
+    of_many: tuple[bool, ...] = ()
 
     @property
     def group(self) -> tuple[str, str, str]:
@@ -75,18 +77,20 @@ class _Samples:
     speeds: list[float] = field(default_factory=list)
     shown: list[float] = field(default_factory=list)
     at_s: list[float] = field(default_factory=list)
+    of_many: list[bool] = field(default_factory=list)
     earlier: float | None = None
     earlier_cohort: str = ""
 
     def best_of(self, span_s: float) -> None:
         """Keep of each span of time, which begins with a sample, the best one."""
-        kept: list[tuple[float, float, float]] = []
+        kept: list[tuple[float, float, float, bool]] = []
         for at_s, speed, shown in zip(self.at_s, self.speeds, self.shown, strict=True):
             if not kept or at_s - kept[-1][0] >= span_s:
-                kept.append((at_s, speed, shown))
-            elif speed > kept[-1][1]:
-                kept[-1] = (kept[-1][0], speed, shown)
+                kept.append((at_s, speed, shown, False))
+            else:
+                kept[-1] = (kept[-1][0], *max(kept[-1][1:3], (speed, shown), key=lambda best: best[0]), True)
         self.speeds, self.shown = [entry[1] for entry in kept], [entry[2] for entry in kept]
+        self.of_many = [entry[3] for entry in kept]
 
 
 def records(results: Iterable[NodeResult], now_s: float, rules: FigureRules) -> dict[tuple[str, str], Record]:
@@ -135,7 +139,7 @@ def _series(known: tuple[NodeResult, ...], rules: FigureRules) -> tuple[tuple[Se
             node=newest.node, test=newest.test, figure=samples.figure.name, unit=samples.figure.unit,
             part=samples.figure.part, cohort=newest.cohort, speeds=tuple(samples.speeds), shown=tuple(samples.shown),
             earlier=samples.earlier, earlier_cohort=samples.earlier_cohort,
-            tolerance=shared.tolerance if shared else 0.0,
+            tolerance=shared.tolerance if shared else 0.0, of_many=tuple(samples.of_many),
         )
         for samples in wanted.values()
     )  # fmt: skip

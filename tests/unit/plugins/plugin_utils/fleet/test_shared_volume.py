@@ -11,6 +11,7 @@ from noisy_volume import NoisyVolume
 from seeds import run_seed
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.class_rules import Shared, figure_rules
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.classify import classify
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.series import records
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
@@ -37,6 +38,55 @@ def test_the_rules_of_other_figures_would_call_healthy_clients_bad() -> None:
     assert len(volume.bad_after_days) >= 3, volume.bad_after_days
 
 
+@pytest.mark.parametrize("seed", ["small 24", "small 37"])
+def test_on_a_small_site_one_figure_that_is_low_by_chance_makes_no_client_bad(seed: str) -> None:
+    """Two of forty months of six clients; with one figure alone a healthy one was bad in each of them."""
+    days = {"small 24": 15, "small 37": 22}[seed]
+    by_one = replace(figure_rules().shared["storage_io"], agreeing=1)
+    alone = NoisyVolume(6, seed)
+    alone.go(days, replace(figure_rules(), shared={"storage_io": by_one}))
+    assert len(alone.bad_after_days) == 1
+    volume = NoisyVolume(6, seed)
+    volume.go(days)
+    assert volume.bad_after_days == {}
+
+
+@pytest.mark.parametrize("seed", ["small 0", "small 1"])
+def test_on_a_small_site_a_client_at_three_tenths_is_bad_within_two_tests(seed: str) -> None:
+    volume = NoisyVolume(6, seed, slow={"n003": 0.3})
+    volume.go(10)
+    assert set(volume.bad_after_days) == {"n003"}
+
+
+@pytest.mark.parametrize(
+    ("low", "others", "word"),
+    [
+        (("random-read",), ("random-write", "sequential-read"), "suspect"),
+        (("random-read", "random-write"), ("sequential-read",), "bad"),
+        (("random-read",), (), "bad"),
+        ((), ("random-read", "random-write"), "healthy"),
+    ],
+)
+def test_a_client_is_bad_by_two_figures_where_there_are_more(
+    low: tuple[str, ...], others: tuple[str, ...], word: str
+) -> None:
+    results = [
+        replace(
+            sample(day * DAY_S, 0.0), node=f"n{node}", figures=tuple(
+                Figure(name=name, number=100 if node == 1 and name in low else 400 + node + day, unit="MiB/s", part="v")
+                for name in (*low, *others)
+            ),
+        )
+        for node in range(1, 7) for day in range(5)
+    ]  # fmt: skip
+    names = [f"n{node}" for node in range(1, 7)]
+    found = classify("c", names, ("storage_io",), results, 5 * DAY_S, figure_rules())
+    assert {entry.node: entry.word for entry in found.classes} == {**dict.fromkeys(names, "healthy"), "n1": word}
+    (reason, *_) = next(entry.reasons for entry in found.classes if entry.node == "n1")
+    assert ("1 of 3 figures by single samples" in reason) is (word == "suspect")
+    assert (found.in_a_row.get("n1", 0) > 0) is (word == "bad")
+
+
 def sample(at_s: float, mib_s: float, name: str = "random-read") -> NodeResult:
     figures = (Figure(name=name, number=mib_s, unit="MiB/s", part="shared-volume"),)
     return NodeResult(
@@ -54,7 +104,7 @@ def test_of_a_day_the_best_sample_counts() -> None:
     assert none == ()
 
 
-@pytest.mark.parametrize(("hours", "tolerance"), [(0, 0.5), (24, 0), (24, 1)])
-def test_a_rule_that_means_nothing_is_refused(hours: float, tolerance: float) -> None:
+@pytest.mark.parametrize(("hours", "tolerance", "agreeing"), [(0, 0.5, 1), (24, 0, 1), (24, 1, 1), (24, 0.5, 0)])
+def test_a_rule_that_means_nothing_is_refused(hours: float, tolerance: float, agreeing: int) -> None:
     with pytest.raises(InputError, match="between 0 and 1"):
-        Shared(figures=("x",), hours=hours, tolerance=tolerance)
+        Shared(figures=("x",), hours=hours, tolerance=tolerance, agreeing=agreeing)
