@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from time import monotonic
 from typing import Any
 
+from ...clients.http.kept import kept
 from ...clients.http.model import Route
 from ...clients.http.session import HttpSession
 from ...outcome.errors import BringupError
@@ -66,22 +67,22 @@ class Asked:
     uncounted: str = ""
 
 
-def ask_engines(route: Route, settings: InferenceSettings, copies: int) -> Asked:
+def ask_engines(route: Route, settings: InferenceSettings, copies: int, session: HttpSession | None = None) -> Asked:
     """Return what the engines of a server answered: each at least twice, until its own count says that all did.
 
     A server with one engine is not asked for its count: nothing else can have answered. After an answer that is none
-    the server is not asked again.
+    the server is not asked again. `session` is one that is open already, for what is asked once.
     """
     answers: list[SmokeAnswer] = []
     if copies == 1:
         while len(answers) < _ASKED and _well(answers):
             answers.append(_smoke(HttpSession(route), settings, -1))
         return Asked(tuple(answers), {})
-    counts = _Counts(HttpSession(route))
+    counts = _Counts(session or HttpSession(route))
     open_engines = list(range(copies))
     for _round in range(_ROUNDS):
-        wanted = [engine for engine in open_engines for _time in range(_ASKED)]
-        answers += map_bounded(lambda engine: _to_engine(route, settings, engine), wanted, _AT_ONCE)
+        for asked in map_bounded(lambda engine: _to_engine(route, settings, engine), open_engines, _AT_ONCE):
+            answers += asked
         grown = counts.grown()
         open_engines = [engine for engine in open_engines if grown.get(str(engine), 0) < 1]
         if counts.problem or not open_engines or not _well(answers):
@@ -113,8 +114,10 @@ def _well(answers: Sequence[SmokeAnswer]) -> bool:
     return all(answer.status == 200 and not answer.problem for answer in answers)
 
 
-def _to_engine(route: Route, settings: InferenceSettings, engine: int) -> SmokeAnswer:
-    return _smoke(HttpSession(route, headers={_HEADER: str(engine)}), settings, engine)
+def _to_engine(route: Route, settings: InferenceSettings, engine: int) -> list[SmokeAnswer]:
+    with kept(route) as way:
+        session = HttpSession(way, headers={_HEADER: str(engine)})
+        return [_smoke(session, settings, engine) for _time in range(_ASKED)]
 
 
 def _smoke(session: HttpSession, settings: InferenceSettings, engine: int) -> SmokeAnswer:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ...clients.http.kept import kept
 from ...clients.http.model import Route, ServiceRef
 from ...clients.http.routes import PodRoute, ServiceProxyRoute, UrlRoute
 from ...clients.http.session import HttpSession
@@ -128,7 +129,12 @@ class Servers:
         if result.state != "ready":
             return self._ended(found, result)
         route = self._route(spec, result)
-        http = HttpSession(route)
+        with kept(route) as way:
+            return self._asked(host, spec, result, found, route, HttpSession(way))
+
+    def _asked(
+        self, host: PlannedHost, spec: ServerSpec, result: ServerResult, found: Server, route: Route, http: HttpSession
+    ) -> Server:
         patience = Deadline.after(_PATIENCE_S)
         while True:
             try:
@@ -148,7 +154,7 @@ class Servers:
             time.sleep(_PAUSE_S)
         if self.settings.server.name not in found.models:
             return found
-        asked = ask_engines(route, self.settings, host.gpus // self.settings.server.tensor_parallel)
+        asked = ask_engines(route, self.settings, host.gpus // self.settings.server.tensor_parallel, http)
         return replace(found, answers=asked.answers, engines=asked.engines, uncounted=asked.uncounted)
 
     def _ended(self, found: Server, result: ServerResult) -> Server:

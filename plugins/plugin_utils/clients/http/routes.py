@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from http.client import HTTPConnection, HTTPException
 from urllib.parse import urlsplit
 
 from ...outcome.errors import BringupError, DeadlineError, InputError
@@ -13,7 +14,7 @@ from ...runtime.redaction import excerpt, redact
 from ..kube.cluster import Cluster
 from ..kube.errors import TlsError, UnreachableError, error_of, is_status
 from ..kube.kinds import SERVICES
-from ..kube.port_forward import connect_to_pod
+from ..kube.port_forward import PodConnection, connect_to_pod
 from ..request_limits import request_limits
 from .errors import NoConnectionError
 from .model import Answer, Request, ServiceRef
@@ -60,7 +61,7 @@ class UrlRoute:
             hint = "give the certificate authority in the settings; do not switch verification off"
             raise TlsError(self.text, f"TLS failed: {excerpt(str(error), 300)}.", hint) from None
         except (HTTPError, OSError) as error:
-            raise _no_answer(self.text, error, deadline) from None
+            raise no_answer(self.text, error, deadline) from None
 
 
 class PodRoute:
@@ -76,22 +77,25 @@ class PodRoute:
         """The service and the pod that stands for it."""
         return f"{self._name} (port-forward to pod {self._pod})"
 
+    def connect(self, deadline: Deadline) -> tuple[PodConnection, HTTPConnection]:
+        """Return a forwarded port, which has to be ended, and a client that speaks over it."""
+        connection = connect_to_pod(self._cluster, self._pod, self._namespace, self._port, deadline)
+        client = HTTPConnection("localhost", self._port)
+        client.sock = connection
+        return connection, client
+
     def send(self, request: Request, deadline: Deadline) -> Answer:
         """Return the answer to one request."""
-        from http.client import HTTPConnection, HTTPException
-
-        connection = connect_to_pod(self._cluster, self._pod, self._namespace, self._port, deadline)
+        connection, client = self.connect(deadline)
         try:
-            client = HTTPConnection("localhost", self._port)
-            client.sock = connection
             headers = {**request.headers, "Connection": "close"}
             client.request(request.method, request.path, body=request.body, headers=headers)
             response = client.getresponse()
             return Answer(response.status, response.read())
         except UnreachableError as error:
-            raise NoConnectionError(self.text, error.reason, error.hint, error.evidence) from None
+            raise no_connection(self.text, error) from None
         except (HTTPException, OSError) as error:
-            raise _no_answer(self.text, error, deadline) from None
+            raise no_answer(self.text, error, deadline) from None
         finally:
             connection.end()
 
@@ -136,7 +140,12 @@ def _of_api_server(text: str, status: int, path: str, body: bytes) -> BringupErr
     return error
 
 
-def _no_answer(text: str, error: BaseException, deadline: Deadline) -> BringupError:
+def no_connection(text: str, error: UnreachableError) -> NoConnectionError:
+    """Return the error for a pod at whose port nobody listens."""
+    return NoConnectionError(text, error.reason, error.hint, error.evidence)
+
+
+def no_answer(text: str, error: BaseException, deadline: Deadline) -> BringupError:
     """Return the error for a request without an answer."""
     said = excerpt(str(getattr(error, "reason", None) or error), 300).rstrip(".")
     if "timed out" in said.lower() or deadline.left_s <= 0:

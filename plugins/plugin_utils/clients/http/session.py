@@ -7,7 +7,7 @@
     session = HttpSession(UrlRoute("https://prometheus.example.org"), headers={"Authorization": f"Bearer {token}"})
     answer = session.get_json("/api/v1/query", {"query": "up"})
 
-Every request is a connection of its own and has a time limit; nothing stays open.
+Every request is a connection of its own, unless the route is one of clients.http.kept, and has a time limit.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 """A connection to a port of a pod, through the API server.
 
-One connection is one websocket, for one request. Frames are read by whoever reads the connection: no thread, and every
-wait has a limit. Most callers want clients.http, which speaks HTTP over it.
+One connection is one websocket, for one request or for some that follow each other. Frames are read by whoever reads
+the connection: no thread, and every wait has a limit. Most callers want clients.http, which speaks HTTP over it.
 """
 
 from __future__ import annotations
@@ -34,6 +34,10 @@ class PodConnection:
         self._client, self._subject, self._deadline = client, subject, deadline
         self._begun: set[int] = set()
         self._ended = False
+
+    def limit(self, deadline: Deadline) -> None:
+        """Let what follows have its own time limit."""
+        self._deadline = deadline
 
     def sendall(self, data: bytes) -> None:
         """Send bytes.
