@@ -157,6 +157,10 @@ def _controller_manager(layout: _Layout) -> ProcessSpec:
         "--use-service-account-credentials=true", "--node-monitor-period=1s",
         # Fifteen seconds otherwise: a test of autoscaling takes four rounds.
         "--horizontal-pod-autoscaler-sync-period=1s",
+        # Where a service has a pod on every node, each pod that starts is a write of all of them otherwise. Nobody here
+        # reads the older Endpoints (kubernetes.io/docs/concepts/services-networking/service, deprecated in v1.33).
+        "--controllers=*,-endpoints-controller,-endpointslice-mirroring-controller",
+        "--endpointslice-updates-batch-period=1s",
         f"--tls-cert-file={pki.cert('server')}", f"--tls-private-key-file={pki.key('server')}",
         f"--service-account-private-key-file={pki.account_key}", f"--root-ca-file={pki.ca}",
         f"--cluster-signing-cert-file={pki.ca}", f"--cluster-signing-key-file={pki.key('ca')}",
