@@ -30,7 +30,8 @@ from .model import PlannedHost, Server
 from .settings import GATE, InferenceSettings
 
 _TOKEN_SECRET, _TOKEN_KEY = "hub-token", "token"
-_ASKERS = 8
+# Each holds a port for each engine of its server.
+_ASKERS = 16
 _PATIENCE_S, _PAUSE_S = 15.0, 0.5
 
 

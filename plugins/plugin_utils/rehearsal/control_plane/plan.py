@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,8 +25,9 @@ from .ports import free_ports
 _PORTS = ("etcd", "etcd-peer", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok")
 _GATES = "GenericWorkload=true,GangScheduling=true"
 _SERVICES = "10.96.0.0/16"
-# Go's collector runs a third as often: a tenth of the CPU of these programs, for some hundred MiB.
-_COLLECTOR = {"GOGC": "300"}
+# Go's collector runs a third as often: a tenth of the CPU of these programs, for some hundred MiB. Whoever states GOGC
+# for all that is started here, as make test does, decides.
+_GOGC = "300"
 
 WAVE_READY = 4
 """Processes that need the cluster with its nodes start in later waves than this one."""
@@ -61,7 +63,14 @@ class _Layout:
             key_file=pki.key(shown) if shown else "",
         )  # fmt: skip
         argv = (str(self.programs[name]), *flags)
-        return ProcessSpec(name=name, argv=argv, wave=wave, probe=probe, env=_COLLECTOR)
+        return ProcessSpec(name=name, argv=argv, wave=wave, probe=probe, env=_go_runtime(name))
+
+
+def _go_runtime(name: str) -> dict[str, str]:
+    """Return how Go runs a program: all cores are for the API server, the others have half of them, because threads
+    without work look for some, and there are a dozen of these on two cores."""
+    found = {"GOGC": os.environ.get("GOGC") or _GOGC}
+    return found if name == "kube-apiserver" else found | {"GOMAXPROCS": str(max(1, (os.cpu_count() or 1) // 2))}
 
 
 def plan_control_plane(
