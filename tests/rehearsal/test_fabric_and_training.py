@@ -139,7 +139,8 @@ def _part(fault: str, draw: random.Random) -> str:
 @pytest.mark.parametrize("fault", faults_of(FABRIC))
 def test_faults_of_the_fabric(fabric: FabricBench, fault: str) -> None:
     subject = _part(fault, drawing(fault))
-    outcomes = fabric.judged(f"{fault}@{subject}" if subject else fault)
+    stated = {"sharp": True} if "sharp" in CATALOGUE[fault].needs else {}
+    outcomes = fabric.judged(f"{fault}@{subject}" if subject else fault, **stated)
     expected = CATALOGUE[fault].expect
     found = not_passed(outcomes)
     assert [(o.check, o.cause, o.status.value) for o in found] == [(expected.check, expected.cause, expected.status)], (

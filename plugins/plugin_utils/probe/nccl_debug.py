@@ -41,6 +41,13 @@ _PLUGIN = re.compile(
     r"NET/OFI Initializing (aws-ofi-nccl \S+)|NET/Plugin ?: Loaded net plugin (.+?)(?: \(v\d+\))?$"
     r"|P2P plugin ([^;]+?);?$"
 )
+# Mellanox/nccl-rdma-sharp-plugins, src/sharp_plugin.c; NVIDIA/nccl, src/plugin/net, src/init.cc, src/transport.cc.
+_COLLNET = re.compile(r"NET/Plugin ?: Loaded collnet plugin (.+?)(?: \(v\d+\))?$")
+_SHARP = re.compile(r"SHARP rank \d+/\d+ initialized on (\S+)")
+_NO_SHARP = re.compile(
+    r"SHARP coll init error|SHARP group create|^SHARP: (?:Group size|Set to disable)|Cannot initialize CollNet"
+    r"|CollNet node threshold|mixed local CollNet device counts"
+)
 _ALGORITHMS = ("tree", "ring", "collnetdirect", "collnetchain", "nvls", "nvlstree", "pat")
 _PROTOCOLS = ("ll", "ll128", "simple")
 _REASONS = (
@@ -71,6 +78,9 @@ class _Host:
     warnings: dict[str, None] = field(default_factory=dict)
     libraries: dict[str, None] = field(default_factory=dict)
     direct_enabled: bool | None = None
+    collnet: dict[str, None] = field(default_factory=dict)
+    sharp: dict[str, None] = field(default_factory=dict)
+    no_sharp: dict[str, None] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -117,6 +127,8 @@ def _take(log: _Log, host: _Host, level: str, text: str) -> None:
             host.reasons[slug] = None
     if library := _LIBRARY.search(text):
         host.libraries[library.group(1)] = None
+    if _NO_SHARP.search(text) and len(host.no_sharp) < _MOST_WARNINGS:
+        host.no_sharp[text[:200]] = None
     if channel := _CHANNEL.match(text):
         host.channels[_channel(channel)] = None
     elif "Bytes -> Algo" in text:
@@ -136,6 +148,10 @@ def _take_network(host: _Host, text: str) -> bool:
     elif provider := _PROVIDER.match(text):
         host.providers[provider.group(1)] = None
         host.provider_nics = int(provider.group(2)) if provider.group(2) else host.provider_nics
+    elif plugin := _COLLNET.match(text):
+        host.collnet[plugin.group(1)] = None
+    elif ready := _SHARP.match(text):
+        host.sharp[ready.group(1)] = None
     elif plugin := _PLUGIN.match(text):
         host.plugins[next(name for name in plugin.groups() if name)] = None
     elif "GPU Direct RDMA" in text:
@@ -226,6 +242,9 @@ def _result(log: _Log) -> NcclDebug:
             warnings=tuple(host.warnings),
             missing_libraries=tuple(host.libraries),
             direct_enabled=host.direct_enabled,
+            collnet=tuple(host.collnet),
+            sharp=tuple(host.sharp),
+            no_sharp=tuple(host.no_sharp),
         )
         for name, host in log.hosts.items()
     }

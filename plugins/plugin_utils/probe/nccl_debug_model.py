@@ -37,7 +37,9 @@ class HostLog:
     `networks` are the names after `Using network`; `devices` are RDMA ports (`mlx5_0:1`) that NCCL uses, `layers`
     their link layers; `sockets` the interfaces of plain TCP. `filters` are the values of NCCL_IB_HCA.
     `reasons` are slugs that say why RDMA is not used: `no-device`, `plugin-missing`, `verbs-missing`, `memlock`.
-    `missing_libraries` are libraries that a network plugin needs and that could not be opened.
+    `missing_libraries` are libraries that a network plugin needs and that could not be opened. `collnet` are plugins
+    for reductions in the network, `sharp` adapters on which ranks made their job of SHARP, `no_sharp` lines that say
+    why there is none.
     """
 
     host: str
@@ -54,6 +56,9 @@ class HostLog:
     warnings: tuple[str, ...] = ()
     missing_libraries: tuple[str, ...] = ()
     direct_enabled: bool | None = None
+    collnet: tuple[str, ...] = ()
+    sharp: tuple[str, ...] = ()
+    no_sharp: tuple[str, ...] = ()
 
     @property
     def network_channels(self) -> tuple[Channel, ...]:

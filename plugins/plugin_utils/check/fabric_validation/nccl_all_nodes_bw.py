@@ -14,6 +14,7 @@ from .model import Results
 from .observe_nccl import OBSERVER
 from .preconditions import unreferenced
 from .rendering import figures, rate_text
+from .sharp import sharp_of
 
 SPEC = CheckSpec(
     id="nccl-all-nodes-bw",
@@ -24,7 +25,7 @@ SPEC = CheckSpec(
     duration_s=600.0,
     requires=("kubernetes", "multi_node"),
     between_hosts=True,
-    causes=("all-nodes-bandwidth-low", "wrong-results"),
+    causes=("all-nodes-bandwidth-low", "sharp-not-used", "wrong-results"),
 )
 _HINTS = dict.fromkeys(
     ("wrong-results", "run-hung", "run-crashed", "output-incomplete", "not-validated"),
@@ -50,6 +51,17 @@ def _judge_cohort(answer: Answer, cohort: SkuCohort) -> Outcome:
     if result.problem is not None:
         return of_problem(answer, result.problem, _HINTS, f"{len(result.hosts)} hosts", **details)
     text = f"{len(result.hosts)} hosts: {rate_text(result)}"
+    if cohort.results.plan.settings.judge.sharp:
+        # Without it the figure is that of another way to reduce.
+        sharp = sharp_of(result.best_run, fabric=cohort.sku.fabric)
+        if sharp.proof == "unused":
+            details["more_subjects"] = nodes(sharp.hosts)
+            return answer.failed("sharp-not-used", f"{sharp.text}; {text}", sharp.hint, **details)
+        if sharp.proof == "unknown":
+            return answer.unknown("sharp-not-seen", sharp.text, sharp.hint, **details)
+        if sharp.proof == "unchosen" and result.verdict != "bad":
+            return answer.marginal("sharp-not-chosen", f"{sharp.text}; {text}", sharp.hint, **details)
+        text = f"{text}, {sharp.text}"
     if result.verdict == "good":
         return answer.passed(text, **details)
     if result.verdict == "bad":

@@ -162,7 +162,14 @@ class NcclJobs:
         lines = {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": _SUBSYSTEMS, "NCCL_DEBUG_FILE": "/dev/stderr"}
         ports = port_filter(port for ports in self._ports(want).values() for port in ports)
         phase = adapter_environment(want.phase, self.sku(want))
-        return {**needed, **lines, **ports, **phase, **self.plan.settings.run.env}
+        reduced = {"NCCL_COLLNET_ENABLE": "1"} if self._wants_sharp(want) else {}
+        return {**needed, **lines, **ports, **phase, **reduced, **self.plan.settings.run.env}
+
+    def _wants_sharp(self, want: Wanted) -> bool:
+        """All hosts of a SKU together; with two that is their pair."""
+        alike = sum(host.sku == self.plan.host(want.hosts[0]).sku for host in self.plan.hosts)
+        whole = want.phase == "all" or (want.phase == "pair" and alike == len(want.hosts))
+        return whole and self.plan.settings.judge.sharp and self.sku(want).fabric == "infiniband"
 
     def _ports(self, want: Wanted) -> dict[str, tuple[str, ...]]:
         if want.phase == "node" or self.sku(want).fabric not in FILTERED_FABRICS:

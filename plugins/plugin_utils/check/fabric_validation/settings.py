@@ -94,6 +94,10 @@ class JudgeSettings:
     peers_least: int = peers_least()
     cohort_share: float = cohort_share()
     gpudirect: bool = setting("Whether data must go from the GPU to the adapter without a stop in host memory.")
+    sharp: bool = setting(
+        "Whether all hosts together must reduce in the switches of InfiniBand (SHARP). Their runs get "
+        "NCCL_COLLNET_ENABLE=1; the image needs the plugin (nccl-rdma-sharp-plugins, in HPC-X)."
+    )
 
     @property
     def ceiling(self) -> CeilingLimits:

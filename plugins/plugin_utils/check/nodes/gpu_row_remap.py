@@ -3,8 +3,9 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Check gpu-row-remap: no failed or pending row remapping, no pending page retirement, spare rows left.
 
-Generations before Ampere retire pages of memory in place of rows: sixty of them are a case for the vendor (NVIDIA,
-"Dynamic Page Retirement", RMA policy thresholds). Later ones report no such number.
+Generations before Ampere retire pages of memory in place of rows, at most 64 (NVIDIA, "GPU Memory Error Management",
+which says of the case for the vendor only that there is a threshold). The thresholds are those of NVIDIA's own DCGM,
+which `recipes/thresholds/nodes.yaml` names. Later generations report no such number.
 """
 
 from __future__ import annotations
@@ -30,6 +31,12 @@ class RowRemapSettings:
         "Retired pages of memory from which on a GPU is to be replaced, on generations that retire pages.",
         unit="pages",
         minimum=1,
+    )
+    retired_pages_double_bit: int = setting(
+        "Pages that were retired for errors of two bits above which a person decides: of such a GPU NVIDIA asks "
+        "whether more than one of them came within a week.",
+        unit="pages",
+        minimum=0,
     )
 
 
@@ -90,11 +97,7 @@ def _gpu(host: NodeContext, gpu: Gpu) -> list[Finding]:
     if gpu.retirement_pending:
         text = f"{gpu.bus_id}: page retirement pending"
         findings.append(Finding(cause="page-retirement-pending", text=text, hint=_REBOOT, subjects=parts))
-    retired = (gpu.retired_pages_single_bit or 0) + (gpu.retired_pages_double_bit or 0)
-    if retired >= (most := host.settings(RowRemapSettings).retired_pages):
-        text = f"{gpu.bus_id}: {count(retired, 'page')} of memory retired, a GPU is to be replaced from {most} on"
-        hint = "save `nvidia-smi -q -d PAGE_RETIREMENT` for the vendor and have the GPU replaced"
-        findings.append(Finding(cause="pages-retired", text=text, hint=hint, subjects=parts))
+    findings += _retired(host, gpu)
     if rows is not None and not rows.failure:
         scarce = rows.histogram.get("low", 0) + rows.histogram.get("none", 0)
         if scarce:
@@ -104,6 +107,25 @@ def _gpu(host: NodeContext, gpu: Gpu) -> list[Finding]:
                 Finding(cause="row-remap-headroom-low", text=text, hint=hint, subjects=parts, marginal=True)
             )
     return findings
+
+
+def _retired(host: NodeContext, gpu: Gpu) -> list[Finding]:
+    limits, parts = host.settings(RowRemapSettings), (host.gpu(gpu.bus_id),)
+    double = gpu.retired_pages_double_bit or 0
+    retired = (gpu.retired_pages_single_bit or 0) + double
+    if retired >= limits.retired_pages:
+        most = limits.retired_pages
+        text = f"{gpu.bus_id}: {count(retired, 'page')} of memory retired, a GPU is to be replaced from {most} on"
+        hint = "save `nvidia-smi -q -d PAGE_RETIREMENT` for the vendor and have the GPU replaced"
+        return [Finding(cause="pages-retired", text=text, hint=hint, subjects=parts)]
+    if double > limits.retired_pages_double_bit:
+        text = f"{gpu.bus_id}: {count(double, 'page')} of memory retired for errors of two bits"
+        hint = (
+            "compare with `nvidia-smi -q -d PAGE_RETIREMENT` of a week before: with two or more new ones have the GPU "
+            "replaced, else accept it with a ticket"
+        )
+        return [Finding(cause="pages-retired-by-double-bit", text=text, hint=hint, subjects=parts, marginal=True)]
+    return []
 
 
 CHECK = Check(SPEC, OBSERVER, judge)

@@ -11,6 +11,7 @@ from typing import Literal
 LinkWidth = Literal["4x", "2x", "1x"]
 LinkSpeed = Literal["HDR", "EDR", "FDR", "QDR"]
 SubnetManagers = Literal["both", "no-standby", "none"]
+Sharp = Literal["ready", "no-manager"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +62,8 @@ class InfiniBand:
     """The switches, the cables between them and the subnet managers; all empty where the hosts have no InfiniBand.
 
     `adapter_description` is how adapters describe themselves, of `{host}`, `{hca}` and `{number}` (from 1);
-    `priorities` are those of the subnet managers; `taper` is how much more the leaves carry down than up.
+    `priorities` are those of the subnet managers; `taper` is how much more the leaves carry down than up. `sharp`:
+    whether the aggregation manager makes jobs for those who ask it.
     """
 
     switches: tuple[Switch, ...] = ()
@@ -71,3 +73,4 @@ class InfiniBand:
     adapter_description: str = "{host} {hca}"
     priorities: tuple[int, int] = (15, 1)
     taper: float = 1.0
+    sharp: Sharp = "ready"

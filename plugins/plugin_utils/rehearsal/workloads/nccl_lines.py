@@ -57,9 +57,11 @@ class NcclLog:
 
     def __init__(
         self, ranks: Sequence[Rank], env: Mapping[str, str], data: Performance, nvls: bool, seed: str,
-        domains: Sequence[Sequence[Host]] = (),
+        domains: Sequence[Sequence[Host]] = (), sharp: str = "",
     ) -> None:  # fmt: skip
         self._ranks, self._env, self._data, self._nvls = ranks, env, data, nvls
+        # What becomes of the jobs of SHARP that the plugin asks for, empty where it asks for none.
+        self._sharp = sharp
         self._draw = random.Random(f"speech/{seed}")
         self._level = env.get("NCCL_DEBUG", "").upper()
         self._wanted = _subsystems(env.get("NCCL_DEBUG_SUBSYS", ""))
@@ -93,7 +95,8 @@ class NcclLog:
         if not self.loud:
             return []
         trees = any(name != "RING" for name in algorithms)
-        return self._mixed(self._connect_of(rank, trees) for rank in self._ranks)
+        refused = [line for rank in self._ranks for line in self._without_sharp(rank)]
+        return refused + self._mixed(self._connect_of(rank, trees) for rank in self._ranks)
 
     def choice(self, collective: str, size: int, algorithm: str, protocol: str) -> list[str]:
         """Return the lines of rank 0 about the algorithm of an operation."""
@@ -175,7 +178,9 @@ class NcclLog:
         if not host.adapters:
             yield "INIT|NET", "NET/IB : No device found."
             return
-        layer = {"InfiniBand": "IB"}
+        if self._sharp:
+            yield "INIT|NET", "NET/Plugin: Loaded collnet plugin SHARP (v9)"
+        layer = {"InfiniBand": "IB/SHARP" if self._sharp else "IB"}
         names = " ".join(
             f"[{n}]{hca.name}:1/{layer.get(hca.link_layer, 'RoCE')}" for n, hca in enumerate(host.adapters)
         )
@@ -228,6 +233,11 @@ class NcclLog:
             yield from self._edge(rank, channel, rank.number, after, "send")
         gdr = int(rank.host.direct and bool(rank.host.adapters))
         yield "INIT", f"Connected all rings, use ring PXN 0 GDR {gdr}"
+        if self._sharp == "ready" and rank.local < len(rank.host.adapters):
+            # Mellanox/nccl-rdma-sharp-plugins, src/sharp_plugin.c: one rank of each host for each adapter.
+            place, adapter = self._nodes.index(rank.host.place.hostname), rank.host.adapters[rank.local].name
+            yield "INIT", f"SHARP rank {place}/{len(self._nodes)} initialized on {adapter}:1"
+            yield "INIT", f"rank {rank.number} Connected CollNet"
         if trees:
             yield "INIT", "Connected all trees"
         if self._nvls and trees:
@@ -238,6 +248,16 @@ class NcclLog:
             )
             if len(self._nodes) > 1:
                 yield "INIT", "Connected NVLS tree"
+
+    def _without_sharp(self, rank: Rank) -> list[str]:
+        """What the plugin says that gets no job (src/sharp_plugin.c), and NCCL, which goes on (src/transport.cc)."""
+        if self._sharp != "no-manager" or rank.local >= len(rank.host.adapters):
+            return []
+        lines = rank.warning("sharp_plugin.c:440", "NET/IB : SHARP coll init error: Cannot create SHARP job(-11)")
+        if rank.local == 0:
+            text = "Cannot initialize CollNet, using point-to-point network instead"
+            lines += rank.warning("transport.cc:464", text)
+        return lines
 
     def _edge(self, rank: Rank, channel: int, source: int, target: int, direction: str) -> Iterator[Line]:
         size = self._per_node

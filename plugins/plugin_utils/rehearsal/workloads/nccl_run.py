@@ -76,13 +76,21 @@ class _NcclRun:
         nvls = nvls or uses_nvls(sku.gpu_kind, per_node * max(map(len, domains)), run.env, data)
         in_switches = sku.nvswitches != 0 or len(domains) < len(self.hosts)
         self.communicators = communicators_of(self.hosts, nvls and in_switches, run.env, run.split, domains)
+        sharp = model.infiniband.sharp if self._asks_for_sharp(sku.fabric, domains) else ""
+        if sharp == "ready":
+            self.communicators = [replace(communicator, sharp=True) for communicator in self.communicators]
         self.published = _published(run, model, self.hosts)
         seed = f"{model.seed}/{name}/{run.test}"
         self.draw = random.Random(seed)
-        self.log = NcclLog(self.ranks, run.env, data, nvls, seed, domains)
+        self.log = NcclLog(self.ranks, run.env, data, nvls, seed, domains, sharp)
         # With NCCL_DEBUG_FILE (or on stderr) NCCL does not write between the columns of a row.
         self.debug = run.env.get("NCCL_DEBUG_FILE", "")
         self.out: list[tuple[str, str]] = []
+
+    def _asks_for_sharp(self, fabric: str, domains: Sequence[Sequence[Host]]) -> bool:
+        """Whether NCCL's plugin asks for jobs of SHARP: between nodes that all have InfiniBand, if it may."""
+        asked = self.run.env.get("NCCL_COLLNET_ENABLE") == "1" and fabric == "infiniband" and not self.run.split
+        return asked and len(domains) > 1 and all(host.adapters for host in self.hosts)
 
     def simulate(self, run_s: float) -> RunOutput:
         self._say(heading(self.run, self.ranks, self.data))

@@ -16,7 +16,7 @@ from math import log2, sqrt
 from ..model.values import Node
 from .performance import Performance
 
-RING, TREE, NVLS, NVLS_TREE = "RING", "TREE", "NVLS", "NVLS_TREE"
+RING, TREE, NVLS, NVLS_TREE, COLLNET = "RING", "TREE", "NVLS", "NVLS_TREE", "COLLNET_DIRECT"
 _LL, _LL128, _SIMPLE = "LL", "LL128", "SIMPLE"
 
 
@@ -43,11 +43,13 @@ class Machine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Communicator:
-    """The nodes of one communicator. `direct`: GPUs of a node reach each other without a network adapter."""
+    """The nodes of one communicator. `direct`: GPUs of a node reach each other without a network adapter. `sharp`: the
+    switches between the nodes reduce."""
 
     machines: tuple[Machine, ...]
     nvls: bool
     direct: bool = True
+    sharp: bool = False
 
     @property
     def ranks(self) -> int:
@@ -77,6 +79,8 @@ def choose(collective: str, size: int, communicator: Communicator, forced: str =
     wanted = forced.replace("_", "").upper()
     if wanted in ("RING", "TREE"):
         return wanted, _protocol(size, communicator)
+    if communicator.sharp and size >= 1 << 16:
+        return COLLNET, _SIMPLE
     if communicator.nvls and size >= (1 << 20 if nodes > 1 else 1 << 18):
         return (NVLS_TREE if nodes > 1 else NVLS), _SIMPLE
     if nodes > 1 and size < 1 << 26:
@@ -127,6 +131,9 @@ def _stages(
         return size * (gpus - 1) / ranks / local, size * (ranks - gpus) / ranks / (network / gpus)
     if collective == "SendRecv":
         return size / local, size / min(_each(communicator.machines, data))
+    if algorithm == COLLNET:
+        # Each node sends its own sum once and gets that of all.
+        return (size * share(collective, gpus) / local if gpus > 1 else 0.0), size / network
     if algorithm in (NVLS_TREE, TREE):
         within = size * share(collective, gpus) / local if gpus > 1 else 0.0
         return within, size * share(collective, nodes) / network

@@ -87,7 +87,7 @@ class FakeGpu:
         v = {
             "ecc": "Enabled", "unc": "0", "dram_corr": "0", "threshold": "No", "repair": "No", "agg_unc": "0",
             "remap_failure": "No", "remap_pending": "No", "low": "0", "retired": "N/A", "mig": "Disabled",
-            "retire_pending": "N/A",
+            "retire_pending": "N/A", "retired_double": "N/A",
             "mig_pending": "", "state": "Completed", "status": "Success", "health": "N/A", "width": "16x", "gen": "5",
             "action": "None", "replay": "150", "clique": "0", "cluster": "00000000-0000-0000-0000-000000000000",
             "remap": "", "persistence": "Enabled", "temp": "31", "margin": "56 C", "limit": "700.00 W",
@@ -123,7 +123,9 @@ class FakeGpu:
             f"<sram_threshold_exceeded>{v['threshold']}</sram_threshold_exceeded></aggregate>"
             f"<channel_repair_pending>{v['repair']}</channel_repair_pending></ecc_errors>"
             f"<retired_pages><multiple_single_bit_retirement><retired_count>{v['retired']}</retired_count>"
-            f"</multiple_single_bit_retirement><pending_retirement>{v['retire_pending']}</pending_retirement></retired_pages>"
+            "</multiple_single_bit_retirement><double_bit_retirement>"
+            f"<retired_count>{v['retired_double']}</retired_count></double_bit_retirement>"
+            f"<pending_retirement>{v['retire_pending']}</pending_retirement></retired_pages>"
             f"<remapped_rows>{remap}</remapped_rows><fabric><state>{v['state']}</state><status>{v['status']}</status>"
             f"<cliqueId>{v['clique']}</cliqueId><clusterUuid>{v['cluster']}</clusterUuid>"
             f"<health><summary>{v['health']}</summary></health></fabric></gpu>"

@@ -95,7 +95,11 @@ FAILS: dict[str, tuple[Mutate, tuple[str, str, str]]] = {
     "remap failure": (gpu(3, remap_failure="Yes"), ("gpu-row-remap", "row-remap-failure", "gpu02/gpu3")),
     "remap pending": (gpu(3, remap_pending="Yes"), ("gpu-row-remap", "row-remap-pending", "gpu02/gpu3")),
     "retirement": (gpu(3, retire_pending="Yes"), ("gpu-row-remap", "page-retirement-pending", "gpu02/gpu3")),
-    "retired pages": (gpu(2, retired="61"), ("gpu-row-remap", "pages-retired", "gpu02/gpu2")),
+    "retired pages": (gpu(2, retired="63"), ("gpu-row-remap", "pages-retired", "gpu02/gpu2")),
+    "retired pages of both kinds": (
+        gpu(2, retired="50", retired_double="13"),
+        ("gpu-row-remap", "pages-retired", "gpu02/gpu2"),
+    ),
     "recovery": (gpu(0, action="Drain and Reset"), ("gpu-recovery-action", "gpu-recovery-required", "gpu02/gpu0")),
     "width": (gpu(0, width="8x"), ("gpu-pcie-link", "pcie-width-reduced", "gpu02/gpu0")),
     "mig": (gpu(0, mig="Enabled"), ("mig-mode", "mig-mode-mismatch", "gpu02/gpu0")),
@@ -224,6 +228,7 @@ def test_every_cause_that_a_check_names_is_shown_by_a_fault() -> None:
     [
         (gpu(1, dram_corr="30000000"), ("gpu-ecc", "ecc-correctable-high", "gpu02/gpu1")),
         (gpu(1, low="3"), ("gpu-row-remap", "row-remap-headroom-low", "gpu02/gpu1")),
+        (gpu(1, retired_double="16"), ("gpu-row-remap", "pages-retired-by-double-bit", "gpu02/gpu1")),
         (gpu(1, persistence="Disabled"), ("gpu-persistence", "persistence-mode-differs", "gpu02/gpu1")),
         (gpu(1, vbios="96.00.61.00.01"), ("vbios-uniform", "vbios-mismatch", "gpu02/gpu1")),
         (hca("mlx5_2", firmware="28.36.1010"), ("hca-firmware-uniform", "hca-firmware-mismatch", "gpu02/mlx5_2")),
@@ -250,6 +255,12 @@ def test_doubtful_state_needs_acceptance(fleet: AnyFleet, mutate: Mutate, cause:
     assert said(outcomes, Status.OTHER) == {cause}
     assert not said(outcomes, Status.FAILED)
     assert {o.rating for o in outcomes if o.status is Status.OTHER} == {Rating.MARGINAL}
+
+
+def test_pages_below_the_limits_of_dcgm_are_no_case(fleet: AnyFleet) -> None:
+    gpu(1, retired="47", retired_double="15")(fleet)
+    outcomes = fleet.judge()
+    assert not said(outcomes, Status.OTHER) and not said(outcomes, Status.FAILED)
 
 
 UNUSABLE = {
