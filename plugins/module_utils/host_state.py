@@ -44,11 +44,14 @@ def system(root: str) -> dict[str, str]:
 
 def driver(root: str, kernel: str) -> dict[str, Any]:
     """Return what of the driver is loaded, installed and built; /proc and /sys are looked for below `root`."""
-    loaded = re.search(r"Kernel Module(?: for \S+)?\s+(\d+(?:\.\d+)+)", _read(root + "/proc/driver/nvidia/version"))
+    loaded = re.search(
+        r"(Open )?(?:\S+ )?Kernel Module(?: for \S+)?\s+(\d+(?:\.\d+)+)", _read(root + "/proc/driver/nvidia/version")
+    )
     libraries = [name for place in _LIBRARIES for name in glob.glob(place + "/libnvidia-ml.so.[0-9]*.[0-9]*")]
     lines = run(["dkms", "status", "-k", kernel])[1].splitlines()
     return {
-        "loaded_driver": loaded.group(1) if loaded else "",
+        "loaded_driver": loaded.group(2) if loaded else "",
+        "loaded_modules": ("open" if loaded.group(1) else "proprietary") if loaded else "",
         "library_driver": os.path.basename(libraries[0]).partition(".so.")[2] if libraries else "",
         "modules": _modules(_read(root + "/proc/modules")),
         "kernel_headers": _has_headers(kernel),
@@ -107,8 +110,19 @@ def mig_as_declared(config: str) -> bool | None:
 
 
 def units(names: Sequence[str]) -> dict[str, str]:
-    """Return the active state of units."""
-    return {name: run(["systemctl", "is-active", name])[1].strip() or "unknown" for name in names}
+    """Return the active state of units; `done` for one that acts once (systemd.service(5), Type=oneshot) and did."""
+    return {name: _unit_state(name) for name in names}
+
+
+def _unit_state(name: str) -> str:
+    state = run(["systemctl", "is-active", name])[1].strip() or "unknown"
+    if state != "inactive":
+        return state
+    # Such a unit is inactive again after it acted, unless it says RemainAfterExit.
+    shown = run(["systemctl", "show", "--property=Type,Result,ExecMainExitTimestampMonotonic", name])[1]
+    told = dict(line.split("=", 1) for line in shown.splitlines() if "=" in line)
+    acted = told.get("ExecMainExitTimestampMonotonic", "0") != "0"
+    return "done" if told.get("Type") == "oneshot" and told.get("Result") == "success" and acted else state
 
 
 def digests(paths: Sequence[str]) -> dict[str, str]:

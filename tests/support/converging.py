@@ -10,7 +10,7 @@ from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.converge.declaration import Declaration, read_declaration
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.converge.package_names import System
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.converge.plan import question
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.converge.plan import Plan, question
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.converge.state import HostState, Offer, PackageState
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import Sku
 
@@ -19,6 +19,8 @@ UBUNTU: Mapping[str, str] = MappingProxyType(
 )
 ROCKY = {"family": "redhat", "distribution": "Rocky Linux", "release": "9", "kernel": "5.14.0-570.el9.x86_64"}
 VERSIONS = ("580.105.08", "580.95.05", "570.172.08")
+DRIVER = {"driver": {"version": "580.95.05"}}
+FM = {**DRIVER, "nvlink": {"services": "fabric-manager"}}
 REPOSITORY = "https://mirror.example/cuda ubuntu2404/"
 
 
@@ -59,3 +61,28 @@ def stocked(
         for name in question(wanted, bare, sku).packages
     }
     return host(facts, packages=packages, **shown)
+
+
+def as_left(wanted: Declaration, plan: Plan, facts: Mapping[str, str] = UBUNTU, **shown: Any) -> HostState:
+    """The host after everything of the plan was done and it was rebooted where that is needed."""
+    version = "580.95.05"
+    installed = {p.name: p.version or "1.0-1" for one in plan.transactions for p in one.packages}
+    state = stocked(wanted, facts, installed=installed)
+    packages = {
+        name: PackageState(installed=p.installed, available=p.available, held=name in {h.name for h in plan.hold})
+        for name, p in state.packages.items()
+    }
+    left = {
+        "packages": packages,
+        "digests": {file.path: file.digest for file in plan.files},
+        "units": {unit.name: "active" for unit in plan.units},
+        "ledger": plan.ledger_after,
+        "loaded_driver": version,
+        "library_driver": version,
+        "sysctl": {key: "\t".join(value.split()) for key, value in wanted.sysctl.items()},
+        "dkms": (f"nvidia/{version}, {facts['kernel']}, x86_64: installed",),
+        "fabric_states": ("Completed",) * 8,
+        "command_line": "ro " + " ".join(wanted.kernel_arguments),
+        "boot": "boot-2",
+    }
+    return host(facts, **{**left, **shown})

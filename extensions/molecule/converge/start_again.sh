@@ -4,6 +4,7 @@
 set -eu
 cp /var/lib/dummy-command-line /run/kernel/proc/cmdline
 echo boot-2 >/run/kernel/proc/sys/kernel/random/boot_id
+rm -f /run/kernel/loaded
 /usr/local/sbin/modprobe nvidia
 for unit in nvidia-persistenced nvidia-fabricmanager nvidia-dcgm; do
   systemctl is-enabled --quiet "$unit.service" && systemctl restart "$unit.service"

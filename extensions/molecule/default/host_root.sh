@@ -18,15 +18,49 @@ if [ ! -e "$home/root/.complete" ]; then
 fi
 # What these hosts cannot do, for they share the kernel of the machine. A driver is "loaded" by writing what its module would,
 # and only if it was built: the script of its package does that, or `dkms install` (dell/dkms: `status` says added, then installed).
+# Modules hold each other as the real ones do (NVIDIA/open-gpu-kernel-modules), and a process that has a device open holds
+# `nvidia`; one that is held does not go, in the words and with the status of kmod's modprobe ("FATAL: Module nvidia is in use.").
 cat >"$home/root/usr/local/sbin/modprobe" <<'TOOL'
 #!/bin/sh
-state=/run/kernel/proc/driver/nvidia
-case "$*" in
-  nvidia)
-    cmp -s /var/lib/dummy-driver/version /var/lib/dummy-driver/built || { echo "modprobe: FATAL: Module nvidia not found" >&2; exit 1; }
-    mkdir -p $state && echo "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  $(cat /var/lib/dummy-driver/version)  Release Build" >$state/version ;;
-  "--remove nvidia") rm -f $state/version ;;
-esac
+state=/run/kernel/proc/driver/nvidia loaded=/run/kernel/loaded failed=0
+mkdir -p $state && touch $loaded
+has() { grep -qx "$1" $loaded; }
+needs() { case $1 in nvidia) ;; nvidia_drm) echo nvidia_modeset ;; *) echo nvidia ;; esac; }
+users() { for m in $(cat $loaded); do [ "$(needs "$m")" != "$1" ] || echo "$m"; done; }
+uses() { if [ "$1" = nvidia ]; then ls -l /proc/[0-9]*/fd 2>/dev/null | grep -c '/dev/nvidia' || :; else echo 0; fi; }
+insert() {
+  ! has "$1" || return 0
+  need=$(needs "$1")
+  [ -z "$need" ] || insert "$need" || return 1
+  if [ "$1" = nvidia ]; then
+    cmp -s /var/lib/dummy-driver/version /var/lib/dummy-driver/built || { echo "modprobe: FATAL: Module nvidia not found" >&2; return 1; }
+    echo "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  $(cat /var/lib/dummy-driver/version)  Release Build" >$state/version
+  fi
+  echo "$1" >>$loaded
+}
+remove() {
+  has "$1" || return 0
+  if [ -n "$(users "$1")" ] || [ "$(uses "$1")" -gt 0 ]; then echo "modprobe: FATAL: Module $1 is in use." >&2; return 1; fi
+  sed -i "/^$1\$/d" $loaded
+  [ "$1" != nvidia ] || rm -f $state/version
+}
+case "$1" in --remove) do=remove; shift ;; --all) do=insert; shift ;; --count) do=:; shift ;; *) do=insert ;; esac
+for module in "$@"; do $do "$module" || failed=1; done
+for module in $(cat $loaded); do
+  by=$(users "$module" | sed 's/$/,/' | tr -d '\n')
+  echo "$module 1 $(($(users "$module" | wc -l) + $(uses "$module"))) ${by:--} Live 0x0"
+done >/run/kernel/proc/modules
+exit $failed
+TOOL
+# hold-driver NAME: a daemon that has a device of the driver open for as long as it runs, so that it holds the module and can be found.
+cat >"$home/root/usr/local/sbin/hold-driver" <<'TOOL'
+#!/bin/sh
+mkdir -p /run/kernel/proc && touch /dev/nvidiactl && exec 3</dev/nvidiactl
+echo "$1" >/proc/$$/comm
+ln -sfn /proc/$$ /run/kernel/proc/$$
+modprobe --count 3<&-
+[ ! -e "/run/ignores-its-end-$1" ] || trap '' TERM
+while :; do sleep 1 3<&-; done
 TOOL
 cat >"$home/root/usr/local/sbin/dkms" <<'TOOL'
 #!/bin/sh

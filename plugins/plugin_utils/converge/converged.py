@@ -12,6 +12,7 @@ from ..hardware.sku import Sku
 from .declaration import Declaration
 from .nvlink import nvlink_parts, services_of
 from .plan import Plan
+from .reboot import other_modules
 from .state import HostState
 
 # A100 has no such state (nvidia-smi prints N/A); from the fourth NVLink generation on it has to be there.
@@ -54,6 +55,8 @@ def _driver(declared: Declaration, state: HostState) -> Iterator[str]:
     for what, version in (("module", state.loaded_driver), ("library", state.library_driver)):
         if version != driver.version:
             yield f"{what} of the driver is {version or 'not there'}, declared is {driver.version}"
+    if other_modules(declared, state):
+        yield f"the {state.loaded_modules} modules of the driver are loaded, {driver.modules} is declared"
 
 
 def _fabric(declared: Declaration, state: HostState, sku: Sku | None) -> Iterator[str]:

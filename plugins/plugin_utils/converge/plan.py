@@ -15,7 +15,16 @@ from .declaration import Declaration
 from .nvlink import nvlink_parts, services_of
 from .owners import mark_paths, owner_problems
 from .package_names import Part, load_package_names
-from .reboot import HOLDING_UNITS, holders, is_built, reboot_reasons, unloadable, until_boot
+from .reboot import (
+    HOLDING_UNITS,
+    ONCE_UNITS,
+    holders,
+    is_built,
+    other_modules,
+    reboot_reasons,
+    unloadable,
+    until_boot,
+)
 from .running_settings import not_in_force
 from .state import HostState, Ledger
 from .transaction import Chosen, Transaction, held, package_names, pinned, transactions, wanted_sets
@@ -34,6 +43,8 @@ from .written_files import (
 
 # The first kernel with DMA-BUF for peers (Linux 5.12, RDMA: Add dma-buf support).
 _DMA_BUF_KERNEL = (5, 12)
+# A unit that runs, or that acts once and did.
+_RUNS = ("active", "done")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,11 +60,15 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reload:
-    """Whether the driver's modules are loaded anew, in which order they go, and what keeps them."""
+    """Whether the driver's modules are loaded anew, in which order they go, and what keeps them.
+
+    `stop` are the units that run and are stopped before, in that order; `once` those that have to run again afterwards.
+    """
 
     wanted: bool = False
     unload: tuple[str, ...] = ()
     stop: tuple[str, ...] = ()
+    once: tuple[str, ...] = ()
     holders: tuple[str, ...] = ()
 
 
@@ -114,7 +129,7 @@ def question(declared: Declaration, state: HostState, sku: Sku | None) -> Questi
         paths=tuple(paths),
         marks=mark_paths(),
         sysctl=sysctl,
-        units=tuple(unit.name for unit in _units(declared, state, by_sku)),
+        units=tuple(dict.fromkeys((*(unit.name for unit in _units(declared, state, by_sku)), *_holding(declared)))),
     )
 
 
@@ -322,15 +337,25 @@ def _unbuilt(declared: Declaration, state: HostState) -> str:
     return driver.version
 
 
+def _holding(declared: Declaration) -> tuple[str, ...]:
+    """Units that count when the driver is loaded anew, whether or not they are declared."""
+    reloads = declared.reload_driver and declared.driver is not None
+    return tuple(f"{unit}.service" for unit in (*HOLDING_UNITS, *ONCE_UNITS)) if reloads else ()
+
+
 def _reload(declared: Declaration, state: HostState, found: Sequence[Transaction]) -> Reload:
     if not declared.reload_driver or not declared.driver or not state.loaded_driver:
         return Reload()
-    wanted = state.loaded_driver != declared.driver.version or _moves("driver", found, state)
-    if not wanted:
+    other = state.loaded_driver != declared.driver.version or other_modules(declared, state)
+    if not other and not _moves("driver", found, state):
         return Reload()
-    stop = tuple(unit for unit in HOLDING_UNITS if state.units.get(f"{unit}.service") == "active")
+
+    def running(units: Sequence[str]) -> tuple[str, ...]:
+        return tuple(unit for unit in units if state.units.get(f"{unit}.service") in _RUNS)
+
+    stop = running(HOLDING_UNITS)
     busy = holders(state.modules, state.device_users, stop)
-    return Reload(wanted=True, unload=unloadable(state.modules), stop=stop, holders=busy)
+    return Reload(wanted=True, unload=unloadable(state.modules), stop=stop, once=running(ONCE_UNITS), holders=busy)
 
 
 def _changes(plan: Plan, state: HostState) -> tuple[str, ...]:
@@ -346,7 +371,7 @@ def _changes(plan: Plan, state: HostState) -> tuple[str, ...]:
     lines += [f"set again by sysctl: {setting}" for setting in plan.settings]
     if not plan.reboot:
         # What waits for a reboot is enabled, and started by it.
-        lines += [f"start {unit.name}" for unit in plan.units if state.units.get(unit.name) != "active"]
+        lines += [f"start {unit.name}" for unit in plan.units if state.units.get(unit.name) not in _RUNS]
     lines += [f"stop {name}" for name in plan.remove_units]
     if plan.build_modules:
         missing = f"nvidia/{plan.build_modules} installed for the running kernel {state.kernel}"

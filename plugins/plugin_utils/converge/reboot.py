@@ -24,8 +24,23 @@ UNLOAD_ORDER = (
 )
 # Processes that are named; more are counted.
 _NAMED = 8
-# Units that hold the driver and are stopped before.
-HOLDING_UNITS = ("nvidia-dcgm", "nvidia-fabricmanager", "nvidia-imex", "nvidia-persistenced")
+# Units that hold the driver and are stopped before, those first that ask others: what watches the GPUs
+# (NVIDIA/mig-parted deployments/systemd/hooks.sh), then what runs the driver (`_unload_driver` of
+# NVIDIA/gpu-driver-container). They are started again the other way round. kubelet holds no device and goes on: a pod
+# that holds one is named. nvlsm is no unit: the fabric manager's brings and ends it.
+HOLDING_UNITS = (
+    "dcgm-exporter",
+    "nvsm",
+    "nvidia-dcgm",
+    "dcgm",
+    "nvidia-imex",
+    "nvidia-fabricmanager",
+    "nvidia-topologyd",
+    "nvidia-gridd",
+    "nvidia-persistenced",
+)
+# Units that do something once to the loaded driver, which is gone with it: they run again when they ran before.
+ONCE_UNITS = ("gpufleet-gpu-power", "nvidia-mig-manager")
 
 
 def reboot_reasons(declared: Declaration, state: HostState, until_boot: Mapping[str, str]) -> tuple[str, ...]:
@@ -38,7 +53,20 @@ def reboot_reasons(declared: Declaration, state: HostState, until_boot: Mapping[
         reasons.append("nouveau is loaded")
     if declared.driver and state.loaded_driver and state.loaded_driver != declared.driver.version:
         reasons.append(f"driver {state.loaded_driver} is loaded, {declared.driver.version} is declared")
+    elif other_modules(declared, state):
+        wanted = declared.driver.modules if declared.driver else ""
+        reasons.append(
+            f"the {state.loaded_modules} modules of driver {state.loaded_driver} are loaded, {wanted} declared"
+        )
     return tuple(reasons)
+
+
+def other_modules(declared: Declaration, state: HostState) -> bool:
+    """Return whether the modules that are loaded are of the other kind than is declared, open or proprietary."""
+    loaded = state.loaded_modules
+    return bool(declared.driver and state.loaded_driver and loaded) and loaded != (
+        declared.driver.modules if declared.driver else ""
+    )
 
 
 def missing_arguments(declared: Declaration, state: HostState) -> tuple[str, ...]:

@@ -78,7 +78,8 @@ class HostState:
 
     `command_line` is that of the running kernel, `boot_arguments` what the boot loader has for the next one (EL only).
     `loaded_driver` and `library_driver` are the versions of the module that is loaded and of the library that is
-    installed, empty where there is none. `digests` are SHA-256 of files, empty for one that is not there.
+    installed, empty where there is none; `loaded_modules` is `open` or `proprietary`. `digests` are SHA-256 of files,
+    empty for one that is not there.
     `set_elsewhere` are settings of sysctl in files that are read after ours, as [key, value, file]. `unfinished` are
     packages that a dpkg left which was ended in the middle: apt installs nothing until they are finished. `duplicates`
     are what an rpm left: packages with all their versions. `locks_off` says why dnf does not heed its version lock,
@@ -98,6 +99,7 @@ class HostState:
     locks_off: str = ""
     simulation: Simulation | None = None
     loaded_driver: str = ""
+    loaded_modules: str = ""
     library_driver: str = ""
     modules: dict[str, KernelModule] = field(default_factory=dict)
     device_users: tuple[DeviceUser, ...] = ()

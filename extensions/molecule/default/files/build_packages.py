@@ -26,9 +26,10 @@ if [ "$loaded" != "{v}" ]; then
        "Please update with matching NVIDIA driver package." >&2
   exit 1
 fi
-exec sleep infinity
+exec hold-driver nv-fabricmanage
 """
 SMI = """#!/bin/sh
+case "$*" in --power-limit=*) exit 0 ;; esac
 state=$(systemctl is-active nvidia-fabricmanager.service)
 for gpu in 0 1 2 3 4 5 6 7; do
   [ "$state" = active ] && echo Completed || echo "Not Started"
@@ -68,7 +69,9 @@ def script_of(row: Mapping[str, Any], family: str) -> str:
 def unit(description: str, command: str) -> str:
     """A service that stays."""
     install = "[Install]\nWantedBy=multi-user.target\n"
-    return f"[Unit]\nDescription={description}\n[Service]\nExecStart={command}\n{install}"
+    # What is left of the daemon counts anew for the driver.
+    after = "ExecStopPost=-/usr/local/sbin/modprobe --count\n"
+    return f"[Unit]\nDescription={description}\n[Service]\nExecStart={command}\n{after}{install}"
 
 
 def files_of(row: Mapping[str, Any], family: str) -> Iterator[tuple[str, str, int]]:
@@ -91,12 +94,12 @@ def files_of(row: Mapping[str, Any], family: str) -> Iterator[tuple[str, str, in
                 0o644,
             )
         elif kind == "persistenced":
-            yield "/usr/bin/nvidia-persistenced", "#!/bin/sh\nexec sleep infinity\n", 0o755
+            yield "/usr/bin/nvidia-persistenced", "#!/bin/sh\nexec hold-driver nvidia-persiste\n", 0o755
             yield f"{units}/nvidia-persistenced.service", unit("persistence", "/usr/bin/nvidia-persistenced"), 0o644
         elif kind == "kernel":
             yield f"/boot/vmlinuz-{kernel}", "", 0o644
         elif kind == "dcgm":
-            yield f"{units}/nvidia-dcgm.service", unit("DCGM", "/bin/sleep infinity"), 0o644
+            yield f"{units}/nvidia-dcgm.service", unit("DCGM", "/usr/local/sbin/hold-driver nv-hostengine"), 0o644
         else:
             yield f"{units}/{kind}.service", unit("time", "/bin/sleep infinity"), 0o644
 

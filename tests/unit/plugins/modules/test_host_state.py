@@ -21,14 +21,17 @@ MODULES = (
 )
 
 
-@pytest.mark.parametrize(("text", "version"), [(OPEN, "580.95.05"), (CLOSED, "570.172.08"), ("", ""), ("NVRM\n", "")])
-def test_the_loaded_driver_is_that_of_either_kind_of_module(tmp_path: Path, text: str, version: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "version", "kind"),
+    [(OPEN, "580.95.05", "open"), (CLOSED, "570.172.08", "proprietary"), ("", "", ""), ("NVRM\n", "", "")],
+)
+def test_the_loaded_driver_is_that_of_either_kind_of_module(tmp_path: Path, text: str, version: str, kind: str) -> None:
     place = tmp_path / "proc/driver/nvidia"
     place.mkdir(parents=True)
     (place / "version").write_text(text, "utf-8")
     (tmp_path / "proc/modules").write_text(MODULES, "utf-8")
     found = host_state.driver(str(tmp_path), "6.8.0")
-    assert found["loaded_driver"] == version
+    assert (found["loaded_driver"], found["loaded_modules"]) == (version, kind)
     assert found["modules"]["nvidia"] == {"uses": 130, "users": ["nvidia_uvm", "nvidia_modeset"]}
     assert "ext4" not in found["modules"]
 
@@ -72,3 +75,28 @@ def test_processes_that_have_a_device_open_are_named_with_their_unit(tmp_path: P
         (process / "comm").write_text("python3\n", "utf-8")
         (process / "cgroup").write_text(cgroup, "utf-8")
     assert host_state.device_users(str(tmp_path)) == [{"process": "python3 (pid 4711)", "unit": unit}]
+
+
+@pytest.mark.parametrize(
+    ("active", "shown", "wanted"),
+    [
+        ("active", "", "active"),
+        ("failed", "Type=oneshot\nResult=exit-code\nExecMainExitTimestampMonotonic=7\n", "failed"),
+        ("inactive", "Type=oneshot\nResult=success\nExecMainExitTimestampMonotonic=7\n", "done"),
+        # It never ran, was ended before it was done, or is a service that somebody stopped.
+        ("inactive", "Type=oneshot\nResult=success\nExecMainExitTimestampMonotonic=0\n", "inactive"),
+        ("inactive", "Type=oneshot\nResult=timeout\nExecMainExitTimestampMonotonic=7\n", "inactive"),
+        ("inactive", "Type=simple\nResult=success\nExecMainExitTimestampMonotonic=7\n", "inactive"),
+        ("", "", "unknown"),
+    ],
+)
+def test_a_unit_that_acts_once_and_did_is_done(
+    monkeypatch: pytest.MonkeyPatch, active: str, shown: str, wanted: str
+) -> None:
+    """NVIDIA/mig-parted, nvidia-mig-manager.service: oneshot without RemainAfterExit, inactive when it is looked at."""
+
+    def systemctl(command: list[str]) -> tuple[int, str, str]:
+        return (0, active + "\n", "") if command[1] == "is-active" else (0, shown, "")
+
+    monkeypatch.setattr(host_state, "run", systemctl)
+    assert host_state.units(["nvidia-mig-manager.service"]) == {"nvidia-mig-manager.service": wanted}

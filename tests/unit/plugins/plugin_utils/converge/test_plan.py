@@ -8,54 +8,22 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from converging import ROCKY, UBUNTU, declared, host, stocked
+from converging import DRIVER, FM, ROCKY, UBUNTU, as_left, declared, host, stocked
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.converge.converged import converged
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.converge.declaration import Declaration
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.converge.owners import load_owner_marks
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.converge.plan import Plan, plan_host, question
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.converge.reboot import holders, unloadable
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.converge.state import (
-    DeviceUser,
-    HostState,
     KernelModule,
-    PackageState,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import ProblemsError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import recipe_directories
 
-DRIVER = {"driver": {"version": "580.95.05"}}
-FM = {**DRIVER, "nvlink": {"services": "fabric-manager"}}
-
 
 def contents(plan: Plan) -> dict[str, str]:
     return {file.path: file.content for file in plan.files}
-
-
-def as_left(wanted: Declaration, plan: Plan, facts: dict[str, str] = UBUNTU, **shown: Any) -> HostState:
-    """The host after everything of the plan was done and it was rebooted where that is needed."""
-    version = "580.95.05"
-    installed = {p.name: p.version or "1.0-1" for one in plan.transactions for p in one.packages}
-    state = stocked(wanted, facts, installed=installed)
-    packages = {
-        name: PackageState(installed=p.installed, available=p.available, held=name in {h.name for h in plan.hold})
-        for name, p in state.packages.items()
-    }
-    left = {
-        "packages": packages,
-        "digests": {file.path: file.digest for file in plan.files},
-        "units": {unit.name: "active" for unit in plan.units},
-        "ledger": plan.ledger_after,
-        "loaded_driver": version,
-        "library_driver": version,
-        "sysctl": {key: "\t".join(value.split()) for key, value in wanted.sysctl.items()},
-        "dkms": (f"nvidia/{version}, {facts['kernel']}, x86_64: installed",),
-        "fabric_states": ("Completed",) * 8,
-        "command_line": "ro " + " ".join(wanted.kernel_arguments),
-        "boot": "boot-2",
-    }
-    return host(facts, **{**left, **shown})
 
 
 @pytest.mark.parametrize("facts", [UBUNTU, ROCKY], ids=["ubuntu", "rocky"])
@@ -174,51 +142,6 @@ def test_what_only_a_reboot_brings_is_told(shown: dict[str, Any], reason: str) -
     plan = plan_host(wanted, replace(stocked(wanted), **shown))
     assert any(reason in text for text in plan.reboot)
     assert not plan.may_reboot
-
-
-def test_modules_are_unloaded_in_order_and_only_if_nobody_uses_them() -> None:
-    idle = {
-        "nvidia": KernelModule(uses=2, users=("nvidia_uvm", "nvidia_modeset")),
-        "nvidia_uvm": KernelModule(uses=0),
-        "nvidia_modeset": KernelModule(uses=0),
-    }
-    assert unloadable(idle) == ("nvidia_modeset", "nvidia_uvm", "nvidia")
-    assert holders(idle) == ()
-    busy = idle | {"nvidia": KernelModule(uses=5, users=("nvidia_uvm", "nvidia_modeset"))}
-    assert holders(busy) == ("nvidia is open 3 times",)
-    foreign = idle | {"nvidia": KernelModule(uses=3, users=("nvidia_uvm", "nvidia_modeset", "lustre"))}
-    assert "lustre" in holders(foreign)[0]
-
-
-def test_who_has_the_driver_open_is_named_and_services_that_are_stopped_first_do_not_count() -> None:
-    daemon = DeviceUser(process="nvidia-persiste (pid 901)", unit="nvidia-persistenced.service")
-    job = DeviceUser(process="python3 (pid 4711)", unit="pod 8b2f0a51-77aa-4c1e-9d52-1a2b3c4d5e6f")
-    opened = {"nvidia": KernelModule(uses=9)}
-    stopped = ("nvidia-persistenced",)
-    assert holders(opened, (daemon,), stopped) == ()
-    # It is stopped by now, and something holds the module that nobody can be named for.
-    assert holders(opened, (), ()) == ("nvidia is open 9 times",)
-    assert holders(opened, (daemon, job), stopped) == (
-        "nvidia is open 9 times",
-        f"devices of the driver are open in {job.process} of {job.unit}",
-    )
-    many = holders(opened, (job,) * 10, stopped)[1]
-    assert many.endswith("and 2 more")
-
-
-def test_a_driver_whose_own_services_hold_it_is_loaded_anew() -> None:
-    asked = declared(**FM, reload_driver=True)
-    state = as_left(
-        asked,
-        plan_host(asked, stocked(asked)),
-        loaded_driver="570.172.08",
-        modules={"nvidia": KernelModule(uses=9)},
-        device_users=(DeviceUser(process="nv-fabricmanage (pid 7)", unit="nvidia-fabricmanager.service"),),
-    )
-    reload = plan_host(asked, state).reload
-    assert (reload.wanted, reload.stop, reload.holders) == (True, ("nvidia-fabricmanager",), ())
-    without = plan_host(asked, replace(state, units={}, device_users=())).reload
-    assert without.holders == ("nvidia is open 9 times",)
 
 
 @pytest.mark.parametrize(
