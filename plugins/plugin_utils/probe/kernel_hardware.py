@@ -1,14 +1,17 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Lines of the kernel log in which the kernel itself reports broken hardware: CPU, memory, PCIe, adapter, transceiver.
+"""Lines of the kernel log in which the kernel itself reports broken hardware: CPU, memory, PCIe, adapters, drives.
 
 Sources: linux arch/x86/kernel/cpu/mce/core.c (`Machine Check: <global status> Bank n: <status>`; bit 61 of the status,
 UC, says uncorrected: Intel SDM 15.3.2.2), drivers/edac/edac_mc.c (`EDAC MC0: 1 UE ...`), drivers/pci/pcie/aer.c
 (`PCIe Bus Error: severity=Uncorrected (Fatal)`, from 6.9 on `Uncorrectable`), drivers/firmware/efi/cper.c (`event
 severity: fatal`), drivers/net/ethernet/mellanox/mlx5/core/{events,health}.c (`Port module event[error]: module 0,
-Cable error, High Temperature`, `device's health compromised - reached miss count`). Corrected errors, `Cable
-unplugged` and `Detected insufficient power on the PCIe slot` are ordinary lines of healthy hosts and no event.
+Cable error, High Temperature`, `device's health compromised - reached miss count`), drivers/nvme/host/pci.c
+(`controller is down; will reset: CSTS=0xffffffff`, `Removing after probe failure status: -19`, `Disabling device after
+reset failure`), block/blk-core.c (`critical medium error, dev nvme0n1`), fs/ext4/super.c (`Remounting filesystem
+read-only`), fs/xfs (`Filesystem has been shut down`, `Shutting down filesystem`). Corrected errors, `Cable unplugged`
+and `Detected insufficient power on the PCIe slot` are ordinary lines of healthy hosts and no event.
 """
 
 from __future__ import annotations
@@ -25,6 +28,9 @@ Kind = Literal[
     "transceiver-hot",
     "transceiver-error",
     "adapter-dead",
+    "drive-dead",
+    "drive-error",
+    "filesystem-read-only",
 ]
 _MACHINE_CHECK = re.compile(r"CPU \d+: Machine Check(?: Exception)?: [0-9a-f]+ Bank \d+: ([0-9a-f]{1,16})\b", re.I)
 _UNCORRECTED_BIT = 1 << 61
@@ -33,6 +39,18 @@ _FIRMWARE = re.compile(r"\[Hardware Error\]:\s+event severity: (fatal|recoverabl
 _UE = re.compile(r"EDAC [\w-]+: \d+ UE\b")
 _AER = re.compile(r"(?:Uncorrected|Uncorrectable) \((Fatal|Non-Fatal)\)", re.I)
 _MODULE = re.compile(r"Port module event\[error\]: module \d+, ([^,]*), (.*)")
+# A drive that was reset and came back, a block that cannot be read, and a file system of which nobody knows here
+# whether its drive is in the host: a person decides. Images and volumes behind a network are none of the host's.
+_ON = r"\((?!loop|sr|rbd|nbd|drbd)[\w-]{1,64}\)"
+_READ_ONLY = rf"EXT4-fs {_ON}: Remounting filesystem read-only|XFS {_ON}: [\w ().]{{0,80}}?[Ss]hut(?:ting)? down"
+_DRIVES: tuple[tuple[Kind, re.Pattern[str]], ...] = (
+    ("drive-dead", re.compile(r"\bnvme\d{1,4}: (?:Removing after probe failure|Disabling device after reset failure)")),
+    (
+        "drive-error",
+        re.compile(r"\bnvme\d{1,4}: controller is down; will reset|critical medium error, dev (?!loop|sr)\w"),
+    ),
+    ("filesystem-read-only", re.compile(_READ_ONLY)),
+)
 _DEAD = re.compile(r"device's health compromised|\bunrecoverable (?:hardware )?error")
 
 
@@ -67,7 +85,7 @@ def _kind(message: str) -> Kind | None:
         return None if severity is None else _PCIE[severity.group(1).lower()]
     if "mlx5" in message:
         return _adapter(message)
-    return None
+    return next((kind for kind, pattern in _DRIVES if pattern.search(message)), None)
 
 
 _PCIE: dict[str, Kind] = {"fatal": "pcie-fatal", "non-fatal": "pcie-uncorrected"}

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check kernel-hardware: the kernel reports no uncorrected error of CPU, memory, PCIe, adapter or transceiver."""
+"""Check kernel-hardware: the kernel reports no uncorrected error of CPU, memory, PCIe, adapters or drives."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SPEC = CheckSpec(
     per=SubjectKind.NODE,
     disturbs=Disturbance.HOST_COMMAND,
     requires=("host_access",),
-    causes=("machine-check", "memory-uncorrected", "pcie-fatal", "transceiver-hot", "adapter-dead"),
+    causes=("machine-check", "memory-uncorrected", "pcie-fatal", "transceiver-hot", "adapter-dead", "drive-dead"),
 )
 _PARTS = "compare the slot of the device with `lspci -D`; reseat it, then its riser; replace it if the error comes back"
 _HINTS: dict[Kind, str] = {
@@ -33,9 +33,12 @@ _HINTS: dict[Kind, str] = {
     "pcie-uncorrected": _PARTS,
     "transceiver-hot": "look at the airflow over the port and `mlxlink -d <device> -m`; reseat or replace the module",
     "transceiver-error": "`mlxlink -d <device> -m`; clean, reseat or replace the module or cable",
+    "drive-dead": "`nvme list` and `lspci -D`: reseat or replace the drive that is missing there, then reboot the node",
+    "drive-error": "`nvme smart-log` of the drive; replace it if errors grow, else accept it with a ticket",
+    "filesystem-read-only": "`findmnt --list --options ro`: check the file system and its drive, then mount it again",
     "adapter-dead": "power-cycle the node; if it comes back, update the adapter's firmware or replace the adapter",
 }
-_MARGINAL: frozenset[Kind] = frozenset(("pcie-uncorrected", "transceiver-error"))
+_MARGINAL: frozenset[Kind] = frozenset(("pcie-uncorrected", "transceiver-error", "drive-error", "filesystem-read-only"))
 
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:

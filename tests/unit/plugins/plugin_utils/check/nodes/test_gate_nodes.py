@@ -177,6 +177,10 @@ FAILS: dict[str, tuple[Mutate, tuple[str, str, str]]] = {
         kernel("mlx5_core 0000:d2:00.0: poll_health:174: device's health compromised - reached miss count."),
         ("kernel-hardware", "adapter-dead", "gpu02"),
     ),
+    "dead drive": (
+        kernel("nvme nvme2: Removing after probe failure status: -19"),
+        ("kernel-hardware", "drive-dead", "gpu02"),
+    ),
     "diag setting": (
         diag("software", 0, "Fail", warnings=SETTING), ("dcgm-diag", "dcgm-diag-configuration", "gpu02/gpu0"),
     ),
@@ -223,6 +227,9 @@ def test_every_cause_that_a_check_names_is_shown_by_a_fault() -> None:
     assert {(spec.id, cause) for spec in specs for cause in spec.causes} == shown | elsewhere
 
 
+DRIVE, FILES = (("kernel-hardware", cause, "gpu02") for cause in ("drive-error", "filesystem-read-only"))
+
+
 @pytest.mark.parametrize(
     ("mutate", "cause"),
     [
@@ -241,6 +248,10 @@ def test_every_cause_that_a_check_names_is_shown_by_a_fault() -> None:
         (kernel(XID.format(999, "new")), ("kernel-xid", "xid-unknown", "gpu02/gpu1")),
         (kernel(XID.format(61, "halt")), ("kernel-xid", "xid-marginal", "gpu02/gpu1")),
         (kernel(XID.format(145, "RLW_REMAP Nonfatal XC0 i0")), ("kernel-xid", "xid-marginal", "gpu02/gpu1")),
+        (kernel("nvme nvme0: controller is down; will reset: CSTS=0xffffffff, PCI_STATUS=0x10"), DRIVE),
+        (kernel("blk_update_request: critical medium error, dev nvme0n1, sector 8123"), DRIVE),
+        (kernel("EXT4-fs (dm-17): Remounting filesystem read-only"), FILES),
+        (kernel("XFS (nvme0n1p1): Filesystem has been shut down due to log error (0x2)."), FILES),
         (kernel(*["mlx5_core 0000:99:00.0 ib2: Link down"] * 6), ("hca-state", "link-flapping", "gpu02/ib2")),
         (
             kernel("mlx5_core 0000:99:00.0: 63.008 Gb/s available PCIe bandwidth, limited by 8.0 GT/s PCIe x8 link at "
@@ -255,6 +266,21 @@ def test_doubtful_state_needs_acceptance(fleet: AnyFleet, mutate: Mutate, cause:
     assert said(outcomes, Status.OTHER) == {cause}
     assert not said(outcomes, Status.FAILED)
     assert {o.rating for o in outcomes if o.status is Status.OTHER} == {Rating.MARGINAL}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        # A healthy start, an image that was damaged by whoever made it, a disc that somebody took out.
+        "EXT4-fs (nvme0n1p2): mounted filesystem with ordered data mode. Quota mode: none.",
+        "EXT4-fs (loop3): Remounting filesystem read-only",
+        "critical medium error, dev sr0, sector 64",
+        "nvme nvme0: Shutdown timeout set to 10 seconds",
+    ],
+)
+def test_ordinary_lines_about_drives_are_no_event(fleet: AnyFleet, line: str) -> None:
+    kernel(line)(fleet)
+    assert not said(fleet.judge(), Status.OTHER)
 
 
 def test_pages_below_the_limits_of_dcgm_are_no_case(fleet: AnyFleet) -> None:
