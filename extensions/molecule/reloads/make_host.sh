@@ -12,10 +12,9 @@ drop_in() {
 case $1 in
   idle*)
     # NVIDIA/mig-parted, deployments/systemd/nvidia-mig-manager.service: oneshot, and inactive when it is done.
-    printf '[Service]\nType=oneshot\nExecStart=/bin/sh -c "cat /run/kernel/proc/driver/nvidia/version >>/var/log/molecule-mig"\n' \
+    printf '[Service]\nType=oneshot\nExecStart=/bin/sh -c "cat /run/kernel/proc/driver/nvidia/version >>/var/log/molecule-mig"\n[Install]\nWantedBy=multi-user.target\n' \
       >/etc/systemd/system/nvidia-mig-manager.service
-    systemctl daemon-reload
-    systemctl start nvidia-mig-manager.service
+    systemctl enable --now nvidia-mig-manager.service
     ;;
   busy) systemd-run --unit=train /usr/local/sbin/hold-driver python3 ;;
   stuck)
