@@ -56,9 +56,10 @@ class FabricBench(HardwareBench):
 
     gate, looks = FABRIC, ("dl_unit", "ranks", "nccl")
 
-    def site(self, **settings: Any) -> Site:
+    def site(self, *, sharp: bool = False, **settings: Any) -> Site:
         stated = {
             FABRIC: {"timeout_s": 30.0, **settings},
+            "nccl-all-nodes-bw": {"sharp": sharp},
             "dl_unit": {"timeout_s": 30.0},
             "job-networking": {"timeout_s": 30.0},
             "fabric": {"plan": str(self.kept.work / "rehearsal" / "cabling.yaml")},

@@ -63,6 +63,8 @@ class Fleet:
     whole: float = 1.0
     noise: float = 0.004
     algorithm: str = "NVLS_TREE"
+    # Whether the site states that all hosts reduce in the switches.
+    sharp: bool = False
     change: Change = unchanged
     state: Callable[[Wanted], tuple[str, int | None]] = well
     plan_change: Callable[[Plan], Plan] = as_planned
@@ -168,7 +170,7 @@ class Fleet:
     def site(self) -> Site:
         words = ("kubernetes", "multi_node") if len(self.hosts) > 1 else ("kubernetes",)
         hosts = tuple(Host(name=name, sku=self.sku, node_name=name) for name in self.hosts)
-        return make_site(hosts, name="here", capabilities=words)
+        return make_site(hosts, name="here", capabilities=words, settings={"nccl-all-nodes-bw": {"sharp": self.sharp}})
 
     def outcomes(self, results: Results | None = None) -> tuple[Outcome, ...]:
         """Judge everything."""

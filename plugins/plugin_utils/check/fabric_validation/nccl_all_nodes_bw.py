@@ -14,10 +14,11 @@ from .model import Results
 from .observe_nccl import OBSERVER
 from .preconditions import unreferenced
 from .rendering import figures, rate_text
+from .settings import ALL_NODES, AllNodesSettings
 from .sharp import sharp_of
 
 SPEC = CheckSpec(
-    id="nccl-all-nodes-bw",
+    id=ALL_NODES,
     gate="fabric_validation",
     title="Bandwidth over all hosts",
     per=SubjectKind.CLUSTER,
@@ -26,6 +27,7 @@ SPEC = CheckSpec(
     requires=("kubernetes", "multi_node"),
     between_hosts=True,
     causes=("all-nodes-bandwidth-low", "sharp-not-used", "wrong-results"),
+    settings=AllNodesSettings,
 )
 _HINTS = dict.fromkeys(
     ("wrong-results", "run-hung", "run-crashed", "output-incomplete", "not-validated"),
@@ -38,10 +40,11 @@ def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
     """Return an outcome for every SKU."""
     alone = {host.sku for host in context.site.without_equal}
     cohorts = [found for sku, found in cohorts_of(results, context.hardware).items() if sku not in alone]
-    return tuple(_judge_cohort(Answer.about_cluster(SPEC, context), cohort) for cohort in cohorts)
+    sharp = context.settings_of(ALL_NODES, AllNodesSettings).sharp
+    return tuple(_judge_cohort(Answer.about_cluster(SPEC, context), cohort, sharp) for cohort in cohorts)
 
 
-def _judge_cohort(answer: Answer, cohort: SkuCohort) -> Outcome:
+def _judge_cohort(answer: Answer, cohort: SkuCohort, by_sharp: bool) -> Outcome:
     if not cohort.sound:
         return _not_run(answer, cohort)
     result = cohort.whole
@@ -51,7 +54,7 @@ def _judge_cohort(answer: Answer, cohort: SkuCohort) -> Outcome:
     if result.problem is not None:
         return of_problem(answer, result.problem, _HINTS, f"{len(result.hosts)} hosts", **details)
     text = f"{len(result.hosts)} hosts: {rate_text(result)}"
-    if cohort.results.plan.settings.judge.sharp:
+    if by_sharp:
         # Without it the figure is that of another way to reduce.
         sharp = sharp_of(result.best_run, fabric=cohort.sku.fabric)
         if sharp.proof == "unused":

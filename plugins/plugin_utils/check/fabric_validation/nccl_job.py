@@ -105,10 +105,11 @@ def adapter_environment(phase: Phase, sku: Sku) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class NcclJobs:
-    """The jobs of a plan; `hardware` are the facts of every SKU."""
+    """The jobs of a plan; `hardware` are the facts of every SKU, `sharp` whether all hosts together are to use it."""
 
     plan: Plan
     hardware: Mapping[str, Sku]
+    sharp: bool = False
 
     def job(self, name: str, want: Wanted) -> JobSpec:
         """Return the job of that name: one all_reduce_perf over the hosts of a run."""
@@ -169,7 +170,7 @@ class NcclJobs:
         """All hosts of a SKU together; with two that is their pair."""
         alike = sum(host.sku == self.plan.host(want.hosts[0]).sku for host in self.plan.hosts)
         whole = want.phase == "all" or (want.phase == "pair" and alike == len(want.hosts))
-        return whole and self.plan.settings.judge.sharp and self.sku(want).fabric == "infiniband"
+        return whole and self.sharp and self.sku(want).fabric == "infiniband"
 
     def _ports(self, want: Wanted) -> dict[str, tuple[str, ...]]:
         if want.phase == "node" or self.sku(want).fabric not in FILTERED_FABRICS:

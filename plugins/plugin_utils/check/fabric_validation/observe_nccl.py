@@ -21,7 +21,7 @@ from .model import Plan, Record, Results, Run, SavedObservation, Wanted
 from .nccl_job import NcclJobs, plan_nccl
 from .parse_run import parse_run
 from .run_plan import next_runs
-from .settings import GATE, FabricValidationSettings
+from .settings import ALL_NODES, GATE, AllNodesSettings, FabricValidationSettings
 
 # Hosts for which the setting total_s is stated.
 _HOSTS_OF_TOTAL = 1000
@@ -73,7 +73,7 @@ class NcclBenchmark(Benchmark[Plan, Wanted, Run]):
         """Look at the nodes: free GPUs, adapters for pods."""
         # A host by itself needs no network.
         plan = plan_nccl(cluster, self.context, self.settings, connected=len(self.context.site.in_scope) > 1)
-        self.jobs = NcclJobs(plan, self.context.hardware)
+        self.jobs = NcclJobs(plan, self.context.hardware, self.context.settings_of(ALL_NODES, AllNodesSettings).sharp)
         return plan
 
     def permissions(self) -> tuple[Permission, ...]:

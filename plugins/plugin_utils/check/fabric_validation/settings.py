@@ -17,6 +17,7 @@ from ..kit.peer_settings import cohort_share, peer_spreads, peer_tolerance, peer
 from ..kit.settings import part, release_data, setting
 
 GATE = "fabric_validation"
+ALL_NODES = "nccl-all-nodes-bw"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,10 +95,6 @@ class JudgeSettings:
     peers_least: int = peers_least()
     cohort_share: float = cohort_share()
     gpudirect: bool = setting("Whether data must go from the GPU to the adapter without a stop in host memory.")
-    sharp: bool = setting(
-        "Whether all hosts together must reduce in the switches of InfiniBand (SHARP). Their runs get "
-        "NCCL_COLLNET_ENABLE=1; the image needs the plugin (nccl-rdma-sharp-plugins, in HPC-X)."
-    )
 
     @property
     def ceiling(self) -> CeilingLimits:
@@ -113,6 +110,16 @@ class JudgeSettings:
             least=self.peers_least,
             share=self.cohort_share,
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AllNodesSettings:
+    """Settings of check nccl-all-nodes-bw; nothing of them is saved with the observation."""
+
+    sharp: bool = setting(
+        "Whether all hosts together must reduce in the switches of InfiniBand (SHARP). Their runs get "
+        "NCCL_COLLNET_ENABLE=1; the image needs the plugin (nccl-rdma-sharp-plugins, in HPC-X)."
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,11 +35,11 @@ def sharp_of(run: Run, *, fabric: str) -> SharpProof:
     """Return what the log of a run shows of SHARP."""
     if fabric != "infiniband":
         text = f"SHARP is stated, and the fabric of these hosts is {fabric}: only switches of InfiniBand reduce"
-        return SharpProof("unknown", text, "leave sharp out of the settings of fabric_validation")
+        return SharpProof("unknown", text, "leave sharp out of the settings of nccl-all-nodes-bw")
     if run.debug is not None and run.debug.clique_size == run.record.ranks:
         text = "SHARP is stated, and all hosts are in one NVLink domain: nothing between them goes over InfiniBand"
         return SharpProof(
-            "unknown", text, "leave sharp out of the settings of fabric_validation, or test several domains"
+            "unknown", text, "leave sharp out of the settings of nccl-all-nodes-bw, or test several domains"
         )
     logs = {name: host_log(run, name) for name in run.record.hosts}
     silent = [name for name, log in logs.items() if log is None]

@@ -86,7 +86,7 @@ def offers(world: World, hardware: Mapping[str, Sku], model: ClusterModel) -> fr
         "pcie_host_link": all(sku.nvlink_domain != "rack" for sku in skus),
         "imex": all("nvidia-imex" in node.services for node in model.nodes),
         "gid_index": "NCCL_IB_GID_INDEX" in world.inventory.settings.get("fabric_validation", {}).get("env", {}),
-        "sharp": bool(world.inventory.settings.get("fabric_validation", {}).get("sharp")),
+        "sharp": bool(world.inventory.settings.get("nccl-all-nodes-bw", {}).get("sharp")),
         "mig": not sliced and all(node.accelerator.mig for node in model.nodes),
         "ecc": not any("ecc_errors" in path for node in model.nodes for path in node.smi_xml),
         "host_driver": world.inventory.driver_owner == "host",

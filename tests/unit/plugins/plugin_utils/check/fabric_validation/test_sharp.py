@@ -48,7 +48,7 @@ REFUSED = f"{PLUGIN}\nWARN NET/IB : SHARP coll init error: Cannot create SHARP j
 def test_stated_sharp_is_used_by_all_hosts(
     fleet: MakeFleet, said: str, algorithm: str, expected: tuple[str, str, str] | None
 ) -> None:
-    here = fleet(4, algorithm=algorithm, says=dict.fromkeys(HOSTS, said), settings={"sharp": True})
+    here = fleet(4, algorithm=algorithm, says=dict.fromkeys(HOSTS, said), sharp=True)
     outcomes = [o for o in here.outcomes() if o.status is not Status.PASSED]
     if expected is None:
         assert not outcomes
@@ -64,7 +64,7 @@ def test_stated_sharp_is_used_by_all_hosts(
 
 def test_one_host_without_its_job_is_named(fleet: MakeFleet) -> None:
     said = dict.fromkeys(HOSTS, READY) | {"gpu03": REFUSED}
-    here = fleet(4, algorithm="RING", says=said, settings={"sharp": True})
+    here = fleet(4, algorithm="RING", says=said, sharp=True)
     assert [(c, cause) for c, cause, _names in findings(here.outcomes())] == [("nccl-all-nodes-bw", "sharp-not-used")]
     (found,) = [o for o in here.outcomes() if o.cause == "sharp-not-used"]
     assert "gpu03" in {subject.name for subject in found.subjects} and "gpu01" not in found.summary
@@ -75,9 +75,7 @@ def test_what_nccl_does_not_say_is_not_known(fleet: MakeFleet) -> None:
     def silent(_want: Wanted, text: str) -> str:
         return "\n".join(line for line in text.splitlines() if "-> Algo" not in line)
 
-    here = fleet(
-        4, algorithm="COLLNET_DIRECT", says=dict.fromkeys(HOSTS, READY), change=silent, settings={"sharp": True}
-    )
+    here = fleet(4, algorithm="COLLNET_DIRECT", says=dict.fromkeys(HOSTS, READY), change=silent, sharp=True)
     found = [o for o in here.outcomes() if o.check == "nccl-all-nodes-bw"]
     assert [(o.status, o.cause) for o in found] == [(Status.OTHER, "sharp-not-seen")]
 
@@ -86,10 +84,10 @@ def test_what_nccl_does_not_say_is_not_known(fleet: MakeFleet) -> None:
     ("count", "phase", "asked"), [(4, "all", True), (4, "pair", False), (2, "pair", True), (4, "node", False)]
 )
 def test_only_runs_of_all_hosts_are_told_to_use_it(fleet: MakeFleet, count: int, phase: Any, asked: bool) -> None:
-    here = fleet(count, settings={"sharp": True})
+    here = fleet(count)
     plan = here.plan()
     hosts = here.hosts if phase == "all" else here.hosts[: 1 if phase == "node" else 2]
-    job = NcclJobs(plan, here.hardware).job("a", Wanted(phase=phase, hosts=hosts))
+    job = NcclJobs(plan, here.hardware, sharp=True).job("a", Wanted(phase=phase, hosts=hosts))
     assert (job.env.get("NCCL_COLLNET_ENABLE") == "1") is asked
-    without = NcclJobs(fleet(count).plan(), here.hardware).job("a", Wanted(phase=phase, hosts=hosts))
+    without = NcclJobs(plan, here.hardware).job("a", Wanted(phase=phase, hosts=hosts))
     assert "NCCL_COLLNET_ENABLE" not in without.env
