@@ -16,7 +16,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model imp
 
 MakeFleet = Callable[..., Fleet]
 HOSTS = ("gpu01", "gpu02", "gpu03", "gpu04")
-# NVIDIA/nccl issue 1357 has the plugin's name and the devices; other lines are those of the sources that print them.
+# NVIDIA/nccl#1357 has the plugin's name and the devices; other lines are those of the sources that print them.
 NETWORK = (
     "NET/IB : Using "
     + " ".join(f"[{n}]mlx5_{n}:1/IB/SHARP" for n in range(8))
