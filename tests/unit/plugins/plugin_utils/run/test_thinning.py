@@ -61,6 +61,7 @@ NUMBERS = (
     ("fabric_validation/nccl", ("plan", "settings", "judge", "bad"), "half"),
     ("fabric_validation/nccl", ("plan", "settings", "run", "factor"), "half"),
     ("fabric_validation/nccl", ("records", 0, "attempt"), "half"),
+    ("fabric_validation/nccl", ("records", 0, "smallest"), "zero"),
     ("training_acceptance/training", ("records", 0, "pods", 1, "index"), "zero"),
     ("inference_acceptance/inference", ("servers", 0, "health"), "zero"),
     ("inference_acceptance/inference", ("servers", 0, "answers", 0, "completion_tokens"), "half"),

@@ -5,11 +5,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from nccl_fleet import Fleet, findings
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_validation.model import Wanted
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_validation.parse_run import parse_run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 
 MakeFleet = Callable[..., Fleet]
@@ -59,6 +61,18 @@ def test_results_of_a_host(fleet: MakeFleet, change: Callable[[Wanted, str], str
     assert findings(outcomes) == [("nccl-results", cause, "gpu04")]
     (found,) = [o for o in outcomes if o.cause == cause]
     assert found.status is (Status.FAILED if cause == "wrong-results" else Status.OTHER)
+
+
+def test_a_run_whose_smallest_size_was_not_saved_is_incomplete_at_once(fleet: MakeFleet) -> None:
+    """By doubling nothing the largest size is never reached."""
+    here = fleet(8)
+    run = here.results().runs[0]
+    assert run.problem is None
+    log, settings = here.log(run.record.key, run.record.smallest), here.plan().settings
+    for nothing in (0, -8):
+        again = parse_run(replace(run.record, smallest=nothing), log, settings)
+        assert again.problem is not None and again.problem.cause == "output-incomplete"
+        assert "smallest is not recorded" in again.problem.text
 
 
 def test_of_a_log_that_is_empty_it_is_said_how_the_run_ended(fleet: MakeFleet) -> None:
