@@ -40,7 +40,7 @@ setup: ## Virtual environment with the locked tools (PYTHON=... to choose the in
 	@tools/setup
 
 .PHONY: setup-full
-setup-full: setup ## What FULL=1 runs for real (PyTorch and more: several GB, below .cache; ONLY=training for one set)
+setup-full: setup ## What FULL=1 runs for real (PyTorch and more: 5 GB, once for a user, in ~/.cache/gpufleet/full; ONLY=training for one set)
 	@tools/setup_full $(ONLY)
 
 .PHONY: rehearse
