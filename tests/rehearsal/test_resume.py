@@ -1,32 +1,124 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Starting in the middle, end to end: what passed is taken over, what changed is proven again, the rest refuses."""
+"""The main job on a healthy cluster, end to end through ansible-runner: what it leaves, and what it leaves alone. The
+next one starts in the middle: what passed is taken over, what changed is proven again, the rest refuses."""
 
 from __future__ import annotations
 
 import json
 import re
+import subprocess
+import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import jsonschema
 import pytest
 import yaml
+from model_watch import openings, strangers, watched
 from rehearsal_harness import Rehearsed, left_behind, rehearse
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS
 
+# None of these tests takes over what comes after the first five gates, or starts later.
+GATES = GATE_IDS[:5]
 FIRST = ["facility", "fabric", "nodes"]
 NODES = 3
 ROLLED = [f"driver-differs@gpu{number:02d}" for number in range(1, NODES + 1)]
+WATCH = "watch"
+# Secrets as a site has them: in values of a chart, in the environment of pods, in a URL.
+VALUES = {"kube-prometheus-stack": {"grafana": {"adminPassword": "two cAnArY1, words"}}}
+SETTINGS = {
+    "training_acceptance": {"env": {"WANDB_API_KEY": "cAnArY2"}},
+    "inference_acceptance": {"hub": "https://bob:cAnArY3@hub.example.org", "arguments": ["--api-key", "cAnArY4"]},
+}
 
 
 @pytest.fixture(scope="module")
 def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A site whose gates passed."""
-    directory = tmp_path_factory.mktemp("site")
-    run = rehearse(directory, rehearsal_nodes=NODES)
-    assert run.rc == 0, run.output[-4000:]
-    return directory
+    """The directory of a site."""
+    return tmp_path_factory.mktemp("site")
+
+
+@pytest.fixture(scope="module")
+def healthy(work: Path) -> Rehearsed:
+    """Its healthy run, every process of it watched."""
+    with watched(work / WATCH):
+        run = rehearse(
+            work, rehearsal_nodes=NODES, gates=list(GATES), overrides=VALUES, settings=SETTINGS,
+        )  # fmt: skip
+    return replace(run, run_dir=run.run_dir.resolve())
+
+
+@pytest.fixture
+def passed(work: Path, healthy: Rehearsed) -> Path:
+    """The site, whose gates passed."""
+    assert healthy.rc == 0, healthy.output[-4000:]
+    return work
+
+
+def test_a_healthy_cluster_passes_and_is_never_called_accepted(healthy: Rehearsed) -> None:
+    assert healthy.rc == 0, healthy.output[-4000:]
+    assert not healthy.findings()
+    assert healthy.stats["gpufleet_passed"] is True and healthy.stats["gpufleet_exit_code"] == 0
+    assert "passed for facility, fabric, nodes, gpu_stack, telemetry" in healthy.stats["gpufleet_verdict"]
+    assert "accepted" not in healthy.stats["gpufleet_verdict"]
+
+
+def test_no_secret_of_the_site_is_in_the_run_or_its_output(healthy: Rehearsed) -> None:
+    files = [path for path in healthy.run_dir.parent.rglob("*") if path.is_file()]
+    assert any(path.name == "history.sqlite" for path in files), "the history was not looked through"
+    assert [str(path) for path in files if b"cAnArY" in path.read_bytes()] == []
+    assert "cAnArY" not in healthy.output + json.dumps(healthy.stats)
+    mine = [path for path in (healthy.run_dir, *healthy.run_dir.rglob("*")) if not path.is_symlink()]
+    assert {path.stat().st_mode & 0o077 for path in mine} == {0}
+
+
+def test_nobody_but_the_rehearsal_itself_opens_its_model(healthy: Rehearsed) -> None:
+    log = healthy.run_dir.parents[1] / WATCH / "opened.jsonl"
+    assert openings(log), "the watch saw nothing, not even the rehearsal itself"
+    assert not strangers(log)
+
+
+def test_gates_outside_the_scope_stay_pending(healthy: Rehearsed) -> None:
+    assert {healthy.status(gate) for gate in GATES} == {"passed"}
+    assert {entry["status"] for entry in healthy.record["gates"] if entry["gate"] not in GATES} == {"pending"}
+
+
+def test_every_file_says_that_it_is_a_rehearsal(healthy: Rehearsed, ctrf_schema: dict[str, Any]) -> None:
+    for gate in GATES:
+        suite = json.loads((healthy.run_dir / "ctrf" / f"{gate}.json").read_text())
+        jsonschema.validate(suite, ctrf_schema)
+        assert suite["extra"]["rehearsal"] is True
+        root = ET.parse(healthy.run_dir / "junit" / f"{gate}.xml").getroot()
+        assert all(suite.attrib["name"].startswith("REHEARSAL") for suite in root.iter("testsuite"))
+    assert "REHEARSAL" in (healthy.run_dir / "report.html").read_text()
+    assert "REHEARSAL" in healthy.output
+
+
+def test_nothing_is_left_running_or_mounted(healthy: Rehearsed) -> None:
+    assert not left_behind(healthy.run_dir.parents[1])
+
+
+def test_a_saved_run_is_judged_again_without_a_cluster(healthy: Rehearsed, tmp_path: Path) -> None:
+    again = rehearse(tmp_path, playbook="judge.yml", run=str(healthy.run_dir))
+    assert again.rc == 0, again.output[-3000:]
+
+
+def test_a_brightened_run_is_found_out(healthy: Rehearsed, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    subprocess.run(["cp", "-r", f"{healthy.run_dir}/.", str(copy)], check=True)
+    evidence = next((copy / "evidence/hosts").glob("*.json"))
+    evidence.write_text(evidence.read_text().replace("NVIDIA H100 80GB HBM3", "NVIDIA H100 PCIe"))
+    again = rehearse(tmp_path / "judge", playbook="judge.yml", run=str(copy))
+    assert again.rc != 0 and "gpu-census" in again.output
+
+
+def again(work: Path, **variables: Any) -> Rehearsed:
+    """Run the main job on the same site."""
+    return rehearse(work, rehearsal_nodes=NODES, overrides=VALUES, **variables)
 
 
 def resumed(run: Rehearsed) -> str:
@@ -38,9 +130,9 @@ def origins(run: Rehearsed) -> dict[str, str]:
     return {gate["gate"]: gate["taken_over"]["runs"][0] for gate in run.record["gates"] if gate["taken_over"]}
 
 
-def test_the_next_gate_starts_without_running_the_others_again(work: Path) -> None:
-    first = (work / "runs" / "latest").resolve().name
-    run = rehearse(work, rehearsal_nodes=NODES, gates=[*FIRST, "gpu_stack"], from_gate="gpu_stack")
+def test_the_next_gate_starts_without_running_the_others_again(passed: Path, healthy: Rehearsed) -> None:
+    first = healthy.run_dir.name
+    run = again(passed, gates=[*FIRST, "gpu_stack"], from_gate="gpu_stack")
     assert run.rc == 0, run.output[-4000:]
     assert origins(run) == dict.fromkeys(FIRST, first)
     assert {gate: run.status(gate) for gate in (*FIRST, "gpu_stack")} == dict.fromkeys(FIRST, "skipped") | {
@@ -56,15 +148,15 @@ def test_the_next_gate_starts_without_running_the_others_again(work: Path) -> No
     assert f"facility, fabric, nodes taken over from run {first}" in run.stats["gpufleet_verdict"]
     assert "passed for gpu_stack" in run.stats["gpufleet_verdict"] and run.stats["gpufleet_passed"] is True
     assert f"resumed  nodes taken over from run {first}" in run.output
-    again = rehearse(work / "judged", playbook="judge.yml", run=str(run.run_dir.resolve()))
-    assert again.rc == 0, again.output[-3000:]
-    assert not left_behind(work)
+    judged = rehearse(passed / "judged", playbook="judge.yml", run=str(run.run_dir.resolve()))
+    assert judged.rc == 0, judged.output[-3000:]
+    assert not left_behind(passed)
 
 
-def test_another_driver_and_another_kernel_are_named_with_their_node_and_proven_again(work: Path) -> None:
+def test_another_driver_and_another_kernel_are_named_with_their_node_and_proven_again(passed: Path) -> None:
     faults = ["driver-differs@gpu03", "kernel-differs@gpu02"]
     scope = [*FIRST, "gpu_stack"]
-    run = rehearse(work, rehearsal_nodes=NODES, gates=scope, from_gate="gpu_stack", rehearsal_faults=faults)
+    run = again(passed, gates=scope, from_gate="gpu_stack", rehearsal_faults=faults)
     assert run.rc != 0 and set(origins(run)) == {"facility", "fabric"}
     (line,) = [text for text in run.record["resumed"] if text.startswith("nodes is proven again")]
     assert "driver 580.105.08 -> 575.57.08 on gpu03" in line
@@ -77,15 +169,15 @@ def test_another_driver_and_another_kernel_are_named_with_their_node_and_proven_
 
 
 @pytest.mark.drawn(1, of="other drivers and kinds of hosts")
-def test_a_driver_roll_over_the_whole_fleet_is_proven_on_the_way_from_gate_6_and_the_run_passes(work: Path) -> None:
+def test_a_driver_roll_over_the_whole_fleet_is_proven_on_the_way_from_gate_6_and_the_run_passes(passed: Path) -> None:
     # The run before left gate nodes not passed, so this start is refused until it is let.
-    asked = {"rehearsal_nodes": NODES, "from_gate": "fabric_validation", "rehearsal_faults": ROLLED}
-    refused = rehearse(work, **asked)
+    asked = {"from_gate": "fabric_validation", "rehearsal_faults": ROLLED}
+    refused = again(passed, **asked)
     assert refused.rc != 0 and "not passed since" in refused.record["problem"]
     assert "start at nodes: -e gpufleet_from_gate=nodes" in refused.output
     assert {gate["status"] for gate in refused.record["gates"]} == {"pending"}
     assert "not started" in (refused.run_dir / "report.html").read_text()
-    run = rehearse(work, **asked, stale="prove")
+    run = again(passed, **asked, stale="prove")
     assert run.rc == 0, run.output[-4000:]
     whole = origins(run)
     assert set(whole) == {"facility", "fabric"}
@@ -119,8 +211,8 @@ def test_a_gate_that_cannot_be_the_start_is_refused_before_any_contact(
     assert "Contact the hosts" not in run.output
 
 
-def test_passes_of_another_site_stand_for_nothing(work: Path) -> None:
-    run = rehearse(work, rehearsal_nodes=NODES, gates=FIRST, from_gate="nodes", site_name="another")
+def test_passes_of_another_site_stand_for_nothing(passed: Path) -> None:
+    run = again(passed, gates=FIRST, from_gate="nodes", site_name="another")
     assert run.rc != 0 and "never passed" in run.record["problem"]
     assert {gate["status"] for gate in run.record["gates"]} == {"pending"}
     assert "sites with a history there: rehearsal" in run.output
