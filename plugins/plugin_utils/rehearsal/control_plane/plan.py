@@ -26,7 +26,8 @@ _PORTS = ("etcd", "etcd-peer", "kube-apiserver", "kube-controller-manager", "kub
 _GATES = "GenericWorkload=true,GangScheduling=true"
 _SERVICES = "10.96.0.0/16"
 # Go's collector runs a third as often: a tenth of the CPU of these programs, for some hundred MiB. Whoever states GOGC
-# for all that is started here, as make test does, decides.
+# for all that is started here, as make test does, decides. GOMAXPROCS is left alone: with one thread KWOK 0.8.0 keeps old
+# lists of its resources (pkg/config/resources: what it lists is older than the version by which it keeps it).
 _GOGC = "300"
 
 WAVE_READY = 4
@@ -63,14 +64,7 @@ class _Layout:
             key_file=pki.key(shown) if shown else "",
         )  # fmt: skip
         argv = (str(self.programs[name]), *flags)
-        return ProcessSpec(name=name, argv=argv, wave=wave, probe=probe, env=_go_runtime(name))
-
-
-def _go_runtime(name: str) -> dict[str, str]:
-    """Return how Go runs a program: all cores are for the API server, the others have half of them, because threads
-    without work look for some, and there are a dozen of these on two cores."""
-    found = {"GOGC": os.environ.get("GOGC") or _GOGC}
-    return found if name == "kube-apiserver" else found | {"GOMAXPROCS": str(max(1, (os.cpu_count() or 1) // 2))}
+        return ProcessSpec(name=name, argv=argv, wave=wave, probe=probe, env={"GOGC": os.environ.get("GOGC") or _GOGC})
 
 
 def plan_control_plane(
