@@ -26,8 +26,8 @@ _PORTS = ("etcd", "etcd-peer", "kube-apiserver", "kube-controller-manager", "kub
 _GATES = "GenericWorkload=true,GangScheduling=true"
 _SERVICES = "10.96.0.0/16"
 # Go's collector runs a third as often: a tenth of the CPU of these programs, for some hundred MiB. Whoever states GOGC
-# for all that is started here, as make test does, decides. GOMAXPROCS is left alone: with one thread KWOK 0.8.0 keeps old
-# lists of its resources (pkg/config/resources: what it lists is older than the version by which it keeps it).
+# for all that is started here, as make test does, decides. GOMAXPROCS is left alone: with one thread KWOK 0.8.0 keeps
+# old lists of its resources (pkg/config/resources: a list may be older than the version by which it is kept).
 _GOGC = "300"
 
 WAVE_READY = 4
