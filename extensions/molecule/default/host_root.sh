@@ -55,11 +55,11 @@ TOOL
 # hold-driver NAME: a daemon that has a device of the driver open for as long as it runs, so that it holds the module and can be found.
 cat >"$home/root/usr/local/sbin/hold-driver" <<'TOOL'
 #!/bin/sh
+[ ! -e "/run/ignores-its-end-$1" ] || trap '' TERM
 mkdir -p /run/kernel/proc && touch /dev/nvidiactl && exec 3</dev/nvidiactl
 echo "$1" >/proc/$$/comm
 ln -sfn /proc/$$ /run/kernel/proc/$$
 modprobe --count 3<&-
-[ ! -e "/run/ignores-its-end-$1" ] || trap '' TERM
 while :; do sleep 1 3<&-; done
 TOOL
 cat >"$home/root/usr/local/sbin/dkms" <<'TOOL'

@@ -21,6 +21,15 @@ case $1 in
     drop_in nvidia-dcgm 'TimeoutStopSec=2\nSendSIGKILL=no\n'
     touch /run/ignores-its-end-nv-hostengine
     systemctl restart nvidia-dcgm.service
+    # Only a process that ignores SIGTERM (bit 15) by now is one that does not end.
+    status=/proc/$(systemctl show --property=MainPID --value nvidia-dcgm.service)/status
+    for _ in $(seq 50); do
+      ignored=$(sed -n 's/^SigIgn:[[:space:]]*//p' "$status")
+      [ $((0x$ignored & 0x4000)) = 0 ] || exit 0
+      sleep 0.2
+    done
+    echo "DCGM does not ignore SIGTERM: $ignored" >&2
+    exit 1
     ;;
   lost) drop_in nvidia-fabricmanager 'ExecStartPre=/bin/false\n' ;;
 esac

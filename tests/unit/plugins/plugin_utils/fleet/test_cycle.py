@@ -138,10 +138,15 @@ def test_a_node_has_one_test_at_a_time(rig: Rig) -> None:
     assert set(found.values()) == {"passed"} and len(found) == 6 and max(rig.batches) == 2
 
 
-def test_what_is_given_back_comes_again_a_few_times_and_is_pending(rig: Rig) -> None:
-    rig.way = lambda spec: "preempted" if spec.nodes[0] == "gpu01" else "succeeded"
-    assert rig.go()["gpu01", "probe"] == "pending"
+@pytest.mark.parametrize("state", ["preempted", "unschedulable", "held"])
+def test_what_is_given_back_or_not_placed_in_time_frees_its_slot_comes_again_and_is_pending(
+    rig: Rig, state: JobState
+) -> None:
+    rig.work = replace(rig.work, limits=BatchLimits(size=1))
+    rig.way = lambda spec: state if spec.nodes[0] == "gpu01" else "succeeded"
+    assert rig.go() == {("gpu01", "probe"): "pending", ("gpu02", "probe"): "passed", ("gpu03", "probe"): "passed"}
     assert [node for node, _test in rig.ran].count("gpu01") == rig.work.settings.tries == 2
+    assert set(rig.batches) == {1}
 
 
 @pytest.mark.parametrize(("state", "word"), [("failed", "failed"), ("timeout", "failed"), ("image", "other")])

@@ -82,7 +82,7 @@ def test_a_client_is_bad_by_two_figures_where_there_are_more(
     names = [f"n{node}" for node in range(1, 7)]
     found = classify("c", names, ("storage_io",), results, 5 * DAY_S, figure_rules())
     assert {entry.node: entry.word for entry in found.classes} == {**dict.fromkeys(names, "healthy"), "n1": word}
-    (reason, *_) = next(entry.reasons for entry in found.classes if entry.node == "n1")
+    reason = next(entry.reasons[0] for entry in found.classes if entry.node == "n1")
     assert ("1 of 3 figures by single samples" in reason) is (word == "suspect")
     assert (found.in_a_row.get("n1", 0) > 0) is (word == "bad")
 
