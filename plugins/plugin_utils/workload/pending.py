@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from .kueue import SETTING
@@ -30,6 +31,11 @@ def held_by_gates(pod: Json) -> str:
     """
     gates = [str(gate.get("name", "")) for gate in (pod.get("spec") or {}).get("schedulingGates") or []]
     return f"pod {pod['metadata']['name']} is held by the scheduling gate {', '.join(gates)}" if gates else ""
+
+
+def first_held(pods: Iterable[Json]) -> str:
+    """Return which scheduling gates hold the first pod that one holds, empty if none does."""
+    return next(filter(None, map(held_by_gates, pods)), "")
 
 
 def suspended(job: Json) -> str:

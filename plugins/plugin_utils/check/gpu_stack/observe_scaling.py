@@ -30,7 +30,7 @@ from ...runtime.recipe_files import RECIPES
 from ...workload.follow import node_of
 from ...workload.kueue import served_version
 from ...workload.namespace import MARGIN_S, TemporaryNamespace, temporary_namespace
-from ...workload.pending import NO_QUEUE_HINT, held_by_gates, why_pending
+from ...workload.pending import NO_QUEUE_HINT, first_held, why_pending
 from ...workload.render import render
 from ..kit.counting import count
 from ..kit.settings import setting
@@ -199,7 +199,7 @@ class NodeTest:
 
     def _held(self, seen: NodeScaling) -> NodeScaling | None:
         """Return that a pod is held by a scheduling gate, so that nobody was asked for a node; None if none is."""
-        held = next((text for pod in self._namespace.pods() if (text := held_by_gates(pod))), "")
+        held = first_held(self._namespace.pods())
         return replace(seen, problem="held-by-admission", reason=f"{held}; {NO_QUEUE_HINT}") if held else None
 
     def _guard(self) -> int:

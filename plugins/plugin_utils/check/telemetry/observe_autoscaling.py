@@ -25,7 +25,7 @@ from ...runtime.clock import Deadline
 from ...runtime.progress import Progress
 from ...runtime.recipe_files import RECIPES
 from ...workload.namespace import TemporaryNamespace, temporary_namespace
-from ...workload.pending import NO_QUEUE_HINT, held_by_gates
+from ...workload.pending import NO_QUEUE_HINT, first_held
 from ...workload.permission import refuse_without
 from ...workload.render import render
 from ..kit.settings import setting
@@ -133,8 +133,7 @@ def _scaled(cluster: Cluster, context: ObserveContext, seen: Autoscaling, settin
 
 def _held(namespace: TemporaryNamespace, rest: Standing) -> str:
     """Return by which scheduling gate the pod is held that is not ready at rest, empty if by none."""
-    pods = [] if rest.is_at(LEAST) else namespace.pods()
-    return next((text for pod in pods if (text := held_by_gates(pod))), "")
+    return "" if rest.is_at(LEAST) else first_held(namespace.pods())
 
 
 def objects(namespace: TemporaryNamespace, metric: str, settings: AutoscalingSettings) -> list[dict[str, Any]]:

@@ -14,15 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.client import HTTPConnection, HTTPException
+from http.client import HTTPConnection
 from time import monotonic
 
 from ...outcome.errors import BringupError
 from ...runtime.clock import Deadline
-from ..kube.errors import UnreachableError
 from ..kube.port_forward import PodConnection
 from .model import Answer, Request, Route
-from .routes import PodRoute, no_answer, no_connection
+from .routes import PodRoute, exchanged
 
 # Servers end a connection on which nothing is asked: uvicorn after 5 s (uvicorn.org, --timeout-keep-alive). After much
 # of that time a port is forwarded anew.
@@ -82,20 +81,13 @@ class _KeptPort:
             self._open = None
 
     def _once(self, request: Request, deadline: Deadline) -> Answer:
+        connection, client = self._open = self._open or self._opened(deadline)
+        connection.limit(deadline)
         keep = False
         try:
-            connection, client = self._open = self._open or self._opened(deadline)
-            connection.limit(deadline)
-            client.request(request.method, request.path, body=request.body, headers=dict(request.headers))
-            response = client.getresponse()
-            answer = Answer(response.status, response.read())
-            keep = not response.will_close
+            answer, keep = exchanged(self.text, client, request, {}, deadline)
             self._used_at = monotonic()
             return answer
-        except UnreachableError as error:
-            raise no_connection(self.text, error) from None
-        except (HTTPException, OSError) as error:
-            raise no_answer(self.text, error, deadline) from None
         finally:
             if not keep:
                 self.end()

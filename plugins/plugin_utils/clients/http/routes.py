@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from http.client import HTTPConnection, HTTPException
 from urllib.parse import urlsplit
 
@@ -61,7 +62,7 @@ class UrlRoute:
             hint = "give the certificate authority in the settings; do not switch verification off"
             raise TlsError(self.text, f"TLS failed: {excerpt(str(error), 300)}.", hint) from None
         except (HTTPError, OSError) as error:
-            raise no_answer(self.text, error, deadline) from None
+            raise _no_answer(self.text, error, deadline) from None
 
 
 class PodRoute:
@@ -88,14 +89,7 @@ class PodRoute:
         """Return the answer to one request."""
         connection, client = self.connect(deadline)
         try:
-            headers = {**request.headers, "Connection": "close"}
-            client.request(request.method, request.path, body=request.body, headers=headers)
-            response = client.getresponse()
-            return Answer(response.status, response.read())
-        except UnreachableError as error:
-            raise no_connection(self.text, error) from None
-        except (HTTPException, OSError) as error:
-            raise no_answer(self.text, error, deadline) from None
+            return exchanged(self.text, client, request, {"Connection": "close"}, deadline)[0]
         finally:
             connection.end()
 
@@ -140,12 +134,29 @@ def _of_api_server(text: str, status: int, path: str, body: bytes) -> BringupErr
     return error
 
 
-def no_connection(text: str, error: UnreachableError) -> NoConnectionError:
-    """Return the error for a pod at whose port nobody listens."""
-    return NoConnectionError(text, error.reason, error.hint, error.evidence)
+def exchanged(
+    text: str, client: HTTPConnection, request: Request, more: Mapping[str, str], deadline: Deadline
+) -> tuple[Answer, bool]:
+    """Return the answer to a request over a forwarded port, and whether the server keeps the connection.
+
+    Args:
+        text: how errors call the pod.
+        client: speaks over the port.
+        request: what is asked.
+        more: headers beside its own.
+        deadline: its time limit.
+    """
+    try:
+        client.request(request.method, request.path, body=request.body, headers={**request.headers, **more})
+        response = client.getresponse()
+        return Answer(response.status, response.read()), not response.will_close
+    except UnreachableError as error:
+        raise NoConnectionError(text, error.reason, error.hint, error.evidence) from None
+    except (HTTPException, OSError) as error:
+        raise _no_answer(text, error, deadline) from None
 
 
-def no_answer(text: str, error: BaseException, deadline: Deadline) -> BringupError:
+def _no_answer(text: str, error: BaseException, deadline: Deadline) -> BringupError:
     """Return the error for a request without an answer."""
     said = excerpt(str(getattr(error, "reason", None) or error), 300).rstrip(".")
     if "timed out" in said.lower() or deadline.left_s <= 0:
