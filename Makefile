@@ -68,10 +68,10 @@ rehearse-stop: setup ## Stop a rehearsal cluster that was kept, and remove what 
 	ansible-playbook -i localhost, playbooks/rehearse_stop.yml $(ARGS)
 
 .PHONY: test
-# More workers than cores: rehearsals wait for their clusters most of the time. Their API servers live for a minute each:
-# they collect garbage less often than one that stays.
+# More workers than cores: rehearsals wait for their clusters most of the time (with three workers two cores are idle a
+# third of it). Their API servers live for a minute each: they collect garbage less often than one that stays.
 test: setup ## All tests: unit, integration, rehearsal (ARGS="-k name", or paths: only those)
-	$(compiled) GOGC=$${GOGC:-400} pytest -n 3 --durations=40 $(ARGS)
+	$(compiled) GOGC=$${GOGC:-400} pytest -n 4 --durations=40 $(ARGS)
 
 .PHONY: molecule
 molecule: setup ## Converge hosts with systemd in podman over repositories of dummy packages (needs root and podman runc mmdebstrap; ARGS="converge")

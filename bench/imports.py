@@ -5,10 +5,11 @@
     .cache/venv/bin/python bench/imports.py
 
 A process imports what its module needs: what `plugins/action/<module>.py` names of plugins/plugin_utils (Ansible's own
-imports are left out), and of the checks those of one gate. Third-party packages are imported inside functions, so none
-is in the figure. Compiled files are used, as in production. A figure is the least CPU time of several fresh processes:
-what others do on the machine is not in it. The whole core is shown as well; only the main process of a run imports all
-of it, once.
+imports are left out), and of the checks those of one gate, with what its decision imports late in any case. What only
+some uses of a module import is not in the figure (docs/decisions/0905-imported-where-it-is-needed.md), and neither are
+third-party packages, which are imported inside functions. Compiled files are used, as in production. A figure is the
+least CPU time of several fresh processes: most of what others do on the machine is not in it. The numbers of modules
+and dataclasses are exact. The whole core is shown as well; only the main process of a run imports all of it, once.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ from time import process_time
 ROOT = Path(__file__).resolve().parent.parent
 CORE = "ansible_collections.gpufleet.bringup.plugins.plugin_utils"
 LEFT_OUT = ("action_base", "rehearsal")
+# What a decision imports late, by gate: these compare hosts with each other and with what was accepted.
+_COMPARING = ("fabric_validation", "training_acceptance", "inference_acceptance")
+_LATE = (f"{CORE}.check.comparison.specs", f"{CORE}.collect.shared_facts")
 BUDGET_MS = 150.0
 RUNS = 10
 _THIRD_PARTY = {"yaml", "kubernetes", "cattrs", "sqlalchemy", "jinja2", "jsonschema", "junitparser"}
@@ -52,7 +56,8 @@ def cases() -> dict[str, list[str]]:
     for directory in sorted(path for path in base.iterdir() if (path / "__init__.py").is_file()):
         checks = [f"{CORE}.check.{directory.name}.{path.stem}" for path in sorted(directory.glob("[a-z]*.py"))]
         if any("SPEC = " in path.read_text(encoding="utf-8") for path in directory.glob("*.py")):
-            found[f"gate {directory.name}"] = [f"{CORE}.run.decision", *checks]
+            late = _LATE if directory.name in _COMPARING else ()
+            found[f"gate {directory.name}"] = [f"{CORE}.run.decision", *checks, *late]
     return found | {"the whole core": whole()}
 
 
@@ -64,8 +69,14 @@ def measure(names: list[str]) -> None:
     for name in names:
         import_module(name)
     ms = (process_time() - begun) * 1000
-    count = sum(name.startswith(CORE) for name in sys.modules)
-    print(json.dumps({"ms": ms, "modules": count, "third_party": sorted(_THIRD_PARTY & set(sys.modules))}))
+    core = {name: module for name, module in sys.modules.items() if name.startswith(CORE)}
+    made = sum(
+        isinstance(value, type) and value.__module__ == name and "__dataclass_fields__" in vars(value)
+        for name, module in core.items()
+        for value in vars(module).values()
+    )
+    third_party = sorted(_THIRD_PARTY & set(sys.modules))
+    print(json.dumps({"ms": ms, "modules": len(core), "dataclasses": made, "third_party": third_party}))
 
 
 def _run(names: list[str], environment: dict[str, str]) -> dict[str, object]:
@@ -90,7 +101,8 @@ def main() -> int:
             ms = float(str(best["ms"]))
             over = ms > BUDGET_MS and label != "the whole core"
             third_party = f"   third-party packages: {best['third_party']}" if best["third_party"] else ""
-            print(f"  {label:30}{ms:8.1f} ms{best['modules']:>5} modules{'   OVER' if over else ''}{third_party}")
+            counts = f"{best['modules']:>5} modules{best['dataclasses']:>5} dataclasses"
+            print(f"  {label:30}{ms:8.1f} ms{counts}{'   OVER' if over else ''}{third_party}")
             wrong |= over or bool(best["third_party"])
     return int(wrong)
 

@@ -26,8 +26,9 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.helm.helm
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import DEPLOYMENTS, Kind
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.install import Installer
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.installation import Installed
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.model import Component
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.plan import Installed, make_plan
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.plan import make_plan
 
 BUDGET = 1.15
 Json = dict[str, Any]

@@ -10,6 +10,7 @@ from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.stated import stated_settings
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.load_turns import LOADING_GATES, take_over
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.decision import run_day
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.history import begin_history
@@ -43,6 +44,8 @@ class ActionModule(ModuleAction):
             begin_history(run, options["gate"], options["store"])
         connections = {name: options[name] for name in ("kubeconfig", "context") if options.get(name)}
         declaration = run.declaration(options["gate"])
+        if not self.check_mode and options["gate"] in LOADING_GATES:
+            self._take_over(run, options["gate"])
         uid, refused = self._cluster(run, options["gate"], connections)
         tests = disturbs_cluster(declaration, run.site) and not self.check_mode and refused is None
         holder = take_hold(holding, options, self.emit).holder if tests else ""
@@ -52,6 +55,12 @@ class ActionModule(ModuleAction):
             seen = observe_gate(declaration, context, check_mode=self.check_mode, refused=refused)
         failed = {entry.key: entry.error["reason"] for entry in seen if entry.error is not None}
         return {"changed": False, "observations": [entry.key for entry in seen], "not_observed": failed}
+
+    def _take_over(self, run: Run, gate: str) -> None:
+        """Keep what was just read after another load as the state of the hosts before this one."""
+        taken = take_over(run.path, gate, [host.name for host in run.site.in_scope])
+        if taken:
+            self.emit(f"{gate}: {len(taken)} hosts were just read, after the load before this one")
 
     @staticmethod
     def _cluster(run: Run, gate: str, connections: dict[str, str]) -> tuple[str | None, BringupError | None]:

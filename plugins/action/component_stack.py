@@ -16,16 +16,13 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.d
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.foreign import with_existing
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.holdings import holdings_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.install import Installer, Limits
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.installation import Installed
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.model import (
     Component,
     Plan,
     components_of,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.plan import (
-    Installed,
-    make_plan,
-    policies_of,
-)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.plan import make_plan, policies_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.read import installed
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.removal import (
     plan_removal,

@@ -19,7 +19,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.snapshot_reci
     drift_from_recipe,
     resolved_recipe,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.difference import Importance, drift_between
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.difference import drift_between
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.drift_rules import Importance, SiteRule
 
 
 class ActionModule(ModuleAction):
@@ -33,12 +34,15 @@ class ActionModule(ModuleAction):
         connection = connection_from(options)
         if bool(options["before"]) == bool(options["recipe"]):
             raise InputError(
-                "drift_info", "compares with before or with recipe; give one of them.", "before: accepted.json"
+                "drift_info",
+                "compares with before or with recipe; give one of them.",
+                "before: accepted.json (-e gpufleet_drift_before=accepted.json)",
             )
         recipe = resolved_recipe(Path(options["recipe"]).expanduser()) if options["recipe"] else None
         before = read_snapshot(options["before"], lambda: Cluster(connection)) if recipe is None else None
         after = snapshot_asked_for(connection, options["after"], options, check_mode=self.check_mode)
-        drift = drift_between(before, after) if before is not None else drift_from_recipe(recipe or {}, after)
+        own = tuple(SiteRule(**rule) for rule in options["ignore"])
+        drift = drift_between(before, after, own) if before is not None else drift_from_recipe(recipe or {}, after, own)
         level = options["fail_on"]
         reached = level != "never" and drift.reaches(Importance(level))
         return {

@@ -22,7 +22,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.drift_repo
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import now_utc
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import file_mode, make_dirs, write_atomic
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.difference import Importance
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.drift_rules import Importance
 
 
 class ActionModule(ModuleAction):

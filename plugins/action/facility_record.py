@@ -28,7 +28,8 @@ class ActionModule(ModuleAction):
         """Write the draft, unless a record is already there."""
         path = Path(options["path"]).expanduser()
         if path.exists() and not options["force"]:
-            raise InputError(f"facility record {path}", "is already there.", "name another path, or set force: true")
+            hint = "name another path, or replace it (force: true; in the playbook -e facility_record_force=true)"
+            raise InputError(f"facility record {path}", "is already there.", hint)
         hardware = load_hardware(recipe_directories("hardware", options["recipe_data"]))
         racks = _racks(options["group"], task_vars)
         for skus in racks.values():

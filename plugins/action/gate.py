@@ -9,6 +9,7 @@ from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.closing import printed_at_the_end
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.load_turns import LOADING_GATES, just_read
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.console import closing_lines
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.decision import (
@@ -59,6 +60,8 @@ class ActionModule(ModuleAction):
             "stats": run_stats(run),
             "exit_code": 0 if verdict.opens_next else 8,
         }
+        if verdict.gate in LOADING_GATES:
+            result["just_read"] = list(just_read(run.path, verdict.gate, [host.name for host in run.site.in_scope]))
         if warnings:
             result["warnings"] = warnings
         if verdict.opens_next or options["not_passed"] == "report":

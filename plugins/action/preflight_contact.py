@@ -9,7 +9,7 @@ from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.contact import check_contact
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory import Inventory, hosts_to_read
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory_hosts import Inventory, hosts_to_read
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.problem import problem_recorded
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
 

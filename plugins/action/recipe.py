@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.detect import plain_detection
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.foreign_data import foreign_warnings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.output import (
     Written,
@@ -38,7 +38,7 @@ class ActionModule(ModuleAction):
             found, catalogue, warnings = answered.result, answered.catalogue, answered.warnings
             texts = documents(answered.result, answered.catalogue, options)
             if answered.detection is not None:
-                result["detection"] = to_plain(answered.detection)
+                result["detection"] = plain_detection(answered.detection)
         dest = Path(options["dest"]).expanduser() if options.get("dest") else None
         told = foreign_warnings(found, catalogue, dest, self_contained=bool(options["self_contained"]))
         written = write_documents(texts, check_mode=self.check_mode)

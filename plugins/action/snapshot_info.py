@@ -13,8 +13,9 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.clus
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import connection_from
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.snapshot_place import write_snapshot
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.detect import plain_detection
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.detected import criteria_lines, detected
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.snapshot import (
-    detected,
     snapshot_asked_for,
     summary,
     unseen,
@@ -34,12 +35,15 @@ class ActionModule(ModuleAction):
         snapshot = snapshot_asked_for(connection, options["source"], options, check_mode=self.check_mode)
         warnings, dest = unseen(snapshot), options["dest"]
         if dest and not self.check_mode:
-            warnings += write_snapshot(snapshot, dest, lambda: Cluster(connection))
+            theirs = options["dest_format"] == "upstream"
+            warnings += write_snapshot(snapshot, dest, lambda: Cluster(connection), upstream=theirs)
+        detection = detected(snapshot, tuple(Path(text) for text in options["recipe_data"]))
         return {
             "changed": bool(dest),
             "summary": summary(snapshot),
             "collectors": to_plain(snapshot.collectors),
-            "detection": to_plain(detected(snapshot, tuple(Path(text) for text in options["recipe_data"]))),
+            "detection": plain_detection(detection),
+            "criteria": criteria_lines(detection),
             "dest": redact(dest) if dest else "",
             "warnings": warnings,
             "exit_code": 0,

@@ -15,6 +15,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.conn
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.phases import READINESS
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.asked import Asked, asked_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.decision import run_day
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.holding import take_hold
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.observing import disturbs_cluster
@@ -24,8 +25,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.same_cluster 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.secrets import restore_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.stats import run_stats
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.validation import (
-    Asked,
-    asked_of,
     closed_by,
     decide_phase,
     declared_phase,

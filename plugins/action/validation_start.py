@@ -11,7 +11,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.modul
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import connection_from
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.problem import problem_recorded
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.validation import start_validation
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.validation_start import start_validation
 
 
 class ActionModule(ModuleAction):

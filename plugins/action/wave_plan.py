@@ -9,7 +9,7 @@ from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.decide import next_wave
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory import Inventory
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory_hosts import Inventory
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.problem import problem_recorded
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.roll import (
     begin_or_resume,

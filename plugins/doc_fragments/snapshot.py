@@ -7,7 +7,7 @@ from __future__ import annotations
 
 
 class ModuleDocFragment:
-    """Options run_dir, node_pods, node_image, runtime_class, helm and timeout_s."""
+    """Options run_dir, node_pods, node_image, runtime_class, node_tolerations, helm and timeout_s."""
 
     DOCUMENTATION = r"""
 options:
@@ -38,12 +38,19 @@ options:
         be asked.
     type: str
     default: ""
+  node_tolerations:
+    description:
+      - Taints of the site's nodes that these pods tolerate, as V(key=value:effect), value and effect optional. Those
+        that platforms put on GPU nodes (recipes/workloads/tolerations.yaml) are tolerated anyway.
+    type: list
+    elements: str
+    default: []
   helm:
     description: The helm program, for the releases. Without one that collector fails, and is named.
     type: str
     default: helm
   timeout_s:
-    description: Seconds that a collector may take.
+    description: Seconds that a collector may take, and each tool in a pod.
     type: float
     default: 30
 """

@@ -149,11 +149,23 @@ software:
       returned: always
       sample: intra-node-busbw
     software:
-      description: What changed, each with C(name), C(before) and C(now).
+      description: What changed.
       type: list
       elements: dict
       returned: always
-      sample: [{name: driver, before: 580.95.05, now: 590.10}]
+      contains:
+        name:
+          description: Which software.
+          type: str
+          returned: always
+        before:
+          description: Its version before.
+          type: str
+          returned: always
+        now:
+          description: Its version now.
+          type: str
+          returned: always
     effect:
       description:
         - C(loss) is a regression of the software. With C(part) too many lost to be single faults, and others did not.

@@ -53,7 +53,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 hours:
-  description: By host how long tests that passed have loaded it.
+  description: By host, how long tests that passed have loaded it, in hours.
   type: dict
   returned: success
   sample: {gpu01: 24.02, gpu02: 3.5}
@@ -75,7 +75,9 @@ passed:
   type: bool
   returned: success
 verdict:
-  description: The verdict of phase C(burn_in), as M(gpufleet.bringup.gate) describes one; empty with O(step=soak).
+  description: >-
+    The verdict of phase C(burn_in), in the form of RV(gpufleet.bringup.gate#module:verdict); empty with
+    O(step=soak).
   type: dict
   returned: success
 exit_code:

@@ -58,7 +58,7 @@ observations:
   returned: success
   sample: [hosts]
 not_observed:
-  description: Observations that failed, with the reason.
+  description: By key of an observation that failed, the reason.
   type: dict
   returned: success
   sample: {}

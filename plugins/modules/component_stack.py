@@ -221,10 +221,19 @@ results:
       type: float
       sample: 12.4
 rollback:
-  description: With O(state=rolled_back), the run to whose recipe the site goes back, and the components that stay.
+  description: To what the site goes back.
   type: dict
   returned: O(state=rolled_back)
-  sample: {run_id: 20261121T101500Z-3fa2, stays: []}
+  contains:
+    run_id:
+      description: The run whose recipe is installed again.
+      type: str
+      returned: always
+    stays:
+      description: Components that the newer recipe has and this one does not; they are left as they are.
+      type: list
+      elements: str
+      returned: always
 removal:
   description: What is taken away of each component, in this order.
   type: list
@@ -249,11 +258,33 @@ removal:
       elements: str
       sample: [ClusterPolicy cluster-policy]
 removed:
-  description: What became of each component, and of each namespace (state and reason as in RV(results)).
+  description: What became of each component, and of each namespace.
   type: list
   elements: dict
   returned: O(state=absent) and not in check mode
-  sample: [{component: gpu-operator, state: removed, reason: "", duration_s: 3.1}]
+  contains:
+    component:
+      description: Name of the component, or C(namespace) and its name.
+      type: str
+      returned: always
+    state:
+      description: >-
+        One of removed, absent (there was nothing), foreign (not ours), refused, blocked, failed, waiting and kept
+        (a namespace that others use).
+      type: str
+      returned: always
+    reason:
+      description: Why it is not removed.
+      type: str
+      returned: always
+    hint:
+      description: What to do about that.
+      type: str
+      returned: always
+    duration_s:
+      description: Seconds that it took.
+      type: float
+      returned: always
 ready:
   description: Whether every component is ready.
   type: bool

@@ -42,6 +42,26 @@ options:
     type: str
     default: medium
     choices: [critical, high, medium, low, never]
+  ignore:
+    description:
+      - What is known at this site to move by itself, beside what recipes/drift.yaml has. How often each rule applied is
+        told in RV(ignored).
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      path:
+        description: Which facts, as a regular expression of the whole path as drift prints it, such as V(workload).
+        type: str
+        required: true
+      subject:
+        description: Whose, as a regular expression of the whole name of the node, workload, release or host.
+        type: str
+        default: .*
+      reason:
+        description: Why, for the report.
+        type: str
+        default: ""
 """
 
 EXAMPLES = r"""

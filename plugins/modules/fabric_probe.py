@@ -90,7 +90,7 @@ evidence:
   returned: always
   sample: evidence/fabric/gpu01.json
 tools:
-  description: What became of each tool, in a few words.
+  description: By tool, what became of it in a few words.
   type: dict
   returned: always
   sample:

@@ -83,14 +83,25 @@ positions:
       returned: always
       sample: 2 nodes of rack r12 at once, others go first
     tests:
-      description: Its tests in the order in which they are run. C(urgency) is new, recent or due.
+      description: Its tests in the order in which they are run.
       type: list
       elements: dict
       returned: always
-      sample:
-        - {test: nccl_loop, urgency: due, why: "older than 7 days by 2.0 days (tested on 2026-11-14 08:00 UTC)"}
+      contains:
+        test:
+          description: The test.
+          type: str
+          returned: always
+        urgency:
+          description: C(new), C(recent) or C(due).
+          type: str
+          returned: always
+        why:
+          description: Why it is due.
+          type: str
+          returned: always
 not_due:
-  description: By free node that owes nothing now, what falls due there next and when.
+  description: By node that is free and owes nothing now, what falls due there next and when.
   type: dict
   returned: success
   sample: {gpu01: nccl_loop not due until 2026-11-29 12:00 UTC}

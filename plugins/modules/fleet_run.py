@@ -121,7 +121,7 @@ counts:
       returned: success
       sample: 0
 failed_nodes:
-  description: By node the tests that failed or said nothing, each with its cause.
+  description: By node, the tests that failed or said nothing, each with its cause.
   type: dict
   returned: success
   sample: {gpu03: ["nccl_loop failed: slow-adapter"]}

@@ -93,41 +93,172 @@ verdict:
       description: Number of results by status. A waived failure stays a failure here.
       type: dict
       returned: always
-      sample: {passed: 76, failed: 0, skipped: 0, pending: 0, other: 0}
+      contains:
+        passed:
+          description: Observed and good.
+          type: int
+          returned: once the gate is decided
+        failed:
+          description: Observed and bad.
+          type: int
+          returned: once the gate is decided
+        skipped:
+          description: The check says nothing about such a subject.
+          type: int
+          returned: once the gate is decided
+        pending:
+          description: Marginal, so that a person decides, or not judged because another check has to pass first.
+          type: int
+          returned: once the gate is decided
+        other:
+          description: Not known.
+          type: int
+          returned: once the gate is decided
     blocking:
-      description: What holds the gate, at most 50 entries, each with check, subject, status, cause, summary and hint.
+      description: What holds the gate, at most 50 entries.
       type: list
       elements: dict
       returned: always
-      sample: []
+      contains:
+        check:
+          description: Id of the check.
+          type: str
+          returned: always
+        subject:
+          description: Its subjects, as people read them.
+          type: str
+          returned: always
+        status:
+          description: Status of the result, in the words of CTRF.
+          type: str
+          returned: always
+        cause:
+          description: What is wrong, as one word of the check's causes.
+          type: str
+          returned: always
+        summary:
+          description: What was found and what was expected.
+          type: str
+          returned: always
+        hint:
+          description: What to do about it.
+          type: str
+          returned: always
+        blocked_by:
+          description: The check whose result it waits for, or empty.
+          type: str
+          returned: always
+        subjects:
+          description: What it is about; none where no result came back.
+          type: list
+          elements: dict
+          returned: always
+          contains: &subjects
+            kind:
+              description: Kind of the subject, such as C(node), C(gpu) or C(link).
+              type: str
+              returned: always
+            name:
+              description: Its name among those of its kind.
+              type: str
+              returned: always
+            node:
+              description: The node that it belongs to, or empty.
+              type: str
+              returned: always
     waived:
       description: Results that waivers keep from holding the gate.
       type: list
       elements: dict
       returned: always
-      sample: []
+      contains: &decisions
+        check:
+          description: Id of the check.
+          type: str
+          returned: always
+        subject:
+          description: The subjects of the result, as people read them.
+          type: str
+          returned: always
+        cause:
+          description: The cause that is decided about.
+          type: str
+          returned: always
+        who:
+          description: Who decided.
+          type: str
+          returned: always
+        reason:
+          description: Why.
+          type: str
+          returned: always
+        until:
+          description: Last day on which it counts.
+          type: str
+          returned: always
+        subjects:
+          description: What it is about.
+          type: list
+          elements: dict
+          returned: always
+          contains: *subjects
     accepted:
       description: Marginal results that a person accepted.
       type: list
       elements: dict
       returned: always
-      sample: []
+      contains: *decisions
     expired:
       description: Decisions whose last day has passed.
       type: list
       elements: dict
       returned: always
-      sample: []
+      contains: *decisions
     not_declared:
       description: Checks that are not asked at this site.
       type: list
-      elements: raw
+      elements: dict
       returned: always
-      sample: []
+      contains:
+        id:
+          description: Id of the check.
+          type: str
+          returned: always
+        title:
+          description: What it demands.
+          type: str
+          returned: always
+        reason:
+          description: Why it is not asked.
+          type: str
+          returned: always
     taken_over:
-      description: The earlier passes that count for a gate that was not run.
+      description: The earlier passes that count for a gate that was not run; none where it was run.
       type: dict
       returned: always
+      contains:
+        runs:
+          description: The runs that they are from.
+          type: list
+          elements: str
+          returned: always
+        oldest:
+          description: When the oldest was seen (RFC 3339).
+          type: str
+          returned: always
+        newest:
+          description: When the newest was seen.
+          type: str
+          returned: always
+        results:
+          description: How many.
+          type: int
+          returned: always
+        not_looked_at:
+          description: What nobody looked at again.
+          type: list
+          elements: str
+          returned: always
     started:
       description: When it began (RFC 3339).
       type: str
@@ -137,6 +268,11 @@ verdict:
       type: float
       returned: always
       sample: 12.5
+    schema_version:
+      description: Version of this form.
+      type: int
+      returned: always
+      sample: 2
 stats:
   description: The facts of the run for C(set_stats), which AWX passes on to the next node of a workflow.
   type: dict
@@ -168,7 +304,7 @@ stats:
       returned: always
       sample: false
     gpufleet_gates_by_status:
-      description: The gates by status.
+      description: By status, the gates.
       type: dict
       returned: always
       sample: {passed: [facility, fabric], pending: [nodes]}
@@ -177,6 +313,14 @@ stats:
       type: str
       returned: always
       sample: /srv/acceptance/.run/20261121T101500Z-3fa2/report.html
+just_read:
+  description:
+    - Hosts that were read after the load of this gate so short a time ago that the next load needs no other reading.
+    - The next load takes it for the state of the host before it.
+  type: list
+  elements: str
+  returned: for a gate that loads hosts, decided outside check mode
+  sample: [gpu01, gpu02]
 exit_code:
   description: 0 if the gate opens the next one, else 8 (2 for wrong input).
   type: int

@@ -101,7 +101,7 @@ place:
   returned: success
   sample: /var/lib/gpufleet/history.sqlite
 rows:
-  description: How many rows were taken over, written or thinned, by what they are.
+  description: By kind of row (or C(bytes) of a backup), how many were taken over, written, thinned or checked.
   type: dict
   returned: success
   sample: {"results": 1024}

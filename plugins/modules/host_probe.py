@@ -117,7 +117,7 @@ evidence:
   returned: always
   sample: evidence/hosts/gpu01.json
 tools:
-  description: What became of each tool, in a few words.
+  description: By tool, what became of it in a few words.
   type: dict
   returned: always
   sample:

@@ -93,7 +93,7 @@ gates:
       returned: always
       sample: every declared check passed
     blocking:
-      description: What holds the gate.
+      description: What holds the gate, in the form of RV(gpufleet.bringup.gate#module:verdict.blocking).
       type: list
       elements: dict
       returned: always
@@ -114,7 +114,7 @@ what_if:
       type: str
       returned: always
     gates:
-      description: The verdict of each gate.
+      description: The verdict of each gate, in the form of RV(gpufleet.bringup.gate#module:verdict).
       type: list
       elements: dict
       returned: always

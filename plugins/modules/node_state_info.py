@@ -83,12 +83,158 @@ state:
   description: What was found, as M(gpufleet.bringup.node_plan_info) takes it.
   type: dict
   returned: success
-  sample:
-    family: debian
-    distribution: Ubuntu
-    release: "24.04"
-    kernel: 6.8.0-60-generic
-    loaded_driver: 580.95.05
+  contains:
+    family:
+      description: C(debian), C(redhat) or C(other).
+      type: str
+      returned: always
+    distribution:
+      description: Name of the distribution, as Ansible writes it.
+      type: str
+      returned: always
+    release:
+      description: Its release.
+      type: str
+      returned: always
+    architecture:
+      description: Of the machine.
+      type: str
+      returned: always
+    kernel:
+      description: Release of the kernel that runs.
+      type: str
+      returned: always
+    boot:
+      description: Id of this boot.
+      type: str
+      returned: always
+    packages:
+      description: >-
+        By package that was asked for, C(installed) (its version or empty), C(held), and what is C(available), the
+        newest first, each with C(version) and C(origin).
+      type: dict
+      returned: always
+    unfinished:
+      description: Packages that a dpkg left which was ended in the middle.
+      type: list
+      elements: str
+      returned: always
+    duplicates:
+      description: By package that an rpm left twice, all its versions.
+      type: dict
+      returned: always
+    locks_off:
+      description: Why dnf does not heed its version lock, or empty.
+      type: str
+      returned: always
+    simulation:
+      description: What the package manager would do; none where it was not asked.
+      type: dict
+      returned: always
+      contains:
+        install:
+          description: By package, the version that would be installed.
+          type: dict
+          returned: always
+        remove:
+          description: Packages that would go.
+          type: list
+          elements: str
+          returned: always
+        error:
+          description: Why it refuses, or empty.
+          type: str
+          returned: always
+    loaded_driver:
+      description: Version of the driver's module that is loaded, or empty.
+      type: str
+      returned: always
+    loaded_modules:
+      description: C(open), C(proprietary), or empty.
+      type: str
+      returned: always
+    library_driver:
+      description: Version of the driver's library that is installed, or empty.
+      type: str
+      returned: always
+    modules:
+      description: >-
+        By module of the driver that is loaded, C(uses), how often it is used, and C(users), the modules that use
+        it.
+      type: dict
+      returned: always
+    device_users:
+      description: Processes that have a device of the driver open.
+      type: list
+      elements: dict
+      returned: always
+      contains:
+        process:
+          description: The process.
+          type: str
+          returned: always
+        unit:
+          description: The unit or pod that it belongs to.
+          type: str
+          returned: always
+    dkms:
+      description: What DKMS says of the driver for this kernel.
+      type: list
+      elements: str
+      returned: always
+    kernel_headers:
+      description: Whether DKMS can build for this kernel.
+      type: bool
+      returned: always
+    command_line:
+      description: That of the running kernel.
+      type: str
+      returned: always
+    boot_arguments:
+      description: What the boot loader has for the next one (EL only).
+      type: str
+      returned: always
+    units:
+      description: By unit that was asked for, its state.
+      type: dict
+      returned: always
+    digests:
+      description: By file that was asked for, its SHA-256, empty if it is not there.
+      type: dict
+      returned: always
+    marks:
+      description: Files that fit O(marks).
+      type: list
+      elements: str
+      returned: always
+    sysctl:
+      description: By setting that was asked for, what the kernel has.
+      type: dict
+      returned: always
+    set_elsewhere:
+      description: Settings in files that are read after ours, as key, value and file.
+      type: list
+      elements: list
+      returned: always
+    fabric_states:
+      description: What the GPUs say of their NVLink fabric.
+      type: list
+      elements: str
+      returned: always
+    mig_as_declared:
+      description: Whether MIG is as declared; none where it was not asked.
+      type: bool
+      returned: always
+    stream:
+      description: Module stream of dnf that is enabled.
+      type: str
+      returned: always
+    ledger:
+      description: >-
+        What C(/etc/gpufleet/converged.json) says, in the form of
+        RV(gpufleet.bringup.node_plan_info#module:plan.ledger_after); none where there is none.
+      type: dict
+      returned: always
 """
 
 import importlib.util

@@ -60,15 +60,37 @@ plan:
       returned: always
       sample: false
     checks:
-      description: Declared checks, each with C(id), C(title) and what it C(disturbs).
+      description: Declared checks.
       type: list
       elements: dict
       returned: always
+      contains:
+        id:
+          description: Id of the check.
+          type: str
+          returned: always
+        title:
+          description: What it demands.
+          type: str
+          returned: always
+        disturbs:
+          description: What it does to hosts or cluster.
+          type: str
+          returned: always
     not_declared:
-      description: Checks that are not asked at this site, each with C(id) and C(reason).
+      description: Checks that are not asked at this site.
       type: list
       elements: dict
       returned: always
+      contains:
+        id:
+          description: Id of the check.
+          type: str
+          returned: always
+        reason:
+          description: Why it is not asked.
+          type: str
+          returned: always
     duration_s:
       description: Typical seconds of its observations.
       type: float

@@ -24,10 +24,10 @@ attributes:
     description: The server computes what would be made, and keeps nothing.
 options:
   gates:
-    description: Gates whose roles are made; those without a cluster have none.
+    description: Gates whose roles are made; those that ask no API server have none. Empty means all that have.
     type: list
     elements: str
-    required: true
+    default: []
   levels:
     description:
       - V(observe) reads. V(test) also makes the objects of tests, and holds what V(observe) holds.

@@ -87,7 +87,7 @@ recipe:
   returned: success
   contains:
     criteria:
-      description: The criteria that it was resolved for.
+      description: By criterion, the value that it was resolved for.
       type: dict
       returned: always
       sample: {service: kind, accelerator: a100}
@@ -110,12 +110,12 @@ recipe:
       returned: always
       sample: []
     components:
-      description: The version of every component that is switched on; of one that Kustomize builds, the tag.
+      description: By component that is switched on, its version; of one that Kustomize builds, the tag.
       type: dict
       returned: always
       sample: {gpu-operator: v26.7.0}
     needs:
-      description: What the controller or the chart mirror needs beside Helm to install it, and for which components.
+      description: By program that the controller or the chart mirror needs beside Helm, the components that need it.
       type: dict
       returned: always
       sample: {kustomize: [mpi-operator]}
@@ -126,7 +126,7 @@ recipe:
       returned: always
       sample: [cert-manager, gpu-operator]
     constraints:
-      description: What the cluster must satisfy, by the name of the measurement.
+      description: By measurement, what the cluster must satisfy.
       type: dict
       returned: always
       sample: {K8s.server.version: ">= 1.32.4"}
@@ -136,19 +136,54 @@ detection:
   returned: success, with O(facts)
   contains:
     criteria:
-      description: The criteria, those that were stated and those that were detected.
+      description: By criterion, the value that was stated or detected.
       type: dict
       returned: always
     findings:
-      description: Each criterion with its value, who said so (stated, detected or unknown) and the evidence.
+      description: What is known of each criterion.
       type: list
       elements: dict
       returned: always
+      contains:
+        dimension:
+          description: Name of the criterion.
+          type: str
+          returned: always
+        value:
+          description: Its value, empty if it is not known.
+          type: str
+          returned: always
+        source:
+          description: "Who said so: C(stated), C(detected), C(mixed) (nodes disagree) or C(unknown)."
+          type: str
+          returned: always
+        detected:
+          description: What the cluster says, also where it was stated otherwise.
+          type: str
+          returned: always
+        evidence:
+          description: What that was read from.
+          type: str
+          returned: always
     pools:
       description: The pools, if the GPU nodes differ.
       type: list
       elements: dict
       returned: always
+      contains:
+        name:
+          description: Name of the pool.
+          type: str
+          returned: always
+        criteria:
+          description: By criterion, the value of its nodes.
+          type: dict
+          returned: always
+        nodes:
+          description: Its nodes.
+          type: list
+          elements: str
+          returned: always
 files:
   description: The files that were written, or would be in check mode.
   type: list

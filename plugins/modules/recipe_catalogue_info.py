@@ -51,22 +51,51 @@ listing:
       type: int
       returned: always
     environments:
-      description: For each service the values that it is supported with. Two values of one row need not go together.
+      description: >-
+        For each service, by criterion the values that it is supported with. Two values of one row need not go
+        together.
       type: list
       elements: dict
       returned: always
     combinations:
-      description: The combinations that a layer is for, with its overlays.
+      description: The combinations that a layer is for.
       type: list
       elements: dict
       returned: always
+      contains:
+        criteria:
+          description: By criterion, the value.
+          type: dict
+          returned: always
+        overlays:
+          description: The most specific layers that apply.
+          type: list
+          elements: str
+          returned: always
     components:
-      description: Every component with chart, version and source.
+      description: Every component.
       type: list
       elements: dict
       returned: always
+      contains:
+        name:
+          description: Its name.
+          type: str
+          returned: always
+        chart:
+          description: Its chart, empty where it has none.
+          type: str
+          returned: always
+        version:
+          description: Version of the chart; of one that Kustomize builds, the tag.
+          type: str
+          returned: always
+        source:
+          description: Repository of the chart or of the manifests.
+          type: str
+          returned: always
     criteria:
-      description: The values of every criterion that a supported combination has.
+      description: By criterion, the values that a supported combination has.
       type: dict
       returned: always
 exit_code:

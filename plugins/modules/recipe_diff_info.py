@@ -63,15 +63,33 @@ difference:
       elements: str
       returned: always
     versions:
-      description: Versions that differ, each with path, kind, left and right.
+      description: Versions that differ.
       type: list
       elements: dict
       returned: always
+      contains: &values
+        path:
+          description: Which value.
+          type: str
+          returned: always
+        kind:
+          description: C(added), C(removed) or C(changed).
+          type: str
+          returned: always
+        left:
+          description: Its value in the first recipe, none if it was added.
+          type: raw
+          returned: always
+        right:
+          description: Its value in the other, none if it was removed.
+          type: raw
+          returned: always
     changes:
-      description: All values that differ, each with path, kind (added, removed or changed), left and right.
+      description: All values that differ.
       type: list
       elements: dict
       returned: always
+      contains: *values
 same:
   description: Nothing differs.
   type: bool

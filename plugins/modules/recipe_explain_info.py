@@ -65,10 +65,31 @@ explanation:
       elements: str
       returned: always
     origins:
-      description: The layers that set it, each with file, value and what it replaced.
+      description: The layers that set it, the last of which decided.
       type: list
       elements: dict
       returned: always
+      contains:
+        layer:
+          description: Name of the layer.
+          type: str
+          returned: always
+        file:
+          description: Its file, empty for what is built in.
+          type: str
+          returned: always
+        value:
+          description: What it set.
+          type: raw
+          returned: always
+        replaced:
+          description: What was there before, none in the first.
+          type: raw
+          returned: always
+        first:
+          description: Whether nothing was there before.
+          type: bool
+          returned: always
 exit_code:
   description: 0, or 2 for wrong input and 3 for a value that is not there.
   type: int

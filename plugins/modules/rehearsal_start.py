@@ -157,11 +157,11 @@ hosts:
       returned: always
       sample: https://127.0.0.1:24410
 programs:
-  description: Path of every program by name.
+  description: By program, its path.
   type: dict
   returned: success
 settings:
-  description: Settings that are not the site's own, by check id or gate id, for C(gpufleet_forced_settings).
+  description: By check id or gate id, settings that are not the site's own, for C(gpufleet_forced_settings).
   type: dict
   returned: success
   sample: {fabric: {interval_s: 2}}
@@ -172,12 +172,12 @@ notes:
   returned: success
   sample: ["rehearsal: hosts: 4 simulated, SKU dgx-h100"]
 default_criteria:
-  description: Criteria of the recipe where the site states none, those of the world included.
+  description: By criterion, its value in the recipe where the site states none, those of the world included.
   type: dict
   returned: success
   sample: {service: generic, intent: training}
 stated:
-  description: Variables of the site that the world states, by name; empty without one.
+  description: By variable of the site, the value that the world states; empty without one.
   type: dict
   returned: success
   sample: {gpufleet_profile: cloud}

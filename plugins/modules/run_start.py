@@ -104,7 +104,7 @@ stats:
       returned: always
       sample: false
     gpufleet_gates_by_status:
-      description: The gates by status; none of a run that validates.
+      description: By status, the gates; none of a run that validates.
       type: dict
       returned: always
       sample: {passed: [facility, fabric], pending: [nodes]}

@@ -31,6 +31,14 @@ options:
     description: Where to write it, as a file (mode 0600) or V(cm://namespace/name). In check mode nothing is written.
     type: str
     default: ""
+  dest_format:
+    description:
+      - With V(upstream) a file is written in the words of the upstream tool (C(aicr)), as far as it has them, for its
+        own commands. It has no word for Helm releases, ResourceSlices, classes, workloads, and hosts but one.
+      - A ConfigMap has both.
+    type: str
+    choices: [own, upstream]
+    default: own
   recipe_data:
     description: Directories of private recipe data, for the criteria that are detected.
     type: list
@@ -85,24 +93,35 @@ summary:
       type: int
       returned: always
     gpus:
-      description: How many GPUs.
+      description: How many whole GPUs, of nodes that say so; one that offers MIG devices alone does not.
       type: int
       returned: always
     hosts:
-      description: How many hosts of the run were read.
+      description: How many hosts were read, over SSH or by pods.
       type: int
+      returned: always
+    hosts_not_read:
+      description: How many could not be asked; a warning names them.
+      type: int
+      returned: always
+    failed:
+      description: The collectors that failed; RV(collectors) has the reasons.
+      type: list
+      elements: str
       returned: always
     workloads:
       description: How many workloads last.
       type: int
       returned: always
     releases:
-      description: The chart version of every Helm release.
+      description: By release of Helm (C(namespace/name)), the version of its chart.
       type: dict
       returned: always
       sample: {gpu-operator/gpu-operator: v26.7.0}
 collectors:
-  description: What became of each collector, with state (whole, failed or not-asked), reason, hint and not_served.
+  description: >-
+    By collector, what became of it, with C(state) (whole, failed or not-asked), C(reason), C(hint) where it did not
+    see everything, and C(not_served), the kinds that the server does not know.
   type: dict
   returned: success
 detection:
@@ -111,19 +130,60 @@ detection:
   returned: success
   contains:
     criteria:
-      description: The criteria.
+      description: By criterion, the detected value.
       type: dict
       returned: always
     findings:
-      description: Each criterion with its value, who said so (detected, mixed or unknown) and the evidence.
+      description: What is known of each criterion.
       type: list
       elements: dict
       returned: always
+      contains:
+        dimension:
+          description: Name of the criterion.
+          type: str
+          returned: always
+        value:
+          description: Its value, empty if it is not known.
+          type: str
+          returned: always
+        source:
+          description: "Who said so: C(stated), C(detected), C(mixed) (nodes disagree) or C(unknown)."
+          type: str
+          returned: always
+        detected:
+          description: What the cluster says, also where it was stated otherwise.
+          type: str
+          returned: always
+        evidence:
+          description: What that was read from.
+          type: str
+          returned: always
     pools:
       description: The pools, if the GPU nodes differ.
       type: list
       elements: dict
       returned: always
+      contains:
+        name:
+          description: Name of the pool.
+          type: str
+          returned: always
+        criteria:
+          description: By criterion, the value of its nodes.
+          type: dict
+          returned: always
+        nodes:
+          description: Its nodes.
+          type: list
+          elements: str
+          returned: always
+criteria:
+  description: The criteria for people, a line each, with the evidence; and the pools.
+  type: list
+  elements: str
+  returned: success
+  sample: ["service: eks (node gpu01: provider_id is aws:///eu-west-1a/i-0123 (2 node(s) say so))"]
 dest:
   description: Where it was written, or would be in check mode; empty for nowhere.
   type: str

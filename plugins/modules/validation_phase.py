@@ -69,12 +69,12 @@ passed:
   returned: when it was decided
   sample: true
 verdict:
-  description: The verdict, in the form of a gate's.
+  description: The verdict, in the form of RV(gpufleet.bringup.gate#module:verdict).
   type: dict
   returned: when it was decided
   sample: {gate: readiness, status: passed}
 stats:
-  description: The facts of the run for C(set_stats), see M(gpufleet.bringup.run_end).
+  description: The facts of the run for C(set_stats), in the form of RV(gpufleet.bringup.run_end#module:stats).
   type: dict
   returned: when it was decided
   sample: {gpufleet_passed: true}

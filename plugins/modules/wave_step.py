@@ -102,17 +102,17 @@ nodes:
   returned: success
   sample: [gpu02, gpu03]
 boot_ids:
-  description: With C(changed) by node the boot id of the system that is to go down.
+  description: By node, the boot id of the system that is to go down; with C(changed).
   type: dict
   returned: success
   sample: {gpu02: 0c2f6a9e-7c3b-4f0e-9d0a-5a6f2f1b8f11}
 results:
-  description: With C(upgrade) by node C(problem), empty where the newest driver runs.
+  description: By node, C(problem), empty where the newest driver runs; with C(upgrade).
   type: dict
   returned: success
   sample: {gpu02: {problem: ""}}
 labels:
-  description: With C(labels) and C(drain) by node the labels that it has in Kubernetes.
+  description: By node, the labels that it has in Kubernetes; with C(labels) and C(drain).
   type: dict
   returned: success
   sample: {gpu02: {nvidia.com/gpu.present: "true"}}

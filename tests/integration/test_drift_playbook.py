@@ -23,9 +23,9 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.model im
     Collected,
     CollectorResult,
     Host,
-    Node,
     Snapshot,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.node import Node
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.baselines import open_baselines
 
 pytestmark = pytest.mark.drawn(1, of="playbooks in service", whole=True)
@@ -130,8 +130,9 @@ def test_figures_of_which_nothing_was_accepted_are_not_as_good(tmp_path: Path, r
         (LOW, "medium", 0, "low: node.labels[team]: a -> b (gpu01)"),
         (HIGH, "high", 2, "high: host.driver: 580.95.05 -> 570.86.15 (gpu01)"),
         (BLIND, "critical", 2, "not everything could be compared"),
+        (BLIND, "never", 0, "not everything could be compared"),
     ],
-    ids=["what does not matter", "what matters", "what nobody could look at"],
+    ids=["what does not matter", "what matters", "what nobody could look at", "what was asked for without failure"],
 )
 def test_the_exit_code_is_that_of_a_check(tmp_path: Path, after: Snapshot, fail_on: str, code: int, told: str) -> None:
     done = drift(tmp_path, after, drift_fail_on=fail_on)

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 import yaml
+from returned import misfits, returned
 
 CRITERIA = "{service: generic, accelerator: h100, intent: training, os: ubuntu, platform: volcano}"
 
@@ -236,6 +237,19 @@ def test_what_is_not_stated_is_read_off_the_cluster(results: dict[str, Any]) -> 
     assert "criteria os: ubuntu is stated and counts; the cluster says rocky (node gpu01: os_id is rocky" in warnings
     assert "criteria fabric: efa was detected (node gpu01: resource is vpc.amazonaws.com/efa" in warnings
     assert "no layer honours it; it is left out" in warnings
+
+
+def test_results_are_as_the_modules_describe_them(results: dict[str, Any]) -> None:
+    told = {"changed", "failed", "msg", "error", "warnings", "diff", "exception"}
+    for name, module in re.findall(r"^- name: (\w+)\n  gpufleet\.bringup\.(\w+):", TASKS, flags=re.MULTILINE):
+        said, found = returned(module), results[name]
+        assert {key for key in found if not key.startswith("_")} - said.keys() - told == set(), name
+        for key in said.keys() & found.keys():
+            # RETURN cannot list `values` of a component: as an attribute it is a method of every dictionary.
+            wrong = [
+                text for text in misfits(found[key], said[key], key) if not text.endswith("].values: not described")
+            ]
+            assert wrong == [], name
 
 
 def test_errors_have_a_code_and_say_what_to_do(results: dict[str, Any]) -> None:

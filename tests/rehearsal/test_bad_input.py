@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import yaml
 from accounts import kubeconfig_of_account
+from cluster_bench import ClusterBench, cluster_bench
 from rehearsal_harness import Rehearsed, rehearse
 
 HOST = {"gpufleet_sku": "h100", "gpufleet_rack": "r1", "ansible_connection": "local"}
@@ -139,15 +140,12 @@ def test_a_rehearsal_directory_that_cannot_be_written(tmp_path: Path) -> None:
 
 
 def test_an_api_server_that_forbids(tmp_path: Path) -> None:
-    kept = rehearse(tmp_path / "kept", rehearsal_nodes=1, gates=["facility"], rehearsal_keep=True)
-    try:
-        assert kept.rc == 0, kept.output[-3000:]
-        admin = next((tmp_path / "kept/rehearsal/cluster").glob("admin*.kubeconfig"))
-        config = _as_nobody(admin, tmp_path)
+    directory = tmp_path / "kept"
+    directory.mkdir()
+    with cluster_bench(ClusterBench, directory, 1, {}) as kept:
+        config = _as_nobody(kept.kubeconfig, tmp_path)
         run = site(tmp_path, {"n1": HOST}, criteria=CRITERIA, helm="/bin/true", kubeconfig=str(config))
         assert_refused(run, "this user may not ", "list nodes", "docs/rbac.md")
-    finally:
-        rehearse(tmp_path / "kept", playbook="rehearse_stop.yml")
 
 
 def _as_nobody(admin: Path, tmp_path: Path) -> Path:

@@ -7,7 +7,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -17,13 +16,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from broken_platform import (
+    assert_broken_admission_is_found,
+    assert_claims_without_a_volume_are_found,
+    assert_demands_and_doubles_are_judged_by_the_server,
+    assert_what_a_recipe_expects_is_asked_of_the_server,
+)
+from gang_victim import start_gang_test
 from kueue_gangs import KUEUE, STATED, assert_one_is_admitted_whole, with_kueue
 from ray_gangs import KUBERAY, assert_one_cluster_is_placed_whole, with_kuberay
 from ray_gangs import STATED as RAY
 from role_bench import assert_looks_around, assert_refused_by_name, role_user
+from served_gateways import PARTS, assert_a_gateway_is_held_to_who_serves_it, with_gateway
 from sites import make_site
 from stack_recipe import RECIPE, ref
-from waiting import eventually
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack import (
     api_permissions,
@@ -140,7 +146,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Iterato
         nodes=numbered_nodes(NODES, "dgx-h100"),
     )  # fmt: skip
     mirror = directory / "mirror"
-    build_mirror(mirror, [{**ref, "chart": ref["name"]} for ref in (*RECIPE["componentRefs"], KUEUE, KUBERAY)])
+    build_mirror(mirror, [{**ref, "chart": ref["name"]} for ref in (*RECIPE["componentRefs"], KUEUE, KUBERAY, *PARTS)])
     up = bring_up(request, Progress(silent))
     try:
         connection = Connection(kubeconfig=str(up.kubeconfig))
@@ -270,9 +276,10 @@ def test_a_component_whose_chart_is_missing_stops_only_what_needs_it(stack: Benc
     assert (states["gone"], states["after"], states["volcano"]) == ("failed", "waiting", "ready")
 
 
-def test_of_two_gangs_one_is_placed_and_the_other_has_no_pod_bound(stack: Bench) -> None:
-    seen = observe_gang.observe(stack.observing(**{"gang-admission": {"settle_s": 2}}))
-    assert sorted(seen.bound.values()) == [0, 3]
+@pytest.mark.parametrize("provider", ["volcano", "native"])
+def test_of_two_gangs_one_is_placed_and_the_other_has_no_pod_bound(stack: Bench, provider: str) -> None:
+    seen = observe_gang.observe(stack.observing(**{"gang-admission": {"provider": provider, "settle_s": 2}}))
+    assert seen.provider == provider and sorted(seen.bound.values()) == [0, 3]
     assert [o.status for o in gang_admission.judge(seen, stack.judging())] == [Status.PASSED]
     assert stack.left_behind() == []
 
@@ -290,6 +297,20 @@ def test_of_two_ray_clusters_one_is_placed_whole_under_the_role_for_that(stack: 
     assert_one_cluster_is_placed_whole(stack.cluster, user, stack.observing(**RAY), stack.judging(), model)
 
 
+def test_a_gateway_is_held_to_who_serves_it_under_the_role_for_that(stack: Bench) -> None:
+    assert stack.install(with_gateway(RECIPE))[-1].state == "ready"
+    user = role_user("gpu_stack", stack.kubeconfig, _site({}), with_gateway(RECIPE))
+    assert_a_gateway_is_held_to_who_serves_it(stack.cluster, user, stack.observing(), stack.judging())
+
+
+def test_broken_webhooks_and_volumes_and_what_a_recipe_expects_are_found(stack: Bench) -> None:
+    context, judging = stack.observing(), stack.judging()
+    assert_broken_admission_is_found(stack.cluster, context, judging)
+    assert_claims_without_a_volume_are_found(stack.cluster, context, judging)
+    assert_what_a_recipe_expects_is_asked_of_the_server(stack.cluster, context, judging)
+    assert_demands_and_doubles_are_judged_by_the_server(context, judging)
+
+
 def test_two_gpus_are_allocated_through_a_claim(stack: Bench) -> None:
     seen = observe_dra.observe(stack.observing())
     assert len({device.device for device in seen.devices}) == 2
@@ -298,31 +319,7 @@ def test_two_gpus_are_allocated_through_a_claim(stack: Bench) -> None:
 
 
 def _start_gang_test(stack: Bench) -> subprocess.Popen[str]:
-    """Run the gang test in a process of its own that holds the gangs for a minute."""
-    code = f"""
-import sys
-sys.path[:0] = {sys.path!r}
-from datetime import date
-from functools import partial
-from pathlib import Path
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack import observe_gang
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import ObserveContext
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
-hosts = tuple(Host(name=f"gpu{{n:02d}}", sku="dgx-h100", node_name=f"gpu{{n:02d}}") for n in range(1, {NODES + 1}))
-site = Site(name="lab", profile=SiteProfile.CLOUD, hosts=hosts, settings={{"gang-admission": {{"settle_s": 60}}}})
-observe_gang.observe(ObserveContext(site=site, run_dir=Path("."), today=date.today(), recipe={RECIPE!r},
-                                    hardware=load_hardware([Path({str(SKUS)!r})]),
-                                    connections={{"kubeconfig": {stack.kubeconfig!r}}}))
-"""
-    victim = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True)
-
-    def placed() -> bool:
-        assert victim.poll() is None, victim.stderr.read() if victim.stderr else ""
-        return any(pod["spec"].get("nodeName") for pod in stack.cluster.list_objects(PODS, labels=OURS))
-
-    eventually(placed)
-    return victim
+    return start_gang_test(stack.cluster, stack.kubeconfig, RECIPE, SKUS, NODES, OURS)
 
 
 def test_sigterm_in_the_middle_leaves_nothing(stack: Bench) -> None:

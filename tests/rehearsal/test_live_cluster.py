@@ -39,6 +39,7 @@ STACK = "gpu_stack"
 LINKS = 2 * len(GATE_IDS)
 # The longest that anybody waits for a run that was asked to end.
 END_S = 30.0
+_CORES_SAY = ("KeyboardInterrupt", "AssertionError: can only test a child process")
 # What Python and ansible-core keep for themselves and cannot remove when they are killed.
 _CORES_OWN = ("ansible-local-", "pymp-")
 
@@ -258,12 +259,11 @@ def end(bench: Bench, run: Playbook, way: str) -> float:
 
 
 def tracebacks(said: str) -> list[str]:
-    """Return the tracebacks, but for the one that ansible-core and Python print by themselves.
+    """Return the tracebacks, but for those that ansible-core and Python print by themselves.
 
     A signal between the fork of a worker and its own handlers reaches that of the main process there, in a callback of
-    Python (ansible/executor/task_queue_manager.py, `_signal_handler`).
+    Python (ansible/executor/task_queue_manager.py, `_signal_handler`). It asks for the workers, which are not the
+    fork's own, or raises KeyboardInterrupt.
     """
     found = re.findall(r"^Traceback \(most recent call last\):\n(?:[ \t].*\n)*.*", said, re.MULTILINE)
-    return [
-        text for text in found if "_signal_handler" not in text or not text.rstrip(": ").endswith("KeyboardInterrupt")
-    ]
+    return [text for text in found if "_signal_handler" not in text or not text.rstrip(": ").endswith(_CORES_SAY)]

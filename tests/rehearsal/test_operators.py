@@ -80,7 +80,16 @@ def gpu_operator(bench: Bench) -> Bench:
 @pytest.fixture(scope="module")
 def volcano(gpu_operator: Bench) -> Bench:
     gpu_operator.chart("volcano", namespace="volcano-system")
+    # The API server takes a policy into use some time after it is made, and until then no pod gets its group.
+    eventually(lambda: _member(gpu_operator)["spec"].get("schedulingGroup"), what="a pod with its group")
     return gpu_operator
+
+
+def _member(bench: Bench) -> Json:
+    """A pod of a gang as the API server would keep it."""
+    metadata = {"name": "member", "annotations": {"scheduling.k8s.io/group-name": "gang"}}
+    spec = {"schedulerName": "volcano", "containers": [{"name": "c", "image": "x"}]}
+    return bench.cluster.create(kinds.PODS, {"metadata": metadata, "spec": spec}, "default", dry_run=True)
 
 
 @pytest.fixture

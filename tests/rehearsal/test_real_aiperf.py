@@ -29,7 +29,7 @@ def test_the_real_aiperf_on_a_healthy_server(real: InferenceBench) -> None:
     assert export["request_count"]["avg"] == 32
 
 
-@pytest.mark.drawn(1)
+@pytest.mark.drawn(1, of="servers under the real AIPerf")
 @pytest.mark.parametrize("fault", ["first-token-slow", "requests-fail", "answers-short"])
 def test_the_real_aiperf_finds(real: InferenceBench, fault: str) -> None:
     expected = CATALOGUE[fault].expect
@@ -38,7 +38,7 @@ def test_the_real_aiperf_finds(real: InferenceBench, fault: str) -> None:
     ]
 
 
-@pytest.mark.drawn(1)
+@pytest.mark.drawn(1, of="servers under the real AIPerf")
 @pytest.mark.parametrize("settings", [{}, {"warmup_per_concurrency": 0.0}], ids=["warm-up", "no warm-up"])
 def test_cold_first_requests_are_over_before_the_real_aiperf_measures(
     real: InferenceBench, settings: dict[str, float]

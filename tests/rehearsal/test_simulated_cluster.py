@@ -26,6 +26,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kind
     PODS,
     Kind,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.pods import is_ready
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.kube_drain import DrainLimits
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.kube_nodes import KubernetesNodes
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control_plane.prime import LocalApi, open_api
@@ -99,6 +100,21 @@ def test_a_faulty_pod_runs_and_is_never_ready(kept: LocalApi) -> None:
     assert status["containerStatuses"][0]["state"]["waiting"]["reason"] == "CrashLoopBackOff"
     assert {c["type"]: c["status"] for c in status["conditions"]}["Ready"] == "False"
     remove(kept, "faulty")
+
+
+def test_a_pod_that_the_node_controller_marked_is_ready_again_and_was_not_started_again(
+    kept: LocalApi, bench: ClusterBench
+) -> None:
+    make(kept, pod("marked"))
+    eventually(lambda: phase_of(kept, "marked") == "Running")
+    before = bench.cluster.get(PODS, "marked", "default")["status"]["containerStatuses"]
+    # What it does with the pods of a node that is silent for longer than its grace.
+    silent = {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}
+    written = bench.cluster.patch(PODS, "marked", silent, "default", strategy="strategic", subresource="status")
+    assert not is_ready(written)
+    eventually(lambda: is_ready(bench.cluster.get(PODS, "marked", "default")))
+    assert bench.cluster.get(PODS, "marked", "default")["status"]["containerStatuses"] == before
+    remove(kept, "marked")
 
 
 def test_two_gangs_that_do_not_fit_together_run_one_after_the_other(kept: LocalApi) -> None:

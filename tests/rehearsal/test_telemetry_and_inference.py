@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import random
 import shutil
+import socket
 import time
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -42,6 +43,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.n
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import build_model
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import read_spec
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.values import ClusterModel
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.telemetry.plan import PORTS_FILE
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import Deadline
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.run_dir import CLUSTER, RUN
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Site
@@ -190,6 +192,19 @@ def test_a_rule_is_made_as_the_operator_selects_it(telemetry: TelemetryBench) ->
             assert (lost.check, lost.status, lost.cause) == ("alert-delivery", Status.OTHER, "no-way-for-alerts")
         finally:
             patch(body={"spec": before})
+
+
+def test_a_receiver_that_crashes_is_told_with_its_last_words(telemetry: TelemetryBench) -> None:
+    """It happened: the BMC of a host had been given its port."""
+    directory = telemetry.kept.work / "rehearsal"
+    port = json.loads((directory / "telemetry" / PORTS_FILE).read_text())["alert-receiver"]
+    began = time.monotonic()
+    with socket.create_server(("127.0.0.1", port)):
+        (lost,) = (o for o in telemetry.observed(("alert",)) if o.check == "alert-delivery")
+    assert (lost.status, lost.cause) == (Status.OTHER, "alert-test-failed")
+    assert "container receiver was started" in lost.summary and "Address already in use" in lost.summary
+    assert "last lines" in lost.hint and time.monotonic() - began < 90
+    assert "Address already in use" in (directory / "logs" / "controllers.log").read_text()
 
 
 def test_forwarding_a_port_says_what_is_wrong(kept: KeptRehearsal) -> None:

@@ -32,6 +32,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kind
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.permission import Permission
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.snapshot_rights import RIGHTS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.collectors import collectors_needed
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rbac import (
     Subject,
     bindings,
@@ -39,7 +40,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rbac import (
     subject_objects,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.validation_looks import collectors_needed
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.namespace import HOLDER
 
 Json = dict[str, Any]

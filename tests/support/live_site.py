@@ -8,6 +8,7 @@ What they leave is looked for from outside of the product: objects by the API it
 from __future__ import annotations
 
 import ctypes
+import http
 import http.client
 import json
 import os
@@ -51,8 +52,8 @@ HOLD = "PLAY [Hold the cluster]"
 # Every process of a controller carries it in its environment, with the controller's directory.
 _MARK = "GPUFLEET_TEST_CONTROLLER"
 _NEW_UTS, _NEW_USER = 0x4000000, 0x10000000
-# What a cluster makes and forgets by itself.
-_PASSING = {"events", "leases", "endpoints", "endpointslices", "componentstatuses", "nodes"}
+# What a cluster makes and forgets by itself; the address of a Service that is made again is another one.
+_PASSING = {"events", "leases", "endpoints", "endpointslices", "componentstatuses", "ipaddresses", "nodes"}
 _REVISION = re.compile(r"^(sh\.helm\.release\.v1\..*)\.v\d+$")
 Json = dict[str, Any]
 
@@ -194,7 +195,7 @@ class LiveSite:
             with (self.rehearsal / "logs" / "kube-apiserver-again.log").open("ab") as log:
                 subprocess.Popen(
                     spec.argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env={**os.environ, **spec.env},
-                    start_new_session=True, preexec_fn=bound_to_parent(),
+                    cwd=spec.cwd or None, start_new_session=True, preexec_fn=bound_to_parent(),
                 )  # fmt: skip
 
     def answers(self) -> bool:
@@ -319,7 +320,7 @@ def _resources(ask: Callable[[], Any]) -> list[tuple[str, str]]:
     return [
         (path, resource["name"])
         for path in paths
-        for resource in _get(ask, path, whole=True)["resources"]
+        for resource in _get(ask, path, whole=True).get("resources", ())
         if "list" in resource["verbs"] and "/" not in resource["name"] and resource["name"] not in _PASSING
     ]
 
@@ -329,7 +330,10 @@ def _get(ask: Callable[[], Any], path: str, *, whole: bool = False) -> Json:
     connection.sock = ask()
     wanted = "application/json" if whole else "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
     connection.request("GET", path, headers={"Accept": wanted, "Connection": "close"})
-    answer: Json = json.loads(connection.getresponse().read())
+    found = connection.getresponse()
+    said = found.read()
+    # Of a group that is going away there is no document.
+    answer: Json = json.loads(said) if found.status != http.HTTPStatus.NOT_FOUND else {}
     connection.close()
     return answer
 

@@ -10,6 +10,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import date
+from functools import cached_property
 from typing import Any
 
 from sites import make_site
@@ -250,7 +251,11 @@ class TrainingFleet:
         return warming * grown * jolt * noise / self.pace.get(gpu, self.pace.get(host, 1.0))
 
     def results(self) -> Results:
-        """Run the gate's course to its end."""
+        """The gate's course to its end: one for each fleet, whatever is asked of it."""
+        return self._course
+
+    @cached_property
+    def _course(self) -> Results:
         plan = self.plan()
         results = Results(plan=plan)
         for attempt in range(1, 6):

@@ -17,7 +17,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.s
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.values import ClusterModel, Node
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.worlds.hardware import world_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.worlds.model import World
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory import Inventory, checked_inventory
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory import checked_inventory
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory_hosts import Inventory
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.settings_sources import laid_over
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Site
 

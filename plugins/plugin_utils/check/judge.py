@@ -78,7 +78,7 @@ def _limit_s(context: JudgeContext) -> float:
     return _LIMIT_S + _LIMIT_HOST_S * len(context.site.hosts)
 
 
-def _defect(subject: str, crash: Exception) -> BringupError:
+def _defect(subject: str, crash: Exception | SystemExit) -> BringupError:
     text = redact(str(crash))[:400]
     return BringupError(
         subject, f"crashed with {type(crash).__name__}: {text}.", "this is a defect: report it with the run directory"
@@ -103,7 +103,7 @@ def _answers(
             failure, cause = error, "check-hung"
         except BringupError as error:
             failure, cause = error, "not-judged"
-        except Exception as crash:  # noqa: BLE001 - a crashed judge must become `other`
+        except (Exception, SystemExit) as crash:  # noqa: BLE001 - a crashed judge must become `other`
             failure, cause = _defect(f"check {check.spec.id}", crash), "check-crashed"
     stamped = [replace(o, started=o.started or started, duration_s=o.duration_s or duration_s) for o in outcomes]
     answered = {name for outcome in stamped for name in answered_by(outcome, context.site.name)}

@@ -77,7 +77,7 @@ def look(observer: Observer[Any], gate: str, context: ObserveContext) -> Observa
         raise
     except BringupError as failure:
         error = failure.to_dict()
-    except Exception as crash:  # noqa: BLE001 - a crashed observer must become `other`, never end the run half-written
+    except (Exception, SystemExit) as crash:  # noqa: BLE001 - it must become `other`, never end the run half-written
         error = BringupError(
             f"observer {observer.key}",
             f"crashed with {type(crash).__name__}: {redact(str(crash))[:400]}.",

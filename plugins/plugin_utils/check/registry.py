@@ -17,7 +17,6 @@ from ..outcome.gates import GATE_IDS
 from ..outcome.phases import BURN_IN, READINESS
 from ..runtime.compiled import compiled_files
 from ..site.model import Site
-from .comparison.specs import COMPARISONS
 from .kit.settings import GateSettings
 from .site_checks import SiteChecks, clashes, load_site_checks
 from .spec import DRIVER_GATE, Check, CheckSpec, Observer
@@ -112,6 +111,7 @@ def all_settings(directories: tuple[str, ...] = ()) -> dict[str, tuple[type[Any]
     """Return the settings classes by gate id (`SETTINGS` of check/<gate>/settings.py, and what every gate takes), by
     check id, where a check without settings has none, and of continuous validation and each of its tests."""
     # They import what several gates have, and who loads one gate needs no other.
+    from .comparison.specs import COMPARISONS
     from .node_tests.registry import node_tests
     from .node_tests.settings import CONTINUOUS, ContinuousSettings
 
@@ -129,6 +129,8 @@ def all_settings(directories: tuple[str, ...] = ()) -> dict[str, tuple[type[Any]
 
 def all_specs(directories: tuple[str, ...] = ()) -> tuple[CheckSpec, ...]:
     """Return the specification of everything that a gate can answer: all checks (see all_checks), then comparisons."""
+    from .comparison.specs import COMPARISONS
+
     checks = (check.spec for check in all_checks(directories))
     return (*checks, *(comparison.spec for comparison in COMPARISONS))
 

@@ -18,8 +18,8 @@ from ..component_stack.facts import stack_facts
 from ..component_stack.manifest import manifests_of
 from ..hardware.sku import Sku
 from ..site.model import DriverOwner, Site
+from ..workload.job_words import JobKind
 from ..workload.kueue import PERMISSIONS as QUEUED
-from ..workload.model import JobKind
 from ..workload.permission import BASIC, HOLDING, job_permissions
 from .kit.settings_layers import checked_settings
 
@@ -41,7 +41,6 @@ _SERVED = (
     Permission("list", "mutatingwebhookconfigurations", "admissionregistration.k8s.io"),
     Permission("list", "endpointslices", "discovery.k8s.io"),
 )
-_GATES = ("gpu_stack", "telemetry", "fabric_validation", "training_acceptance", "inference_acceptance")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +172,7 @@ def gate_permissions(gate: str, level: str, choices: Choices) -> tuple[Permissio
         level: one of LEVELS.
         choices: the site's choices.
     """
-    if gate not in _GATES:
+    if gate not in _MAKERS:
         return ()
     if level == "install":
         return stack_facts().permissions["install"] if gate == "gpu_stack" else ()
@@ -275,3 +274,5 @@ _MAKERS = {
     "training_acceptance": _training,
     "inference_acceptance": _inference,
 }
+# The gates that ask the API server, in their order.
+ASKING_GATES = tuple(_MAKERS)

@@ -11,8 +11,8 @@ from functools import cache
 from typing import Any
 
 from ..outcome.errors import InputError
-from ..outcome.phases import PHASE_GATES
-from ..recipe.sections import section_of
+from ..outcome.phases import CONFORMANCE, DEPLOYMENT, PHASE_GATES
+from ..recipe.sections import asks_nothing, constraints_of, section_of
 from ..runtime.recipe_files import RECIPES
 from ..runtime.strict import nearest_hint, read_yaml
 from ..site.model import Site
@@ -21,7 +21,7 @@ from .declare import Declaration, declare
 from .registry import all_checks, checks_of
 from .validators.catalog import ValidatorImage, seconds_of
 
-COMPONENT_HEALTH = "component-health"
+COMPONENT_HEALTH, RECIPE_CONSTRAINTS = "component-health", "recipe-constraints"
 _LEFT_OUT = "named in gpufleet_skip_checks"
 _CATALOG = RECIPES / "validators" / "catalog.yaml"
 
@@ -142,22 +142,22 @@ def declare_phase(
     gate_of = {check.spec.id: check.spec.gate_at(site) for check in all_checks(site.check_dirs)}
     named = checks_named(recipe, phase)
     ids = {name: [i for i in known.get(name, ()) if i in gate_of] for name in named}
-    wanted = {i for found in ids.values() for i in found} if named else None
-    if wanted and infrastructure_of(recipe, phase):
-        # What the checks rest on is to be healthy, whatever else is asked.
-        wanted.add(COMPONENT_HEALTH)
+    wanted = {i for found in ids.values() for i in found} if named or asks_nothing(recipe, phase) else None
+    also = _besides(recipe, phase, named)
+    wanted = wanted | also if wanted is not None else None
     # A name of the catalogue is one of its phase, or of the one where the recipe has it; elsewhere it means nothing.
     here = {entry["name"] for entry in _entries() if entry["phase"] == phase} | set(named)
     left_out = {i for name in skip for i in known.get(name, ()) if i == name or name in here}
-    asked = [image for image in images if (image.name in named if named else image.phase == phase)]
+    asked = [image for image in images if (image.phase == phase if wanted is None else image.name in named)]
     gates = dict.fromkeys((*PHASE_GATES[phase], *(gate_of[i] for i in sorted(wanted or ()))))
     parts, skipped = [], []
     for gate in gates:
         own = {check.spec.id for check in checks_of(gate, site) if _belongs(check.spec, phase, site, wanted)}
+        own |= {name for name in also if gate_of[name] == gate}
         whole = declare(gate, site, components, recipe)
         left = [check.id for check in whole.checks if check.id in own & left_out]
         skipped += [SkippedCheck(id=name, reason=_LEFT_OUT) for name in left]
-        reason = f"the recipe's validation.{phase} does not name it; it names {', '.join(named)}"
+        reason = f"the recipe's validation.{phase} does not name it; it names {', '.join(named) or 'none'}"
         unnamed = tuple(
             NotDeclared(id=check.spec.id, title=check.spec.title, reason=reason)
             for check in checks_of(gate, site)
@@ -172,6 +172,14 @@ def declare_phase(
     unknown = tuple(name for name in named if not ids[name] and name not in skip and name not in theirs)
     run = tuple(image for image in asked if image.name not in skip)
     return PhaseDeclaration(phase=phase, parts=tuple(parts), skipped=tuple(skipped), unknown=unknown, images=run)
+
+
+def _besides(recipe: Mapping[str, Any] | None, phase: str, named: Collection[str]) -> set[str]:
+    """Return the checks that a phase asks whatever it names: the health of what those that it names rest on, and what
+    its section demands of the cluster (bounds of performance are judged by their figures)."""
+    found = {COMPONENT_HEALTH} if named and infrastructure_of(recipe, phase) else set()
+    demands = phase in (DEPLOYMENT, CONFORMANCE) and constraints_of(recipe, phase)
+    return found | ({RECIPE_CONSTRAINTS} if demands else set())
 
 
 def _applies(name: str, site: Site) -> bool:

@@ -10,10 +10,8 @@ defaults of their settings in `thresholds/*.yaml`. Files of one directory import
 
 from __future__ import annotations
 
-import hashlib
 import re
 import sys
-import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -24,6 +22,7 @@ from typing import Any
 
 from ..outcome.errors import BringupError, InputError
 from ..outcome.gates import GATE_IDS
+from ..runtime.time_limit import time_limit
 from .kit.settings import settings_in
 from .spec import CheckSpec, Observer
 from .verified import AnyCheck, verified
@@ -32,6 +31,10 @@ VARIABLE = "gpufleet_check_dirs"
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _THRESHOLDS = "thresholds"
 _SKIPPED = ("__pycache__", _THRESHOLDS)
+_PACKAGE = "gpufleet_site_checks_"
+_IMPORT_S = 60.0
+# A check of a site that waits for ever would hold its gate, and the Lease of the cluster, for ever.
+LONGEST_S = 1800.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +61,13 @@ def load_site_checks(directories: tuple[str, ...]) -> SiteChecks:
         package = _package(directory)
         for gate, path in _files(directory):
             try:
-                found = _check(import_module(f"{package}.{gate}.{path.stem}"), gate, path)
+                with time_limit(f"import of {path}", _IMPORT_S, "let it define things and do nothing else"):
+                    module = import_module(f"{package}.{gate}.{path.stem}")
+                found = _check(module, gate, path)
                 problems += _settings_problems(found, path) if found else []
             except BringupError as error:
                 problems.append(error)
-            except Exception as error:  # noqa: BLE001 - what a site's file raises is a problem with that file
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - what a file raises is a problem with that file
                 problems.append(_not_imported(path, error))
             else:
                 checks += [found] if found else []
@@ -72,7 +77,9 @@ def load_site_checks(directories: tuple[str, ...]) -> SiteChecks:
 
 def _package(directory: Path) -> str:
     """Return the name of a package whose modules are the files of that directory."""
-    name = f"gpufleet_site_checks_{hashlib.sha256(str(directory).encode()).hexdigest()[:12]}"
+    import hashlib
+
+    name = f"{_PACKAGE}{hashlib.sha256(str(directory).encode()).hexdigest()[:12]}"
     if name not in sys.modules:
         package = ModuleType(name)
         package.__path__ = [str(directory)]
@@ -128,9 +135,17 @@ def _settings_problems(check: AnyCheck, path: Path) -> list[BringupError]:
     return []
 
 
-def _not_imported(path: Path, error: Exception) -> BringupError:
+def site_limit_s(observer: Observer[Any]) -> float:
+    """Return how long an observer of a site's own check may look, 0 for ours: those end by limits of their own."""
+    module = str(getattr(observer.observe, "__module__", ""))
+    return LONGEST_S if module.startswith(_PACKAGE) else 0.0
+
+
+def _not_imported(path: Path, error: BaseException) -> BringupError:
     line: Any = getattr(error, "lineno", None) if isinstance(error, SyntaxError) else None
     if line is None:
+        import traceback
+
         frames = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == str(path)]
         line = frames[-1] if frames else None
     place = f"{path}:{line}" if line else str(path)

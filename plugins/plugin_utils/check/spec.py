@@ -10,17 +10,19 @@ from dataclasses import dataclass, field
 from datetime import date
 from enum import Enum
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from ..hardware.sku import Sku
 from ..outcome.codec import from_plain
 from ..outcome.model import Outcome, SubjectKind
 from ..outcome.phases import GATE_PHASE
 from ..runtime.progress import Emit, silent
 from ..site.model import DriverOwner, Site
-from ..verdict.baseline import AcceptedBaseline
 from .kit.settings import merged
 from .kit.settings_layers import checked_settings, settings_for
+
+if TYPE_CHECKING:
+    from ..hardware.sku import Sku
+    from ..verdict.baseline import AcceptedBaseline
 
 T = TypeVar("T")
 Seen = TypeVar("Seen")

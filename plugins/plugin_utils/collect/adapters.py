@@ -15,7 +15,7 @@ from ..probe.nvidia_smi_topo import Topology
 from ..runtime.host_tools import load_host_tools
 from ..site.adapters import ComputeAdapters, compute_adapters, port_names
 from ..site.model import Host, Site
-from .host_facts import read_tools
+from .printed import read_tools
 from .tool_reading import ProbeFailure
 
 _TOOLS = ("hcas", "topo")

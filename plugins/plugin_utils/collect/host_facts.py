@@ -10,27 +10,27 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..outcome.errors import InputError
-from ..probe import (
-    chronyc,
-    dcgmi_diag,
-    ibstat,
-    kernel_log,
-    lspci,
-    lspci_bridges,
-    nvidia_smi_nvlink,
-    nvidia_smi_topo,
-    os_release,
-)
-from ..probe.nvidia_smi_model import SmiLog
-from ..runtime.host_tools import HostTool, load_host_tools
+from ..runtime.host_tools import load_host_tools
 from ..site.model import DriverOwner, Site
-from .host_evidence import DRIVERS, HOSTS, HostEvidence, ToolRun, evidence_file, read_evidence
+from .host_evidence import DRIVERS, HOSTS, HostEvidence, ToolRun, evidence_file
 from .load_state import Bracket, after_diagnostic, diagnostic_bracket
-from .tool_reading import ProbeFailure, read_tool
+from .printed import evidence_of, value_of
+from .tool_reading import ProbeFailure
 from .xid_catalogue import XidCatalogue
+
+if TYPE_CHECKING:
+    from ..probe.chronyc import Tracking
+    from ..probe.dcgmi_diag import DiagReport
+    from ..probe.ibstat import Hca
+    from ..probe.kernel_log import KernelLog
+    from ..probe.lspci import PciDevice
+    from ..probe.lspci_bridges import PciBridge
+    from ..probe.nvidia_smi_model import SmiLog
+    from ..probe.nvidia_smi_nvlink import NvlinkStatus
+    from ..probe.nvidia_smi_topo import Topology
+    from ..probe.os_release import OsRelease
 
 T = TypeVar("T")
 
@@ -67,45 +67,59 @@ class HostFacts:
             raise TypeError(f"fact {fact} is {type(value).__name__}, expected {kind.__name__}")
         return value
 
+    # What a tool printed is of a class of its parser, which is imported where it is parsed: who asks for one answer
+    # needs no other parser.
     @property
     def smi(self) -> SmiLog | ProbeFailure:
+        from ..probe.nvidia_smi_model import SmiLog
+
         return self.read("smi", SmiLog)
 
     @property
-    def topo(self) -> nvidia_smi_topo.Topology | ProbeFailure:
-        return self.read("topo", nvidia_smi_topo.Topology)
+    def topo(self) -> Topology | ProbeFailure:
+        from ..probe.nvidia_smi_topo import Topology
+
+        return self.read("topo", Topology)
 
     @property
-    def nvlink(self) -> nvidia_smi_nvlink.NvlinkStatus | ProbeFailure:
-        return self.read("nvlink", nvidia_smi_nvlink.NvlinkStatus)
+    def nvlink(self) -> NvlinkStatus | ProbeFailure:
+        from ..probe.nvidia_smi_nvlink import NvlinkStatus
+
+        return self.read("nvlink", NvlinkStatus)
 
     @property
-    def diag(self) -> dcgmi_diag.DiagReport | ProbeFailure:
-        return self.read("diag", dcgmi_diag.DiagReport)
+    def diag(self) -> DiagReport | ProbeFailure:
+        from ..probe.dcgmi_diag import DiagReport
+
+        return self.read("diag", DiagReport)
 
     @property
     def fabric_manager(self) -> str | ProbeFailure:
         return self.read("fabric_manager", str)
 
     @property
-    def pci(self) -> tuple[lspci.PciDevice, ...] | ProbeFailure:
+    def pci(self) -> tuple[PciDevice, ...] | ProbeFailure:
         return self.read("pci", tuple)
 
     @property
-    def bridges(self) -> tuple[lspci_bridges.PciBridge, ...] | ProbeFailure:
+    def bridges(self) -> tuple[PciBridge, ...] | ProbeFailure:
         return self.read("bridges", tuple)
 
     @property
-    def hcas(self) -> tuple[ibstat.Hca, ...] | ProbeFailure:
+    def hcas(self) -> tuple[Hca, ...] | ProbeFailure:
         return self.read("hcas", tuple)
 
     @property
-    def kernel(self) -> kernel_log.KernelLog | ProbeFailure:
-        return self.read("kernel", kernel_log.KernelLog)
+    def kernel(self) -> KernelLog | ProbeFailure:
+        from ..probe.kernel_log import KernelLog
+
+        return self.read("kernel", KernelLog)
 
     @property
-    def clock(self) -> chronyc.Tracking | ProbeFailure:
-        return self.read("clock", chronyc.Tracking)
+    def clock(self) -> Tracking | ProbeFailure:
+        from ..probe.chronyc import Tracking
+
+        return self.read("clock", Tracking)
 
     @property
     def kernel_release(self) -> str | ProbeFailure:
@@ -116,8 +130,10 @@ class HostFacts:
         return self.read("cgroup", str)
 
     @property
-    def os(self) -> os_release.OsRelease | ProbeFailure:
-        return self.read("os", os_release.OsRelease)
+    def os(self) -> OsRelease | ProbeFailure:
+        from ..probe.os_release import OsRelease
+
+        return self.read("os", OsRelease)
 
     @property
     def ofed(self) -> str | ProbeFailure:
@@ -166,12 +182,12 @@ def fleet_facts(
 
 def host_facts(host: str, run_dir: Path, owner: DriverOwner, only: Collection[str] = ()) -> HostFacts:
     """Return the facts of one host (arguments as load_hosts)."""
-    evidence, unread = _read(host, run_dir, HOSTS)
-    driver, _unread = (evidence, "") if owner is DriverOwner.HOST else _read(host, run_dir, DRIVERS)
+    evidence, unread = evidence_of(host, run_dir, HOSTS)
+    driver, _unread = (evidence, "") if owner is DriverOwner.HOST else evidence_of(host, run_dir, DRIVERS)
     tools = [tool for tool in load_host_tools().used_by("host_probe") if not only or tool.fact in only]
     sources = {tool.name: driver if tool.asks_driver else evidence for tool in tools}
     kept = {name: source.tools[name] for name, source in sources.items() if name in source.tools}
-    values = {tool.fact: _value(tool, sources[tool.name]) for tool in tools}
+    values = {tool.fact: value_of(tool, sources[tool.name]) for tool in tools}
     return HostFacts(
         host=host,
         reached=evidence.reached,
@@ -194,13 +210,6 @@ def host_facts(host: str, run_dir: Path, owner: DriverOwner, only: Collection[st
     )
 
 
-def read_tools(host: str, run_dir: Path, owner: DriverOwner, tools: Sequence[HostTool]) -> list[Any]:
-    """Return what these tools printed on a host, parsed, each a ProbeFailure where there is nothing usable."""
-    evidence, _unread = _read(host, run_dir, HOSTS)
-    driver = evidence if owner is DriverOwner.HOST else _read(host, run_dir, DRIVERS)[0]
-    return [_value(tool, driver if tool.asks_driver else evidence) for tool in tools]
-
-
 def _around_diag(driver: HostEvidence, before: Mapping[str, Any], file: str) -> Bracket | None:
     """Return the state of the host before and after the diagnostic, None if the tools were not asked again.
 
@@ -208,22 +217,6 @@ def _around_diag(driver: HostEvidence, before: Mapping[str, Any], file: str) -> 
     """
     after = after_diagnostic(driver.tools)
     return diagnostic_bracket(before, driver.tools, after, file) if driver.reached and after else None
-
-
-def _read(host: str, run_dir: Path, kind: str) -> tuple[HostEvidence, str]:
-    path = run_dir / evidence_file(host, kind)
-    if not path.is_file():
-        return HostEvidence(host=host, reached=False, reason="nothing was collected from this host"), "missing"
-    try:
-        evidence = read_evidence(path)
-    except InputError as error:
-        return HostEvidence(host=host, reached=False, reason=str(error)), "unreadable"
-    return evidence, "" if evidence.reached else "unreachable"
-
-
-def _value(tool: HostTool, evidence: HostEvidence) -> Any:
-    run = evidence.tools.get(tool.name) if evidence.reached else None
-    return read_tool(tool, run, evidence.reason)
 
 
 def _diag_level(tools: Mapping[str, ToolRun]) -> int:

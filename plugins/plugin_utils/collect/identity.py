@@ -17,11 +17,8 @@ from ..runtime.host_tools import load_host_tools
 from ..site.adapters import nccl_port, port_names
 from ..site.model import DriverOwner, Host, Site
 from .host_evidence import DRIVERS, HOSTS, HostEvidence, evidence_file, read_evidence
-from .host_facts import read_tools
+from .printed import read_tools
 from .tool_reading import ProbeFailure, read_tool
-
-# What only the driver's own tools report; where the operator owns the driver they run in gate gpu_stack alone.
-DRIVER_FACTS = ("driver", "GPU firmware", "GPUs")
 
 
 def host_facts_of(run_dir: Path, site: Site) -> dict[str, dict[str, str]]:

@@ -9,12 +9,11 @@ from pathlib import Path
 
 from ..outcome.codec import load
 from ..outcome.errors import BringupError
+from ..runtime.run_dir import CABLING
 from ..site.cabling import CablingPlan
 from ..site.model import Site
 from .identity import host_facts_of
 
-PLAN_FILE = "cabling.json"
-"""The cabling plan in the run directory; gate fabric writes it."""
 # Facts of hosts that several hosts can share; serial numbers and GUIDs cannot.
 _KINDS = ("driver", "GPU firmware", "adapter firmware", "OFED", "kernel")
 
@@ -35,7 +34,7 @@ def shared_facts(run_dir: Path, site: Site) -> dict[str, dict[str, str]]:
 
 
 def _leaves(run_dir: Path) -> dict[str, str]:
-    path = run_dir / PLAN_FILE
+    path = run_dir / CABLING
     try:
         plan = load(CablingPlan, path) if path.is_file() else None
     except BringupError:

@@ -19,7 +19,14 @@ from ..clients.kube.node_object import Cleaner, read_node
 from ..outcome.errors import BringupError, NotFoundError
 from ..runtime.clock import Deadline, now_utc
 from ..runtime.pool import map_bounded
-from ..snapshot.model import COLLECTORS, Attributes, Collected, CollectorResult, Server, Snapshot
+from ..snapshot.model import (
+    COLLECTORS,
+    Collected,
+    CollectorResult,
+    Server,
+    Snapshot,
+)
+from ..snapshot.node import Attributes
 from .snapshot_objects import (
     SliceDevices,
     newest,

@@ -17,7 +17,14 @@ from ..probe.infiniband_class import Adapter
 from ..probe.nvidia_proc import DriverFiles, DriverGpu
 from ..probe.nvidia_smi_model import Gpu, SmiLog
 from ..probe.os_release import OsRelease
-from ..snapshot.model import Attributes, Collected, CollectorResult, Host, HostGpu
+from ..snapshot.model import (
+    WHOLE_HOST,
+    Collected,
+    CollectorResult,
+    Host,
+    HostGpu,
+)
+from ..snapshot.node import Attributes
 from .host_facts import HostFacts
 from .tool_reading import ProbeFailure
 
@@ -38,22 +45,32 @@ def hosts_of(facts: Mapping[str, HostFacts]) -> tuple[dict[str, Host], dict[str,
     return found, {name: host.reason or host.unread for name, host in facts.items() if not host.reached}
 
 
+def all_hosts(found: Mapping[str, Host], missing: Mapping[str, str]) -> dict[str, Host]:
+    """Return the hosts that were read, and those that were not with the reason: a node that is cordoned for weeks does
+    not take the others out of every comparison."""
+    lost = {name: Host(unread={WHOLE_HOST: reason or "nobody says why"}) for name, reason in missing.items()}
+    return dict(sorted({**lost, **found}.items()))
+
+
 def result_of(found: Mapping[str, Host], missing: Mapping[str, str], hint: str) -> CollectorResult:
-    """Return what became of looking at hosts.
+    """Return what became of looking at hosts: it failed where none could be read.
 
     Args:
         found: those that were read.
         missing: those that were not, each with the reason.
         hint: what to do about them.
     """
-    if missing or not found:
-        lacking = [f"{name} ({reason})" for name, reason in sorted(missing.items())]
-        text = first_of(lacking, _SHOWN, "; ") or "the run has no hosts"
-        return CollectorResult(state=Collected.FAILED, reason=f"not read: {text}", hint=hint)
+    lacking = [f"{name} ({reason})" for name, reason in sorted(missing.items())]
+    text = first_of(lacking, _SHOWN, "; ")
+    if not found:
+        reason = f"not read: {text or 'the run has no hosts'}"
+        return CollectorResult(state=Collected.FAILED, reason=reason, hint=hint)
     unread = Counter(fact for host in found.values() for fact in host.unread)
     told = ", ".join(f"{fact} of {count}" for fact, count in sorted(unread.items()))
-    count = f"{len(found)} host(s) read"
-    return CollectorResult(state=Collected.WHOLE, reason=f"{count}; not all of them gave {told}" if told else count)
+    parts = [f"{len(found)} host(s) read"]
+    parts += [f"{len(missing)} not read: {text}"] if missing else []
+    parts += [f"not all of them gave {told}"] if told else []
+    return CollectorResult(state=Collected.WHOLE, reason="; ".join(parts), hint=hint if missing else "")
 
 
 class _Reader:

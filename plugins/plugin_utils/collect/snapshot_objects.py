@@ -15,12 +15,14 @@ from ..clients.kube.controller import controller_of
 from ..outcome.model import Scalar
 from ..runtime.redaction import redact
 from ..runtime.secret_keys import redact_data
-from ..snapshot.model import Attributes, Workload
+from ..snapshot.model import Workload
+from ..snapshot.node import Attributes
 
 Json = dict[str, Any]
 _DIGEST = re.compile(r"@(sha256:[0-9a-f]{64})\Z")
 # Controllers of pods that stay; pods of Jobs and of nobody come and go by themselves.
-_LASTING = frozenset({"DaemonSet", "StatefulSet", "ReplicaSet", "Node"})
+# OpenShift's DeploymentConfigs have ReplicationControllers.
+_LASTING = frozenset({"DaemonSet", "StatefulSet", "ReplicaSet", "ReplicationController", "Node"})
 _TEMPLATE_HASH = "pod-template-hash"
 
 

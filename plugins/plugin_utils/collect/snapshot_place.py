@@ -18,8 +18,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ..clients.http.routes import UrlRoute
-from ..clients.http.session import HttpSession
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.kinds import CONFIG_MAPS
 from ..outcome.errors import InputError
@@ -34,6 +32,8 @@ LABEL = "gpufleet.io/snapshot"
 _FORMAT = "gpufleet-snapshot/1"
 _CM = re.compile(r"cm://(?P<namespace>[a-z0-9.-]+)/(?P<name>[a-z0-9.-]+)")
 _UPSTREAM = "snapshot.yaml"
+# Upstream names the key by its format (pkg/serializer/configmap.go).
+_THEIRS = (_UPSTREAM, "snapshot.json")
 _RECIPE = "recipe.yaml"
 Json = dict[str, Any]
 Connect = Callable[[], Cluster]
@@ -104,10 +104,13 @@ def read_place(
         with connect() as cluster:
             return from_config_maps(cluster, namespace, name), place
     if "://" in place:
+        from ..clients.http.routes import UrlRoute
+        from ..clients.http.session import HttpSession
+
         if not place.startswith("https://"):
             hint = "give an https address, a file or cm://namespace/name"
             raise InputError(f"place {UrlRoute(place).text}", "is not https.", hint)
-        route = UrlRoute(place)
+        route = UrlRoute(place, proxied=True)
         return HttpSession(route, timeout_s=60.0).text("GET", ""), route.text
     path = Path(place).expanduser()
     try:
@@ -117,8 +120,14 @@ def read_place(
         raise InputError(str(path), f"cannot be read: {reason}.", hint) from None
 
 
-def write_snapshot(snapshot: Snapshot, place: str, connect: Connect) -> tuple[str, ...]:
+def write_snapshot(snapshot: Snapshot, place: str, connect: Connect, *, upstream: bool = False) -> tuple[str, ...]:
     """Write a snapshot, readable by its owner alone, and return what the user should know.
+
+    Args:
+        snapshot: which.
+        place: a file or a ConfigMap.
+        connect: gives the cluster, asked only for a ConfigMap.
+        upstream: a file is written in upstream's words, as far as it has them; a ConfigMap has both anyway.
 
     Raises:
         InputError: the place cannot be written to.
@@ -129,8 +138,11 @@ def write_snapshot(snapshot: Snapshot, place: str, connect: Connect) -> tuple[st
         with connect() as cluster:
             return _to_config_maps(cluster, namespace, name, snapshot)
     if "://" in place:
+        from ..clients.http.routes import UrlRoute
+
         raise InputError(f"place {UrlRoute(place).text}", "can only be read.", "give a file or cm://namespace/name")
-    write_atomic(Path(place).expanduser(), to_text(snapshot), PRIVATE_FILE)
+    text = json.dumps(to_upstream(snapshot), ensure_ascii=False, indent=2) + "\n" if upstream else to_text(snapshot)
+    write_atomic(Path(place).expanduser(), text, PRIVATE_FILE)
     return ()
 
 
@@ -169,11 +181,11 @@ def _from_config_maps(cluster: Cluster, namespace: str, name: str) -> str:
     place = f"cm://{namespace}/{name}"
     head = cluster.get(CONFIG_MAPS, name, namespace).get("data") or {}
     if "gpufleet-format" not in head:
-        if _UPSTREAM not in head:
-            raise InputError(
-                place, f"holds no snapshot: it has {', '.join(sorted(head)) or 'no data'}.", "correct the name"
-            )
-        return str(head[_UPSTREAM])
+        theirs = next((str(head[key]) for key in _THEIRS if head.get(key)), "")
+        if not theirs:
+            found = f"holds no snapshot: it has {', '.join(sorted(head)) or 'no data'}."
+            raise InputError(place, found, "correct the name")
+        return theirs
     if head["gpufleet-format"] != _FORMAT:
         found = f"is of format {head['gpufleet-format']}, this release reads {_FORMAT}."
         raise InputError(place, found, "read it with the release that wrote it")
@@ -186,4 +198,14 @@ def _from_config_maps(cluster: Cluster, namespace: str, name: str) -> str:
     digest = hashlib.sha256(text).hexdigest()
     if digest != head.get("sha256"):
         raise InputError(place, f"its digest is {digest}, expected {head.get('sha256')}.", "write it again")
+    _require_ours(place, head, str(json.loads(text).get("taken")))
     return text.decode()
+
+
+def _require_ours(place: str, head: Json, taken: str) -> None:
+    """Refuse a ConfigMap that the upstream tool has written since: it applies its three keys by force and leaves ours
+    (pkg/serializer/configmap.go), which would be read as if nothing had happened."""
+    other = head.get("timestamp")
+    if other != taken:
+        text = f"another tool has written there since: its snapshot is of {other}, ours of {taken}."
+        raise InputError(place, text, "delete the ConfigMap, and give each tool a name of its own")

@@ -11,6 +11,7 @@ from ..clients.kube.kinds import (
     DEPLOYMENTS,
     NIC_CLUSTER_POLICIES,
     NODES,
+    NVIDIA_DRIVERS,
     PODS,
     RUNTIME_CLASSES,
     STATEFUL_SETS,
@@ -24,7 +25,8 @@ NETWORK_ATTACHMENTS = Kind(
     "k8s.cni.cncf.io/v1", "NetworkAttachmentDefinition", "network-attachment-definitions"
 )  # fmt: skip
 OWNERS = (DAEMON_SETS, DEPLOYMENTS, STATEFUL_SETS)
-POLICIES = (CLUSTER_POLICIES, NIC_CLUSTER_POLICIES)
+# A GPU operator takes its drivers from NVIDIADrivers where its ClusterPolicy says so (driver.useNvidiaDriverCRD).
+POLICIES = (CLUSTER_POLICIES, NVIDIA_DRIVERS, NIC_CLUSTER_POLICIES)
 CLASSES = (
     (STORAGE_CLASSES, ("provisioner", "parameters", "reclaimPolicy", "volumeBindingMode", "default")),
     (INGRESS_CLASSES, ("spec",)),

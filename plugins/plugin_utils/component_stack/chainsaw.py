@@ -4,8 +4,10 @@
 """What a component's health check asserts, in the form of Kyverno chainsaw. Pure.
 
 A `Test` has steps that `assert` (some object is so) or `error` (no object is so); a plain document asserts itself. A
-key in parentheses is an expression over the object at its place: `(availableReplicas > `0`): true` (documentation of
-chainsaw, "Assertion trees"). Of expressions the comparisons and `length()` are known here; nothing else is guessed at.
+key in parentheses is an expression in JMESPath over the object at its place, and what it gives is compared with the
+tree at that key: `(availableReplicas > `0`): true` (documentation of chainsaw, "Assertion trees"; NVIDIA/aicr
+pkg/chainsaw: what its own health checks use). Bindings, and expressions as values, are not known here: nothing is
+guessed at.
 """
 
 from __future__ import annotations
@@ -18,14 +20,13 @@ from typing import Any
 
 from ..outcome.errors import InputError
 from ..runtime.strict import parse_yaml_documents
+from .expression import Expression, parse, same
 
 API = "chainsaw.kyverno.io/"
-_HINT = "assert with plain fields, comparisons and length(); see docs/validate.md"
+_HINT = "assert with plain fields and expressions in JMESPath; see docs/validate.md"
 _EXPRESSION = re.compile(r"\((.+)\)", re.DOTALL)
-_COMPARED = re.compile(r"(.+?)\s*(>=|<=|==|!=|>|<)\s*(.+)", re.DOTALL)
-_PATH = re.compile(r"[A-Za-z_][\w-]*(\.[A-Za-z_][\w-]*)*")
-_LENGTH = re.compile(r"length\(\s*(@|[\w.-]+)\s*\)")
-_ORDERS = {">": (1,), "<": (-1,), ">=": (1, 0), "<=": (-1, 0)}
+# By which the upstream tool tells a check without assertions from one that has lost them.
+_NOTHING_ASSERTED = "aicr/no-op-check"
 Json = dict[str, Any]
 
 
@@ -49,7 +50,7 @@ class Assertion:
 
 
 def assertions_of(text: str, source: str) -> tuple[Assertion, ...]:
-    """Return what a health check asserts, in its order.
+    """Return what a health check asserts, in its order; nothing, where each of its documents declares that it does not.
 
     Raises:
         InputError: it is no YAML, asserts nothing, or has an operation or expression that is not known here.
@@ -58,12 +59,14 @@ def assertions_of(text: str, source: str) -> tuple[Assertion, ...]:
     for document in parse_yaml_documents(text, source):
         if not isinstance(document, dict):
             raise InputError(source, "is no mapping.", "write the assertions, not the name of a file that has them")
-        if str(document.get("apiVersion", "")).startswith(API):
-            found += _of_test(document, source)
-        else:
+        if not str(document.get("apiVersion", "")).startswith(API):
             found.append(_assertion(document, True, source))
-    if not found:
-        raise InputError(source, "asserts nothing, so it proves nothing.", _HINT)
+            continue
+        own = list(_of_test(document, source))
+        annotations = (document.get("metadata") or {}).get("annotations") or {}
+        if not own and annotations.get(_NOTHING_ASSERTED) != "true":
+            raise InputError(source, "asserts nothing, so it proves nothing.", _HINT)
+        found += own
     return tuple(found)
 
 
@@ -91,7 +94,8 @@ def _assertion(resource: Json, must: bool, source: str) -> Assertion:
     wanted = {key: value for key, value in resource.items() if key not in ("apiVersion", "kind", "metadata")}
     more = {key: value for key, value in metadata.items() if key not in ("name", "namespace", "labels")}
     tree = wanted | ({"metadata": more} if more else {})
-    _require_known(tree, source)
+    # A name that is an expression, such as ($namespace), would be looked for as it is written, and never be there.
+    _require_known([tree, metadata], source)
     return Assertion(
         api_version=str(resource["apiVersion"]),
         kind=str(resource["kind"]),
@@ -113,7 +117,7 @@ def _require_known(tree: Any, source: str) -> None:
         text = _EXPRESSION.fullmatch(str(key))
         if text is not None:
             try:
-                _evaluated(text[1], {})
+                parse(text[1])
             except InputError as error:
                 raise InputError(source, f"expression {key}: {error.reason}", _HINT) from None
         elif str(key).startswith(("~", "(")) or str(key).endswith(")"):
@@ -124,17 +128,16 @@ def _require_known(tree: Any, source: str) -> None:
 
 
 def mismatch(wanted: Any, found: Any, path: str = "") -> str:
-    """Return where an object is not as wanted, with both values, empty if it is."""
+    """Return where an object is not as wanted, with both values, empty if it is.
+
+    Raises:
+        InputError: an expression cannot be asked of the object: a function does not take what lies there.
+    """
     if isinstance(wanted, Mapping):
         for key, value in wanted.items():
             text = _EXPRESSION.fullmatch(str(key))
             if text is not None:
-                actual = _evaluated(text[1], found)
-                told = (
-                    ""
-                    if actual == value
-                    else f"{path or 'it'}: {text[1]} is {_shown(actual)}, expected {_shown(value)}"
-                )
+                told = _told(text[1], value, found, path)
             elif not isinstance(found, Mapping) or key not in found:
                 told = f"{path}.{key} is not there".lstrip(".")
             else:
@@ -147,7 +150,23 @@ def mismatch(wanted: Any, found: Any, path: str = "") -> str:
             return f"{path} has {len(found) if isinstance(found, list) else 'no'} entries, expected {len(wanted)}"
         pairs = enumerate(zip(wanted, found, strict=True))
         return next(filter(None, (mismatch(w, f, f"{path}[{n}]") for n, (w, f) in pairs)), "")
-    return "" if wanted == found else f"{path} is {_shown(found)}, expected {_shown(wanted)}"
+    return "" if same(wanted, found) else f"{path} is {_shown(found)}, expected {_shown(wanted)}"
+
+
+def _told(text: str, value: Any, found: Any, path: str) -> str:
+    """Return how what an expression gives differs from what is wanted of it."""
+    actual = parse(text).of(found)
+    if isinstance(value, Mapping | list):
+        return mismatch(value, actual, f"{path}.({text})".lstrip("."))
+    return "" if same(value, actual) else f"{path or 'it'}: {text} is {_shown(actual)}, expected {_shown(value)}"
+
+
+def asked_of(assertion: Assertion, found: Any) -> tuple[str, str]:
+    """Return where an object is not as the tree of an assertion, and why that cannot be told; both empty if it is."""
+    try:
+        return mismatch(assertion.wanted, found), ""
+    except InputError as error:
+        return "", f"{error.subject} {error.reason}"
 
 
 def pruned(wanted: Any, found: Any) -> Any:
@@ -157,49 +176,22 @@ def pruned(wanted: Any, found: Any) -> Any:
         for key in wanted:
             text = _EXPRESSION.fullmatch(str(key))
             if text is not None:
-                names = re.findall(r"[A-Za-z_][\w-]*", re.sub(r"`[^`]*`|'[^']*'", "", text[1]))
-                kept |= {name: found[name] for name in names if name in found and name not in kept}
+                expression = parse(text[1])
+                part = {name: found[name] for name in expression.names if name in found}
+                kept |= part if _answer(expression, part) == _answer(expression, found) else found
         return kept
     if isinstance(wanted, list) and isinstance(found, list) and len(wanted) == len(found):
         return [pruned(w, f) for w, f in zip(wanted, found, strict=True)]
     return found
 
 
+def _answer(expression: Expression, value: Any) -> tuple[Any, str]:
+    """Return what an expression says of a value, and why it says nothing."""
+    try:
+        return expression.of(value), ""
+    except InputError as error:
+        return None, error.reason
+
+
 def _shown(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)[:120]
-
-
-def _evaluated(text: str, at: Any) -> Any:
-    """Return the value of an expression over what lies at its place; a comparison with nothing is not true."""
-    compared = _COMPARED.fullmatch(text.strip())
-    if compared is None:
-        return _operand(text, at)
-    left, right = _operand(compared[1], at), _operand(compared[3], at)
-    if compared[2] in ("==", "!="):
-        return (left == right) == (compared[2] == "==")
-    numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in (left, right))
-    return numbers and ((left > right) - (left < right)) in _ORDERS[compared[2]]
-
-
-def _operand(text: str, at: Any) -> Any:
-    word = text.strip()
-    if word.startswith("`") and word.endswith("`"):
-        try:
-            return json.loads(word[1:-1])
-        except ValueError:
-            raise InputError("literal", f"{word} is no JSON.") from None
-    if word.startswith("'") and word.endswith("'"):
-        return word[1:-1]
-    length = _LENGTH.fullmatch(word)
-    if length is not None:
-        value = at if length[1] == "@" else _at(length[1], at)
-        return len(value) if isinstance(value, list | dict | str) else None
-    if _PATH.fullmatch(word):
-        return _at(word, at)
-    raise InputError("expression", f"{word!r} is not known here.")
-
-
-def _at(path: str, value: Any) -> Any:
-    for key in path.split("."):
-        value = value.get(key) if isinstance(value, Mapping) else None
-    return value

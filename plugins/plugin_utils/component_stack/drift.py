@@ -25,9 +25,9 @@ from ..clients.kube.errors import ForbiddenError
 from ..outcome.errors import NotFoundError
 from ..runtime.pool import map_bounded
 from .apply import applied_again
+from .installation import Installed
 from .manifest import Manifest
 from .model import Component
-from .plan import Installed
 
 Json = dict[str, Any]
 _AT_ONCE = 8

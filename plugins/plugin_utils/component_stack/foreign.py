@@ -11,12 +11,12 @@ from typing import Any
 
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.kinds import CRDS, DAEMON_SETS, DEPLOYMENTS, SERVICES, WEBHOOK_CONFIGURATIONS, Kind
+from .api_services import API_SERVICES
+from .installation import Installed
 from .model import Component
 from .owners import Objects, existing_of, is_known, leftover_crds
-from .plan import Installed
 
 Json = dict[str, Any]
-_API_SERVICES = Kind("apiregistration.k8s.io/v1", "APIService", "apiservices", namespaced=False)
 
 
 def with_existing(cluster: Cluster, components: Collection[Component], found: Installed) -> Installed:
@@ -41,7 +41,7 @@ def unserved(cluster: Cluster) -> list[tuple[Kind, str]]:
     """Return webhook configurations and APIServices of known components whose service is gone: (kind, name)."""
     return [
         (kind, str(obj["metadata"]["name"]))
-        for kind in (*WEBHOOK_CONFIGURATIONS, _API_SERVICES)
+        for kind in (*WEBHOOK_CONFIGURATIONS, API_SERVICES)
         for obj in cluster.list_objects(kind)
         if is_known(obj) and not _served(cluster, obj)
     ]
@@ -50,7 +50,7 @@ def unserved(cluster: Cluster) -> list[tuple[Kind, str]]:
 def _objects(cluster: Cluster) -> Objects:
     workloads = [_of(kind, obj) for kind in (DEPLOYMENTS, DAEMON_SETS) for obj in cluster.list_objects(kind)]
     registered = [
-        _of(kind, obj) for kind in (*WEBHOOK_CONFIGURATIONS, _API_SERVICES) for obj in cluster.list_objects(kind)
+        _of(kind, obj) for kind in (*WEBHOOK_CONFIGURATIONS, API_SERVICES) for obj in cluster.list_objects(kind)
     ]
     return Objects(
         workloads=tuple(workloads),

@@ -15,9 +15,9 @@ from ..outcome.errors import UnavailableError
 from ..runtime.plain_yaml import documents
 from .apply import own_manifests
 from .install import Installer
+from .installation import Installed
 from .model import Component
 from .owners import is_of_others, marks
-from .plan import Installed
 from .removal import Holdings, Ref, custom_refs, definitions_in, is_definition, is_own, ref_of
 
 Json = dict[str, Any]

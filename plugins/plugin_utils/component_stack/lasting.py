@@ -49,13 +49,13 @@ class ReadinessWatch:
 def ready_for_s(pods: Iterable[Json], now: datetime) -> float | None:
     """Return for how many seconds all pods have been ready, 0 where one is not or does not say since when; None
     where there is no pod."""
-    ages = [_age_s(_ready_since(pod), now) for pod in pods]
+    ages = [age_s(_ready_since(pod), now) for pod in pods]
     return round(min(ages), 1) if ages else None
 
 
 def unsteady_nodes(nodes: Iterable[Json], now: datetime, wanted_s: float) -> frozenset[str]:
     """Return the names of the nodes that have not been Ready for that long: what runs there comes or goes."""
-    return frozenset(str(node["metadata"]["name"]) for node in nodes if _age_s(_ready_since(node), now) < wanted_s)
+    return frozenset(str(node["metadata"]["name"]) for node in nodes if age_s(_ready_since(node), now) < wanted_s)
 
 
 def _ready_since(obj: Json) -> str:
@@ -64,7 +64,8 @@ def _ready_since(obj: Json) -> str:
     return str(ready.get("lastTransitionTime") or "") if ready.get("status") == "True" else ""
 
 
-def _age_s(since: str, now: datetime) -> float:
+def age_s(since: str, now: datetime) -> float:
+    """Return how many seconds ago a time of Kubernetes was, 0 for one that is none."""
     try:
         begun = datetime.fromisoformat(since.replace("Z", "+00:00"))
     except ValueError:

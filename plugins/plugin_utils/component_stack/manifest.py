@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..clients.helm.templated import is_template
+from ..clients.helm.expressions import is_template
 from ..outcome.errors import InputError
 from ..runtime.plain_yaml import documents
 from ..runtime.secret_keys import redact_data

@@ -21,6 +21,8 @@ MANAGED_BY = "gpufleet.bringup"
 DIGEST_LABEL = "gpufleet.io/digest"
 # The revision that we were about to make. Whoever upgrades by hand keeps the label and makes another revision.
 REVISION_LABEL = "gpufleet.io/revision"
+# What became of the installation, in the run directory: the installer writes it, gate gpu_stack reads it.
+INSTALL_RESULT = "component_stack.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

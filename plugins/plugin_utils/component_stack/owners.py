@@ -216,9 +216,13 @@ def _images(obj: Json) -> list[str]:
 
 def _has_image(obj: Json, wanted: str) -> bool:
     """Tell whether a container's image ends with these parts of a path; a mirror puts other parts before them."""
-    plain = (image.partition("@")[0].rpartition("/") for image in _images(obj))
-    paths = (f"/{path}/{last.partition(':')[0]}" for path, _slash, last in plain)
-    return any(path.endswith(f"/{wanted}") for path in paths)
+    return any(is_image(image, wanted) for image in _images(obj))
+
+
+def is_image(reference: str, wanted: str) -> bool:
+    """Tell whether a reference of an image ends with these parts of a path, its tag aside."""
+    path, _slash, last = reference.partition("@")[0].rpartition("/")
+    return f"/{path}/{last.partition(':')[0]}".endswith(f"/{wanted}")
 
 
 def _version(obj: Json) -> str:

@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from ..clients.helm.helm import Release
 from ..constraint.version import parse_version
 from ..outcome.errors import InputError
 from ..outcome.wording import first_of
-from .model import DIGEST_LABEL, MANAGED_BY, MANAGED_BY_LABEL, REVISION_LABEL, Action, Component, Plan, Step
+from .installation import Installed
+from .model import DIGEST_LABEL, Action, Component, Plan, Step
 from .owners import Existing
 from .upgrades import crossing_of
 
@@ -21,33 +22,6 @@ _MANIFESTS = "manifests"
 _LOOK = "look with the rights of role gpufleet-gpu-stack-install"
 # What may be done about an installation that is not ours.
 ADOPT, USE, REFUSE = POLICIES = ("adopt", "use", "refuse")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Installed:
-    """What is installed: helm's releases, and the labels of each release by `namespace/name`.
-
-    A component that is only manifests counts as a release, and a release whose manifests are not applied as the recipe
-    says is `incomplete`. `foreign` are objects of manifests that somebody else made; `drift` is what was changed by
-    hand in a release of ours, `unread` why that is not known of one; `existing` are installations of components that
-    somebody else made, `leftovers` definitions of components that nobody runs, both by component.
-    """
-
-    releases: Mapping[str, Release] = field(default_factory=dict)
-    labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    foreign: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    drift: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    unread: Mapping[str, str] = field(default_factory=dict)
-    existing: Mapping[str, Existing] = field(default_factory=dict)
-    leftovers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-
-    def is_ours(self, key: str) -> bool:
-        """Whether we installed or adopted that release."""
-        return self.labels.get(key, {}).get(MANAGED_BY_LABEL) == MANAGED_BY
-
-    def is_our_revision(self, key: str) -> bool:
-        """Whether the newest revision of that release is one that we made."""
-        return self.is_ours(key) and self.labels[key].get(REVISION_LABEL) == str(self.releases[key].revision)
 
 
 def policies_of(

@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 
 from ..outcome.errors import InputError
 from ..runtime.plain_yaml import documents
+from .api_services import API_SERVICES
 from .workloads import Workload
 
 # A Job may be removed once it is done (ttlSecondsAfterFinished), so its absence says nothing.
-_KINDS = ("Deployment", "DaemonSet", "StatefulSet")
+_KINDS = ("Deployment", "DaemonSet", "StatefulSet", API_SERVICES.kind)
 # The Prometheus operator makes a StatefulSet of each, by these names; further shards of a Prometheus have a suffix
 # (prometheus-operator/prometheus-operator, pkg/prometheus/statefulset.go and pkg/alertmanager/statefulset.go).
 _MADE_OF = {"Prometheus": "prometheus", "Alertmanager": "alertmanager"}
@@ -30,7 +31,8 @@ _SEPARATOR = re.compile(r"^---\s*(?:#.*)?$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promised:
-    """A workload of a release's manifest; `replicas` is None where the manifest leaves them to others."""
+    """A workload of a release's manifest, or an API that it serves; `replicas` is None where the manifest leaves them
+    to others."""
 
     kind: str
     name: str
@@ -40,7 +42,16 @@ class Promised:
     @property
     def title(self) -> str:
         """How messages name it."""
-        return f"{self.kind} {self.namespace}/{self.name}"
+        return " ".join((self.kind, "/".join(filter(None, self.key[1:]))))
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """By what it is found again: kind, namespace and name; an API is in no namespace."""
+        return _key(self.kind, self.namespace, self.name)
+
+
+def _key(kind: str, namespace: str, name: str) -> tuple[str, str, str]:
+    return kind, "" if kind == API_SERVICES.kind else namespace, name
 
 
 def promised_by_text(text: str, namespace: str) -> tuple[Promised, ...]:
@@ -117,9 +128,9 @@ def broken_promise(promised: Iterable[Promised], workloads: Iterable[Workload]) 
 
     A manifest that itself says 0 replicas promises none.
     """
-    there = {(workload.kind, workload.namespace, workload.name): workload for workload in workloads}
+    there = {_key(workload.kind, workload.namespace, workload.name): workload for workload in workloads}
     for entry in promised:
-        workload = there.get((entry.kind, entry.namespace, entry.name))
+        workload = there.get(entry.key)
         if workload is None:
             return Broken(entry, "workload-missing", f"{entry.title} of the release's manifest is not in the cluster")
         if entry.kind != "DaemonSet" and entry.replicas != 0 and workload.desired == 0:

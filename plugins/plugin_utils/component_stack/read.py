@@ -17,9 +17,9 @@ from ..clients.kube.wait import OK, State, failed, pending
 from ..outcome.errors import NotFoundError
 from .apply import ManifestState, manifest_state
 from .facts import ReadyWhen
+from .installation import Installed
 from .lasting import ReadinessWatch
 from .model import DIGEST_LABEL, MANAGED_BY, MANAGED_BY_LABEL, Component, Step
-from .plan import Installed
 from .workloads import Workload, workload_of, workload_title
 
 # A release some of whose manifests are not there, or not as the recipe says.

@@ -11,8 +11,8 @@ from typing import Any
 
 from ..clients.helm.helm import Release
 from ..clients.kube.kinds import CRDS, NAMESPACES
+from .installation import Installed
 from .model import Component
-from .plan import Installed
 from .workloads import release_of
 
 Json = dict[str, Any]

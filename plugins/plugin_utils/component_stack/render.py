@@ -27,6 +27,11 @@ class Renderer:
     helm: str = "helm"
     mirror: str = ""
 
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> Renderer:
+        """Return with what manifests are rendered, by the options `helm` and `chart_mirror`."""
+        return cls(helm=options.get("helm") or "helm", mirror=options.get("chart_mirror") or "")
+
 
 def source_of(entry: Mapping[str, Any]) -> KustomizeSource | None:
     """Return what a component of a recipe is built from by Kustomize; None if it is none of those."""

@@ -13,9 +13,7 @@ from ..outcome.codec import dumps, to_plain
 from ..outcome.errors import BringupError
 from ..runtime.files import write_atomic
 from .install import Done
-from .model import Action, Plan
-
-INSTALL_RESULT = "component_stack.json"
+from .model import INSTALL_RESULT, Action, Plan
 
 
 def plan_rows(plan: Plan, checked: Mapping[str, str]) -> list[dict[str, str]]:

@@ -20,6 +20,9 @@ Facts = Mapping[str, str]
 
 NCCL = "NCCL"
 HOSTS = "hosts"
+# What only the driver's own tools report (collect/identity.py); where the operator owns the driver they run in gate
+# gpu_stack alone.
+DRIVER_FACTS = ("driver", "GPU firmware", "GPUs")
 SETTINGS = "settings"
 THRESHOLDS = "thresholds"
 # Facts of the whole run on which results of a gate depend; gates that are not named here depend on hosts alone.

@@ -16,7 +16,12 @@ from .errors import InputError
 from .model import Outcome, Rating, Status, Subject, SubjectKind
 
 
-def _parsed_day(text: str, owner: str) -> date:
+def parsed_day(text: str, owner: str) -> date:
+    """Return the day of `until`.
+
+    Raises:
+        InputError: it is no day.
+    """
     try:
         return date.fromisoformat(text)
     except ValueError:
@@ -44,11 +49,11 @@ class Waiver:
     def __post_init__(self) -> None:
         owner = f"waiver for check {self.check!r}"
         _require(owner, check=self.check, subject=self.subject, reason=self.reason, who=self.who)
-        _parsed_day(self.until, owner)
+        parsed_day(self.until, owner)
 
     def active_on(self, day: date) -> bool:
         """Tell whether the waiver applies on that day."""
-        return day <= _parsed_day(self.until, f"waiver for check {self.check!r}")
+        return day <= parsed_day(self.until, f"waiver for check {self.check!r}")
 
     def covers(self, outcome: Outcome) -> bool:
         """Tell whether the waiver names this outcome's check and each of its subjects.

@@ -29,6 +29,7 @@ _NETWORK = re.compile(r"Using network (\S.*?)\s*")
 _CHANNEL = re.compile(
     r"Channel \d+(?:/\d+)? : (\d+)(?:\[[^\]]*\])? -> (\d+)(?:\[[^\]]*\])?(?: \[(send|receive)\])? via (\S+)(.*)"
 )
+_NUMBER = re.compile(r"^Channel \d+(?:/\d+)? : ")
 _NET_VIA = re.compile(r"NET/(.+?)/(\d+)(?:\((\d+)\))?(/GDRDMA)?(?:\(PCI\))?(?:/Shared)?")
 _DEVICE = re.compile(r"([A-Za-z][\w.-]*):(\d+)/(IB|RoCE)\b")
 _SOCKET = re.compile(r"\[\d+\]([\w.-]+):\S+?<\d+>")
@@ -103,7 +104,7 @@ def parse(text: str) -> NcclDebug:
     Raises:
         InputError: no line of NCCL.
     """
-    log, found = _Log(), 0
+    log, found, taken = _Log(), 0, set[tuple[str, str, str]]()
     for line in plain(text).splitlines():
         if "NCCL " not in line:
             continue
@@ -113,7 +114,12 @@ def parse(text: str) -> NcclDebug:
             continue
         found += 1
         level = match.groupdict().get("level") or "WARN"
-        _take(log, log.hosts.setdefault(match.group("host") or "", _Host()), level, match.group("text").strip())
+        host, said = match.group("host") or "", match.group("text").strip()
+        # Every rank says the same, and every channel: a line that says nothing new is not taken apart again.
+        key = (host, level, _NUMBER.sub("Channel : ", said))
+        if key not in taken:
+            taken.add(key)
+            _take(log, log.hosts.setdefault(host, _Host()), level, said)
     if not found:
         raise unreadable(TOOL, text.strip()[:80], "lines with `NCCL INFO`")
     return _result(log)

@@ -42,8 +42,8 @@ def parse(text: str) -> tuple[PortCounters, ...]:
         counters = ports.setdefault(f"{match.group(1)}:{match.group(2)}", {})
         if match.group(3) in counters:
             raise unreadable(TOOL, f"{match.group(3)} twice", "every counter once")
-        if match.group(4).strip().isdecimal():
-            counters[match.group(3)] = int(match.group(4))
+        if (value := match.group(4).strip()).isdecimal():
+            counters[match.group(3)] = int(value)
     found = tuple(PortCounters(port, counters) for port, counters in sorted(ports.items()) if counters)
     if not found:
         raise unreadable(TOOL, plain(text)[:80], "at least one counter")

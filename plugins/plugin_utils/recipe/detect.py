@@ -8,7 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
+from ..outcome.codec import to_plain
 from .criteria import Criteria, Vocabulary, make_criteria
 
 # What every node says for itself; everything else is one fact of the whole cluster.
@@ -99,6 +101,15 @@ class Detection:
     def detected(self) -> frozenset[str]:
         """The dimensions that no user stated."""
         return frozenset(finding.dimension for finding in self.findings if finding.source == "detected")
+
+
+def plain_detection(found: Detection) -> dict[str, Any]:
+    """Return what was detected as the result of a module: criteria as mappings, as they are stated."""
+    plain: dict[str, Any] = to_plain(found)
+    plain["criteria"] = found.criteria.to_dict()
+    for pool, told in zip(found.pools, plain["pools"], strict=True):
+        told["criteria"] = pool.criteria.to_dict()
+    return plain
 
 
 def _of_node(node: NodeFacts, dimension: str, vocabulary: Vocabulary) -> tuple[str, str]:

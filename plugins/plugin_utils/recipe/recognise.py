@@ -8,7 +8,6 @@ What was meant as a recipe document and is none is an error. What is something e
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable
 from typing import Any
@@ -69,8 +68,10 @@ def _meant(expected: Kind | None, kind: str, api: str) -> bool:
         return True
     if kind in _OTHER_KINDS:
         return False
+    from difflib import get_close_matches
+
     folded = [known.casefold() for known in _KINDS]
-    return api.startswith(_OWN_GROUP) or bool(difflib.get_close_matches(kind.casefold(), folded, 1, _LIKE))
+    return api.startswith(_OWN_GROUP) or bool(get_close_matches(kind.casefold(), folded, 1, _LIKE))
 
 
 def recognised(name: str, data: Any, at: Callable[[Path], str]) -> tuple[Kind, str] | None:

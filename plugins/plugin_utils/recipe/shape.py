@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -82,10 +81,12 @@ Shape = Text | Flag | Count | Anything | AnyMapping | Items | Named | Table
 
 def nearest(name: str, known: Collection[str]) -> str:
     """Return the known name most like a given one, or an empty text if none is like it."""
+    from difflib import get_close_matches
+
     by_folded: dict[str, str] = {}
     for item in sorted(known):
         by_folded.setdefault(item.casefold(), item)
-    found = difflib.get_close_matches(name.casefold(), by_folded, n=1, cutoff=0.6)
+    found = get_close_matches(name.casefold(), by_folded, n=1, cutoff=0.6)
     return by_folded[found[0]] if found else ""
 
 

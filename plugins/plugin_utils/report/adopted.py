@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -138,6 +137,9 @@ def _moment(text: str) -> datetime:
 
 
 def _digest(path: Path) -> str:
+    # Few runs have files of third parties.
+    import hashlib
+
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 

@@ -10,7 +10,7 @@ was asked, or not by all of its checks; what is not proven is never PASS.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
@@ -31,11 +31,15 @@ _NO_EVIDENCE = "The hardware is simulated: this is no evidence about any platfor
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requirement:
-    """One requirement: its title, names for `features`, the checks that prove it together, else what is lacking."""
+    """One requirement: its title, names for `features`, the checks that prove it together, else what is lacking.
+
+    `counts` are by check the measure that says of how many things it spoke: with none of them it proves nothing.
+    """
 
     title: str
     features: tuple[str, ...]
     checks: tuple[str, ...] = ()
+    counts: dict[str, str] = field(default_factory=dict)
     lacks: str = ""
 
 
@@ -149,9 +153,20 @@ def _judged(
         verdict, reason = SKIP, f"not asked in this run: {', '.join(told)}"
     elif left_out is not None:
         verdict, reason = SKIP, f"{left_out.check} was left out: {left_out.summary}"
+    elif empty := _of_nothing(requirement, found):
+        verdict, reason = SKIP, f"not shown: {empty.check} passed with nothing to look at: {empty.summary}"
     else:
         verdict, reason = PASS, f"{len(found)} results of {', '.join(requirement.checks)}, all passed"
     return Judged(id=name, level=level, requirement=requirement, verdict=verdict, reason=reason, outcomes=found)
+
+
+def _of_nothing(requirement: Requirement, found: Collection[Outcome]) -> Outcome | None:
+    """Return the first outcome that passed without having had anything to look at, None if there is none."""
+
+    def counted(outcome: Outcome, name: str) -> bool:
+        return any(measure.name == name and bool(measure.value) for measure in outcome.measured)
+
+    return next((o for o in found if (name := requirement.counts.get(o.check)) and not counted(o, name)), None)
 
 
 def pages(found: Collection[Judged], version: str, record: RunRecord) -> dict[str, str]:

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..snapshot.difference import Importance
+from ..snapshot.drift_rules import Importance
 from .prometheus_text import Families
 
 PREFIX = "gpufleet_drift"
@@ -52,14 +52,22 @@ class DriftFacts:
     def reasons(self) -> tuple[str, ...]:
         """Return why somebody has to look at it, a sentence each; nothing where all is as it was."""
         found, seen = list[str](), self.snapshot
-        if not seen.complete:
-            found.append("snapshot: not everything could be compared")
+        # Whoever asked for no failure (fail_on: never) gets none for what could not be compared either.
+        if seen.important and not seen.complete:
+            changed = (
+                f"; {len(seen.importances)} change(s), the most important {self._worst}" if seen.importances else ""
+            )
+            found.append(f"snapshot: not everything could be compared{changed}")
         elif seen.important:
             found.append(f"snapshot: {len(seen.importances)} change(s), of which at least one is important")
         if self.figures is not None:
             found += [f"figures: {name} is worse than accepted" for name in self.figures.worse]
             found += [] if self.figures.compared else [f"figures: {_NOT_COMPARED}"]
         return tuple(found)
+
+    @property
+    def _worst(self) -> str:
+        return min(self.snapshot.importances, key=lambda level: level.rank).value
 
 
 def report_lines(facts: DriftFacts) -> list[str]:

@@ -41,12 +41,13 @@ from ..workload.keeping import working
 from ..workload.launch import run_jobs
 from ..workload.model import JobResult
 from ..workload.namespace import TemporaryNamespace
+from .asked import asked_of
 from .cycle import chosen_tests, log_dir_of, test_context
 from .holding import end_hold, take_hold
 from .node_test_place import node_test_namespace
 from .observing import observe_gate
 from .run import Run
-from .validation import asked_of, decide_phase, declared_phase
+from .validation import decide_phase, declared_phase
 
 _NAME = "burn-in"
 # Pulls, pauses and rounds that were given back to users take their time besides.

@@ -24,11 +24,11 @@ from ..runtime.files import write_atomic
 from ..runtime.progress import Emit
 from ..runtime.run_dir import CLUSTER
 from ..site.model import Site
+from .collectors import collectors_needed
 from .controller import needs_api
-from .inventory import Inventory
+from .inventory_hosts import Inventory
 from .run import Run
-from .validation import site_images
-from .validation_looks import collectors_needed
+from .site_images import site_images
 
 # The first contact: what does not answer now is more often an address that is wrong than a server that restarts.
 _PATIENCE_S = 15.0

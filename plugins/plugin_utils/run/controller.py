@@ -18,6 +18,7 @@ from .run import needs_recipe
 _PACKAGES = {
     "cattrs": "reading and writing results",
     "yaml": "recipe data",
+    "jmespath": "health checks of recipes",
     "junitparser": "JUnit files",
     "sqlalchemy": "the history of runs",
 }

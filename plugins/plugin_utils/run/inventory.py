@@ -1,41 +1,38 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a run takes from the inventory: the checked site, the hosts that each play reads, and the options of tools."""
+"""What a run takes from the inventory: the checked site, its settings, and the options of tools."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..check.fabric.fabric_features import SPEC as FABRIC_FEATURES
-from ..check.fabric.fabric_features import FabricFeaturesSettings
+from ..check.fabric.features_settings import FABRIC_FEATURES, FabricFeaturesSettings
 from ..check.fabric.settings import GATE as FABRIC
 from ..check.fabric.settings import FabricSettings
 from ..check.facility.settings import GATE as FACILITY
 from ..check.kit.settings import merged
 from ..check.kit.settings_layers import SITE, Layer, Loaded, applied, load_settings, threshold_layers
 from ..check.nodes.dcgm_diag_settings import DCGM_DIAG, DcgmDiagSettings
-from ..check.registry import all_checks, all_settings, all_specs, site_checks
+from ..check.registry import all_checks, all_settings, site_checks
 from ..converge.declaration import VARIABLE as DECLARATION
 from ..converge.declaration import declaration_problems
 from ..hardware.sku import Sku, load_hardware
 from ..outcome.errors import BringupError, InputError, ProblemsError
 from ..outcome.gates import GATE_IDS
-from ..outcome.model import SubjectKind
 from ..runtime.recipe_files import recipe_directories, recipe_roots
-from ..site.adapters import LINK_LAYERS
 from ..site.adapters import VARIABLE as HCAS
 from ..site.bmc import VARIABLE as BMC
 from ..site.inventory import InventoryFacts, site_from_inventory
 from ..site.model import DriverOwner, Site
 from ..site.profiles import load_profiles
+from .inventory_hosts import Inventory
+from .known_checks import checks_by_id, gates_of_release
 from .settings_sources import merged_settings
 
-# Hosts that look at the fabric, where the inventory has such a group.
-FABRIC_GROUP = "fabric_managers"
 # What decides of a run before its gates have settings: what is asked, installed, may be disturbed.
 _READ_FROM_SITE = {
     **dict.fromkeys(GATE_IDS, ("ctrf",)),
@@ -51,9 +48,6 @@ _READ_FROM_SITE = {
     "pdu-feeds": ("pdus",),
     "storage-integrity": ("volume", "claim"),
 }  # fmt: skip
-_LOADING_GATES = ("fabric_validation", "training_acceptance", "inference_acceptance")
-# Gates that have to know which adapters of a host are for GPU traffic.
-_ADAPTER_GATES = (FABRIC, "fabric_validation", "training_acceptance")
 # Variables about the whole site, which are read for localhost.
 _SITE_VARIABLES = tuple(
     f"gpufleet_{name}"
@@ -79,37 +73,6 @@ class CheckedInventory:
     site: Site
     hardware: dict[str, Sku]
     settings: Loaded
-
-
-@dataclass(frozen=True, slots=True)
-class Inventory:
-    """The inventory as Ansible gives it: the hosts of each group, the variables of each host.
-
-    `simulated`: the connection of GPU hosts says that they are simulated. `forks`: how many hosts Ansible works on at a
-    time, 0 if that is not known.
-    """
-
-    groups: Mapping[str, Sequence[str]]
-    variables: Mapping[str, Mapping[str, Any]]
-    simulated: bool = False
-    forks: int = 0
-
-    @classmethod
-    def of(cls, task_vars: Mapping[str, Any], *, simulated: bool = False) -> Inventory:
-        """Return what the variables of a task hold of it."""
-        forks = int(task_vars.get("ansible_forks") or 0)
-        return cls(task_vars.get("groups") or {}, task_vars.get("hostvars") or {}, simulated, forks)
-
-    def contact(self, host: str) -> Mapping[str, Any] | None:
-        """Return what the contact to that host found, None if it was not asked."""
-        found: Mapping[str, Any] | None = self.variables[host].get("gpufleet_contact")
-        return found
-
-
-def gates_of_release() -> tuple[str, ...]:
-    """Return the gates that this release has checks for."""
-    gates = {check.spec.gate for check in all_checks()}
-    return tuple(gate for gate in GATE_IDS if gate in gates)
 
 
 def checked_inventory(options: Mapping[str, Any], inventory: Inventory) -> CheckedInventory:
@@ -225,69 +188,7 @@ def _with_private(settings: Mapping[str, Any], loaded: Loaded) -> dict[str, Any]
     return merged({key: stated for key, stated in found.items() if stated}, settings)
 
 
-def checks_by_id(settings: Mapping[str, Any], check_dirs: tuple[str, ...] = ()) -> dict[str, SubjectKind]:
-    """Return every check with the kind of its subjects: those of the release and of the site, and the site's
-    third-party suites."""
-    suites = [
-        str(name)
-        for options in settings.values()
-        if isinstance(options, Mapping) and isinstance(options.get("ctrf"), Mapping)
-        for name in options["ctrf"]
-    ]
-    return {spec.id: spec.per for spec in all_specs(check_dirs)} | dict.fromkeys(suites, SubjectKind.SITE)
-
-
-def hosts_to_read(
-    site: Site, inventory: Inventory, fabric_host: str = "", taken_over: Collection[str] = ()
-) -> dict[str, list[str]]:
-    """Return the hosts of each play that looks at hosts.
-
-    `contact` is asked whether it answers; `nodes` and `fabric` are read for their gates, `nodes_again` and
-    `fabric_again` before the start at a later gate; `adapters` are asked for their adapters where a gate depends on
-    these and gate nodes does not come before it. The tools see the whole fabric from one host: the first that is not
-    known to be silent.
-
-    Args:
-        site: the checked site.
-        inventory: groups, and what the contact found so far.
-        fabric_host: the host that the user wants to look at the fabric.
-        taken_over: gates that are not run, because earlier passes count.
-    """
-    nodes = [host.name for host in site.in_scope] if "nodes" in site.gates else []
-    fabric: list[str] = []
-    if "fabric" in site.gates:
-        asked = [fabric_host] if fabric_host else list(inventory.groups.get(FABRIC_GROUP) or ())
-        candidates = asked or [host.name for host in site.in_scope]
-        answering = (host for host in candidates if not _silent(inventory, host))
-        fabric = [next(answering, candidates[0])] if candidates else []
-    before = site.before_from_gate
-    left = [gate for gate in site.gates if gate not in taken_over and gate not in before]
-    depends = next((gate for gate in left if gate in _ADAPTER_GATES), "")
-    there = "nodes" in before or (depends and "nodes" in left[: left.index(depends)])
-    asks = depends and not there and set(LINK_LAYERS) & set(site.capabilities) and "multi_node" in site.capabilities
-    return {
-        "contact": nodes,
-        "adapters": [host.name for host in site.in_scope] if asks else [],
-        "loaded": _loaded(site, left),
-        "nodes": [] if "nodes" in taken_over else nodes,
-        "fabric": [] if "fabric" in taken_over else fabric,
-        "nodes_again": nodes if "nodes" in before else [],
-        "fabric_again": fabric if "fabric" in before else [],
-    }
-
-
-def _loaded(site: Site, left: Sequence[str]) -> list[str]:
-    """Return the hosts that are read before and after a gate that loads them."""
-    reads = "host_access" in site.capabilities and set(_LOADING_GATES) & set(left)
-    return [host.name for host in site.in_scope] if reads else []
-
-
-def _silent(inventory: Inventory, host: str) -> bool:
-    found = inventory.contact(host) if host in inventory.variables else None
-    return found is not None and not found.get("reached")
-
-
-_FABRIC_EXTRAS = {"fabric-features": "ibdiagnet_features", "switch-health": "ibswinfo"}
+_FABRIC_EXTRAS = {FABRIC_FEATURES: "ibdiagnet_features", "switch-health": "ibswinfo"}
 
 
 def tool_options(checked: CheckedInventory) -> dict[str, Any]:
@@ -295,7 +196,7 @@ def tool_options(checked: CheckedInventory) -> dict[str, Any]:
     site = checked.site
     fabric = applied(checked.settings, FabricSettings, FABRIC)
     diagnostic = applied(checked.settings, DcgmDiagSettings, DCGM_DIAG)
-    features = applied(checked.settings, FabricFeaturesSettings, FABRIC_FEATURES.id)
+    features = applied(checked.settings, FabricFeaturesSettings, FABRIC_FEATURES)
     return {
         "diag_level": 0 if site.driver_owner is DriverOwner.OPERATOR else diagnostic.level,
         "disturb": diagnostic.disturb,

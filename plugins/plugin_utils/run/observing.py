@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from threading import Event
 from time import monotonic
@@ -17,6 +17,7 @@ from typing import Any
 from ..check.declare import Declaration
 from ..check.observation import Observation, look, observe, save_observation
 from ..check.registry import AnyObserver, checks_of, observer_for
+from ..check.site_checks import site_limit_s
 from ..check.spec import DRIVER_GATE, Disturbance, ObserveContext
 from ..outcome.errors import BringupError, DeadlineError
 from ..runtime.clock import elapsed_text
@@ -50,18 +51,34 @@ def observe_gate(
 ) -> list[Observation]:
     """Let every observer that a declared check needs look once, and return what was saved.
 
-    With `refused` nobody looks: that is why nothing could be seen. `limit_s` gives the seconds that an observer may
-    take, 0 for no limit; what does not end in time is saved as such.
+    One whose pods take no GPU looks beside the others, which look one after another. With `refused` nobody looks: that
+    is why nothing could be seen. `limit_s` gives the seconds that an observer may take, 0 for no limit; what does not
+    end in time is saved as such.
     """
     progress = Progress(context.emit)
     context = replace(context, check_mode=check_mode)
+    needed = needed_observers(declaration, context)
+    alone = check_mode or refused is not None or len(needed) == 1
+    beside = {} if alone else {entry.key: entry for entry, disturbs in needed if disturbs is Disturbance.PLAIN_PODS}
+    looking = [
+        Looking(
+            observer=observer, gate=declaration.gate, context=context, pods=True,
+            limit_s=_seconds(observer, limit_s),
+        )
+        for observer in beside.values()
+    ]  # fmt: skip
     seen = []
-    for observer, disturbs in needed_observers(declaration, context):
-        progress.say(f"{declaration.gate}: looking at {observer.key}")
-        problem = refused or (_check_mode(observer) if check_mode and disturbs.makes_pods else None)
-        chosen = refusing(observer, problem) if problem else _limited(observer, limit_s(observer) if limit_s else 0.0)
-        seen.append(_told(observe(chosen, declaration.gate, context), progress))
-    return seen
+    none: AbstractContextManager[list[Observation]] = nullcontext([])
+    with looking_meanwhile(looking) if looking else none as meanwhile:
+        for observer, disturbs in needed:
+            if observer.key in beside:
+                continue
+            progress.say(f"{declaration.gate}: looking at {observer.key}")
+            problem = refused or (_check_mode(observer) if check_mode and disturbs.makes_pods else None)
+            limited = _limited(observer, _seconds(observer, limit_s))
+            chosen = refusing(observer, problem) if problem else limited
+            seen.append(_told(observe(chosen, declaration.gate, context), progress))
+    return [*seen, *meanwhile]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +159,11 @@ def needed_observers(declaration: Declaration, context: ObserveContext) -> list[
 
 def _check_mode(observer: AnyObserver) -> BringupError:
     return BringupError(f"observer {observer.key}", "makes test pods, and this is check mode.", "run without --check")
+
+
+def _seconds(observer: AnyObserver, limit_s: Callable[[AnyObserver], float] | None) -> float:
+    """Return how long an observer may look, 0 for no limit but its own."""
+    return (limit_s(observer) if limit_s else 0.0) or site_limit_s(observer)
 
 
 def _limited(observer: AnyObserver, limit_s: float) -> AnyObserver:

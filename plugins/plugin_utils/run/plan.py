@@ -18,10 +18,12 @@ from ..recipe.hydrate import plain
 from ..runtime.clock import elapsed_text
 from ..site.model import Site
 from .images import image_lines
-from .inventory import Inventory, checked_inventory
+from .inventory import checked_inventory
+from .inventory_hosts import Inventory
 from .preflight import site_lines
+from .recipe_capabilities import with_dra
 from .run import components_of, needs_recipe
-from .site_recipe import answer_for, with_dra
+from .site_recipe import answer_for
 from .waves import Waves, diagnostic_waves
 
 RECORD = "gpufleet_settings.facility.record"
@@ -136,7 +138,8 @@ def plan_lines(plan: Plan) -> list[str]:
         lines.append(
             f"{head}: {len(entry['checks'])} checks, about {elapsed_text(entry['duration_s'])}; disturbs: {disturbs}"
         )
-        lines.extend(f"     {check['id']:22} {check['title']} ({check['disturbs']})" for check in entry["checks"])
+        wide = max((len(check["id"]) for check in entry["checks"]), default=0)
+        lines.extend(f"     {check['id']:{wide}}  {check['title']} ({check['disturbs']})" for check in entry["checks"])
         lines.extend(f"     not declared: {left['id']}: {left['reason']}" for left in entry["not_declared"])
     return [
         *lines,

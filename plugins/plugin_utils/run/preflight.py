@@ -15,7 +15,8 @@ from ..runtime.progress import Emit
 from ..site.model import Site
 from ..verdict.run import RunRecord, new_run, unproven_before, with_phases, with_site
 from .images import image_lines
-from .inventory import Inventory, checked_inventory, hosts_to_read, tool_options
+from .inventory import checked_inventory, tool_options
+from .inventory_hosts import Inventory, hosts_to_read
 from .pending import write_pending_suites
 from .run import Run, needs_recipe
 from .waves import diagnostic_waves

@@ -11,9 +11,14 @@ from importlib import import_module
 from ..runtime.compiled import compiled_files
 
 # Modules that functions of the core import: our own pages and plots, and third-party packages.
+_CORE = __package__.rpartition(".")[0]
 _IMPORTED_LATE = (
-    f"{__package__.rpartition('.')[0]}.report.run_report",
+    f"{_CORE}.check.comparison.specs",
+    f"{_CORE}.collect.shared_facts",
+    f"{_CORE}.component_stack.render",
+    f"{_CORE}.report.run_report",
     "jinja2",
+    "jmespath",
     "junitparser",
     "sqlalchemy.dialects.sqlite",
     "yaml",

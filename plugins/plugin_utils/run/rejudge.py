@@ -19,9 +19,10 @@ from ..report.suites import ctrf_path, foreign_suites, junit_path, read_phase_ou
 from ..site.model import Site
 from ..verdict.gate import GateVerdict, NotDeclared
 from ..verdict.run import RunRecord
+from .asked import asked_of
 from .decision import run_day, verdict_from_files
 from .run import Run
-from .validation import asked_of, declared_phase, phase_outcomes, phase_verdict
+from .validation import declared_phase, phase_outcomes, phase_verdict
 
 _Key = tuple[str, tuple[Subject, ...]]
 

@@ -14,7 +14,7 @@ from typing import Any
 from ..check.comparison.specs import comparisons_of
 from ..check.declare import Declaration
 from ..check.registry import checks_of
-from ..collect.identity import DRIVER_FACTS
+from ..fingerprint.dependencies import DRIVER_FACTS
 from ..outcome.errors import BringupError, InputError, NotFoundError, ProblemsError
 from ..outcome.model import Outcome, Rating, Status, Subject, SubjectKind
 from ..report.suites import foreign_suites

@@ -29,7 +29,7 @@ from ..fleet.slurm_drain import SlurmLimits, SlurmNodes
 from ..outcome.errors import InputError, UnavailableError
 from ..runtime.progress import Emit
 from ..site.model import DriverOwner, Site
-from .inventory import Inventory
+from .inventory_hosts import Inventory
 from .run import Run
 
 # A label value of Kubernetes, with room for what is put before it.

@@ -9,30 +9,30 @@ from dataclasses import replace
 from datetime import date
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..check.declare import Declaration, declare, driver_part
 from ..check.kit.saved_settings import read_settings, settings_document
 from ..check.kit.settings_layers import Loaded
 from ..check.registry import all_settings
 from ..check.spec import JudgeContext, ObserveContext
-from ..collect.shared_facts import shared_facts
 from ..hardware.accelerator import Simulated, load_accelerators
 from ..hardware.sku import Sku
 from ..outcome.codec import dumps, from_plain, load, load_json, to_plain
 from ..outcome.errors import InputError
 from ..outcome.model import Outcome
-from ..report.facts import AlreadyRead
 from ..report.suites import read_foreign_outcomes, read_own_outcomes, read_phase_outcomes, write_suites
 from ..runtime.files import write_atomic
 from ..runtime.progress import Emit
 from ..runtime.run_dir import BASELINE, HARDWARE, RECIPE, RUN, SETTINGS, SITE
 from ..runtime.secret_keys import redact_data
 from ..site.model import Site
-from ..verdict.baseline import AcceptedBaseline
 from ..verdict.run import RunRecord
 from ..verdict.saved import record_from_plain
 from .version import collection_version
+
+if TYPE_CHECKING:
+    from ..verdict.baseline import AcceptedBaseline
 
 # Gates that compare hosts with each other.
 _COMPARING = ("fabric_validation", "training_acceptance", "inference_acceptance")
@@ -123,12 +123,18 @@ class Run:
     @cached_property
     def baseline(self) -> AcceptedBaseline | None:
         """The figures that were accepted when the run began; None where it does not keep any."""
+        # Only gates that compare hosts ask for it.
+        from ..verdict.baseline import AcceptedBaseline
+
         path = self.path / BASELINE
         return load(AcceptedBaseline, path) if path.is_file() else None
 
     @cached_property
     def shared(self) -> dict[str, dict[str, str]]:
         """What each host may share with others: rack, leaf switches, driver, firmware."""
+        # Only gates that compare hosts ask for it, and it parses what the tools of hosts printed.
+        from ..collect.shared_facts import shared_facts
+
         return shared_facts(self.path, self.site)
 
     def observe_context(
@@ -192,11 +198,12 @@ class Run:
 
     def write_report(self, record: RunRecord, differences: tuple[str, ...] = ()) -> None:
         """Write every report of the run from that record; `differences` are results that could not be confirmed."""
-        kept = self.__dict__
-        read = AlreadyRead(site=kept.get("site"), recipe=kept.get("recipe"), own_outcomes=self._outcomes)
         # Most modules load a run and write no report: pages and plots are imported where one is written.
+        from ..report.facts import AlreadyRead
         from ..report.run_report import write_report
 
+        kept = self.__dict__
+        read = AlreadyRead(site=kept.get("site"), recipe=kept.get("recipe"), own_outcomes=self._outcomes)
         write_report(self.path, record, differences, read)
 
     def reload(self) -> None:

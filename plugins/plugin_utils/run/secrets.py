@@ -9,13 +9,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ..component_stack.render import rendered
 from ..outcome.errors import InputError
 from ..runtime.secret_keys import holds_mask, redact_data, with_secrets
-from .pool_layers import recipe_data_of
 from .run import Run
 from .settings_sources import merged_settings
-from .site_recipe import answer_for, renderer_of
 
 _SETTINGS_HINT = "state gpufleet_settings for all hosts (inventory or -e), so that every play sees it"
 _RECIPE_HINT = "state gpufleet_overrides and gpufleet_recipe_data for all hosts (inventory or -e), as in preflight"
@@ -52,10 +49,16 @@ def recipe_with_secrets(run: Run, options: Mapping[str, Any]) -> dict[str, Any] 
     saved = run.recipe
     if saved is None:
         return None
-    renderer = renderer_of(options)
+    # A gate without a recipe needs no renderer, and the catalogue is read only where something is masked.
+    from ..component_stack.render import Renderer, rendered
+
+    renderer = Renderer.of(options)
     if not holds_mask(saved):
         # A recipe that no preflight wrote may have manifests that are not plain.
         return rendered(saved, renderer)
+    from .pool_layers import recipe_data_of
+    from .site_recipe import answer_for
+
     answered = answer_for(run.site, options, run.hardware)
     full = recipe_data_of(answered, run.site, run.hardware)
     masked = rendered(redact_data(full), renderer, built=saved)

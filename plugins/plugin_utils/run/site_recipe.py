@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ..check.gpu_stack.dra_offer import recipe_offers_gpus_by_dra
-from ..check.gpu_stack.expected_objects import EXPECTED, EXPECTED_KEYS
 from ..check.gpu_stack.settings import GATE as GPU_STACK
 from ..check.gpu_stack.settings import GpuStackSettings
 from ..check.kit.settings_layers import settings_for
@@ -28,9 +26,10 @@ from ..site.decisions import component_problems
 from ..site.model import Site
 from .driver_layer import driver_overrides
 from .hardware_layers import gpu_counts, hardware_criteria
-from .inventory import checks_by_id
+from .known_checks import checks_by_id
 from .pending import write_pending_suites
 from .pool_layers import differing, pooled_answer, recipe_data_of
+from .recipe_capabilities import with_dra
 from .run import Run, needs_recipe
 from .site_values import site_values
 
@@ -47,7 +46,7 @@ def resolve_recipe(run: Run, options: Mapping[str, Any], emit: Emit) -> tuple[st
         return ()
     answered = answer_for(site, options, run.hardware)
     # The run directory is given to others, so its recipe has no secrets, in values or in what is rendered from them.
-    recipe = rendered(redact_data(recipe_data_of(answered, site, run.hardware)), renderer_of(options))
+    recipe = rendered(redact_data(recipe_data_of(answered, site, run.hardware)), Renderer.of(options))
     path = run.path / RUN_FILE
     write_documents({path: FileText(text=dump(recipe, path))}, check_mode=False)
     run.reload()
@@ -56,11 +55,6 @@ def resolve_recipe(run: Run, options: Mapping[str, Any], emit: Emit) -> tuple[st
     write_pending_suites(run)
     emit(f"recipe: {len(answered.result.order)} components in order {', '.join(answered.result.order)}"[:190])
     return answered.warnings
-
-
-def renderer_of(options: Mapping[str, Any]) -> Renderer:
-    """Return with what manifests are rendered, by the options `helm` and `chart_mirror`."""
-    return Renderer(helm=options.get("helm") or "helm", mirror=options.get("chart_mirror") or "")
 
 
 def answer_for(site: Site, options: Mapping[str, Any], hardware: Mapping[str, Sku]) -> Answer:
@@ -103,20 +97,3 @@ def _with_values_of(site: Site, answered: Answer, request: Request, hardware: Ma
         return replace(answered, warnings=warnings)
     result = with_overrides(answered.result, catalogue, overrides, check=False)
     return replace(answered, result=result, warnings=warnings)
-
-
-def with_dra(site: Site, recipe: Mapping[str, Any]) -> Site:
-    """Return the site that declares the DRA checks only where the recipe gives out GPUs by claim, and what the recipe
-    expects beside workloads only where it does, or says why not."""
-    site = _with_expected(site, recipe)
-    if recipe_offers_gpus_by_dra(dict(recipe)):
-        return replace(site, capabilities=tuple(sorted({*site.capabilities, "dra"})))
-    reason = "the recipe's DRA driver gives out no GPUs; the device plugin does"
-    return replace(site, missing=site.missing | {"dra": reason})
-
-
-def _with_expected(site: Site, recipe: Mapping[str, Any]) -> Site:
-    if any(ref.get(key) for ref in recipe.get("componentRefs") or () for key in EXPECTED_KEYS):
-        return replace(site, capabilities=tuple(sorted({*site.capabilities, EXPECTED})))
-    reason = f"no component of the recipe has {' or '.join(EXPECTED_KEYS)}; component-health judges its workloads"
-    return replace(site, missing=site.missing | {EXPECTED: reason})

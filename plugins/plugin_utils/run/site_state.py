@@ -8,26 +8,24 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from datetime import date
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..check.fabric.fabric_facts import subnets_of
-from ..check.facility.observation import FacilityObservation
-from ..check.facility.observe_facility_record import OBSERVER as FACILITY_RECORD
 from ..check.kit.saved_settings import private_thresholds
 from ..check.observation import saved_observation
 from ..collect.host_evidence import FABRIC, read_evidence
-from ..collect.identity import host_facts_of
-from ..collect.tool_reading import ProbeFailure
 from ..fingerprint.dependencies import THRESHOLDS, SiteState, digest
 from ..outcome.codec import dumps, load, load_json, to_plain
 from ..outcome.errors import BringupError, InputError
-from ..probe.iblinkinfo import LinkEnd
 from ..probe.text import guid_text
 from ..runtime.files import write_atomic
 from ..runtime.run_dir import CLUSTER
 from ..site.cabling import site_cabling
 from ..site.model import DriverOwner
 from .run import Run
+
+if TYPE_CHECKING:
+    from ..check.facility.observation import FacilityObservation
+    from ..probe.iblinkinfo import LinkEnd
 
 STATE = "state.json"
 _SHORT = 12
@@ -54,6 +52,9 @@ def collect_state(run: Run, gates: tuple[str, ...], today: date) -> SiteState:
     hosts = known.hosts
     in_pods = run.site.driver_owner is DriverOwner.OPERATOR and "gpu_stack" in gates
     if "nodes" in gates or in_pods:
+        # Each gate lets other facts be seen, and needs what reads them alone.
+        from ..collect.identity import host_facts_of
+
         hosts = host_facts_of(run.path, run.site)
     state = replace(known, hosts=hosts, whole={name: text for name, text in whole.items() if text})
     write_atomic(path, dumps(state))
@@ -84,6 +85,8 @@ def _cluster(run: Run) -> str:
 
 
 def _facility(run: Run, today: date) -> dict[str, str]:
+    from ..check.facility.observe_facility_record import OBSERVER as FACILITY_RECORD
+
     try:
         seen = saved_observation(run.path, "facility", FACILITY_RECORD.key)
         if seen.error is not None:
@@ -130,6 +133,9 @@ def _without_fabric(run: Run) -> dict[str, str]:
 
 
 def _links(path: Any) -> list[LinkEnd]:
+    from ..check.fabric.fabric_facts import subnets_of
+    from ..collect.tool_reading import ProbeFailure
+
     try:
         evidence = read_evidence(path)
     except InputError:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -14,20 +13,17 @@ from typing import Any
 from ..clients.helm.helm import Helm
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.connection import Connection
-from ..collect.host_facts import load_hosts
 from ..collect.snapshot_cluster import LIMIT_S, Collection, Look, collect_cluster, run_collector
-from ..collect.snapshot_hosts import READINGS, hosts_of, result_of
+from ..collect.snapshot_hosts import READINGS, all_hosts, hosts_of, result_of
 from ..collect.snapshot_place import read_snapshot
 from ..collect.snapshot_rights import OWNERS
 from ..component_stack.owners import release_owner
 from ..component_stack.read import installed
 from ..outcome.errors import BringupError
-from ..recipe.criteria import parse_criteria
-from ..recipe.detect import Detection, detect
-from ..recipe.request import catalogue_of
-from ..snapshot.criteria import cluster_facts, gpu_count
+from ..outcome.wording import first_of
+from ..snapshot.gpus import gpu_count, has_gpus
 from ..snapshot.model import Collected, CollectorResult, Release, Snapshot
-from .run import Run
+from ..workload.tolerations import tolerations_with
 from .snapshot_pods import OverSsh, PodsAsked, with_pods
 from .version import COLLECTION, collection_version
 
@@ -85,7 +81,11 @@ def snapshot_asked_for(
     run_dir = Path(options["run_dir"]).expanduser() if options["run_dir"] else None
     limit_s, wanted = float(options["timeout_s"]), options["node_pods"]
     pods = PodsAsked(
-        everywhere=wanted == "all", image=options["node_image"], runtime_class=options["runtime_class"], limit_s=limit_s
+        everywhere=wanted == "all",
+        image=options["node_image"],
+        runtime_class=options["runtime_class"],
+        tolerations=tolerations_with(options["node_tolerations"], "node_tolerations"),
+        limit_s=limit_s,
     )
     return take_snapshot(
         connection,
@@ -119,6 +119,10 @@ def _releases(look: Look, helm: Helm) -> dict[str, Any]:
 def _over_ssh(run_dir: Path | None) -> OverSsh:
     if run_dir is None:
         return OverSsh()
+    # Most snapshots are taken outside of a run.
+    from ..collect.host_facts import load_hosts
+    from .run import Run
+
     try:
         site = Run(run_dir).site
         found, missing = hosts_of(load_hosts(run_dir, site, READINGS))
@@ -131,7 +135,7 @@ def _over_ssh(run_dir: Path | None) -> OverSsh:
 
 def _hosts(over_ssh: OverSsh) -> Collection:
     """Return what a run knows of hosts, where no node is asked by a pod."""
-    parts = {"hosts": dict(over_ssh.hosts)}
+    parts = {"hosts": all_hosts(over_ssh.hosts, over_ssh.missing)}
     if over_ssh.failed is not None:
         return Collection(name="hosts", parts={}, result=over_ssh.failed)
     if not over_ssh.told:
@@ -142,19 +146,8 @@ def _hosts(over_ssh: OverSsh) -> Collection:
     return Collection(name="hosts", parts=parts, result=replace(result, reason=f"{result.reason}; {over_ssh.told}"))
 
 
-def detected(snapshot: Snapshot, recipe_data: tuple[Path, ...]) -> Detection:
-    """Return the criteria that a snapshot says, each with its evidence.
-
-    Raises:
-        BringupError: the recipe data are wrong.
-    """
-    vocabulary = catalogue_of(recipe_data).vocabulary
-    return detect(cluster_facts(snapshot), vocabulary, parse_criteria({}, vocabulary))
-
-
 def summary(snapshot: Snapshot) -> dict[str, Any]:
     """Return a snapshot in short."""
-    gpus = Counter(gpu_count(node) for node in snapshot.nodes.values())
     return {
         "taken": snapshot.taken,
         "made_by": snapshot.made_by,
@@ -162,17 +155,24 @@ def summary(snapshot: Snapshot) -> dict[str, Any]:
         "server_version": snapshot.server.version,
         "providers": sorted({node.provider for node in snapshot.nodes.values() if node.provider}),
         "nodes": len(snapshot.nodes),
-        "gpu_nodes": sum(count for size, count in gpus.items() if size),
-        "gpus": sum(size * count for size, count in gpus.items()),
-        "hosts": len(snapshot.hosts),
+        "gpu_nodes": sum(has_gpus(node) for node in snapshot.nodes.values()),
+        "gpus": sum(gpu_count(node) for node in snapshot.nodes.values()),
+        "hosts": sum(not host.not_read for host in snapshot.hosts.values()),
+        "hosts_not_read": sum(bool(host.not_read) for host in snapshot.hosts.values()),
+        "failed": sorted(snapshot.failed),
         "workloads": len(snapshot.workloads),
         "releases": {key: release.version for key, release in snapshot.releases.items()},
     }
 
 
 def unseen(snapshot: Snapshot) -> list[str]:
-    """Return one line for each collector that failed, with the fix."""
-    return [
+    """Return one line for each collector that failed, and one for hosts that were not read, with the fix."""
+    lines = [
         f"collector {name} failed: {found.reason}. Fix: {found.hint or 'see the reason'}"
         for name, found in sorted(snapshot.failed.items())
     ]
+    lost = [f"{name} ({host.not_read})" for name, host in sorted(snapshot.hosts.items()) if host.not_read]
+    if lost:
+        fix = snapshot.collectors["hosts"].hint
+        lines.append(f"{len(lost)} host(s) not read: {first_of(lost, 8, '; ')}. Fix: {fix}")
+    return lines

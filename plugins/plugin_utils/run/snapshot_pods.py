@@ -11,12 +11,19 @@ from dataclasses import dataclass, field, replace
 from ..clients.kube.cluster import Cluster
 from ..collect.node_pod import is_whole, node_facts, node_script
 from ..collect.snapshot_cluster import Collection
-from ..collect.snapshot_hosts import host_from_pod, result_of
+from ..collect.snapshot_hosts import all_hosts, host_from_pod, result_of
 from ..component_stack.facts import stack_facts
 from ..outcome.errors import BringupError
-from ..snapshot.measure import gpu_nodes
-from ..snapshot.model import Collected, CollectorResult, Host, Node, Snapshot
+from ..snapshot.gpus import gpu_nodes
+from ..snapshot.model import (
+    Collected,
+    CollectorResult,
+    Host,
+    Snapshot,
+)
+from ..snapshot.node import Node
 from ..workload.node_pods import NodePods, Printed, run_on_nodes
+from ..workload.tolerations import Toleration, known_tolerations
 
 # For the container's start and end.
 _AROUND_S = 10.0
@@ -26,11 +33,12 @@ _HINT = "see why, and take the snapshot again: what a pod there needs is in docs
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodsAsked:
     """Which nodes are asked by pods: those with GPUs, or `everywhere`; `image` and `runtime_class` are of the pods,
-    empty for the release's image and the cluster's usual runtime."""
+    empty for the release's image and the cluster's usual runtime; `tolerations` are those of the pods."""
 
     everywhere: bool = False
     image: str = ""
     runtime_class: str = ""
+    tolerations: tuple[Toleration, ...] = field(default_factory=known_tolerations)
     limit_s: float = 30.0
     start_s: float = 120.0
 
@@ -79,8 +87,7 @@ def with_pods(cluster: Cluster, snapshot: Snapshot, over_ssh: OverSsh, asked: Po
             missing[name] = found.reason or "the log of its pod is cut off"
     result = result_of(read, missing, _HINT)
     told = "; ".join(filter(None, (result.reason, over_ssh.told, f"{len(nodes)} asked by pods")))
-    hosts = dict(sorted(read.items()))
-    return Collection(name="hosts", parts={"hosts": hosts}, result=replace(result, reason=told))
+    return Collection(name="hosts", parts={"hosts": all_hosts(read, missing)}, result=replace(result, reason=told))
 
 
 def _with_gpus(snapshot: Snapshot) -> tuple[str, ...]:
@@ -95,6 +102,7 @@ def _asked(cluster: Cluster, nodes: Mapping[str, Node], asked: PodsAsked) -> dic
         prefix=facts.test_pods.namespace_prefix,
         priority=facts.test_pods.priority,
         runtime_class=asked.runtime_class,
+        tolerations=asked.tolerations,
         start_s=asked.start_s,
         run_s=asked.limit_s + _AROUND_S,
     )

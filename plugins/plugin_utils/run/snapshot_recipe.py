@@ -10,12 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from ..component_stack.model import Component, components_of
+from ..component_stack.owners import is_image, marks
 from ..constraint.declared import declared_constraint
 from ..constraint.model import ConstraintStatus
 from ..outcome.errors import InputError
 from ..runtime.strict import read_yaml
 from ..snapshot.difference import Drift, Fact, drift_of
-from ..snapshot.measure import evaluate_in, gpu_nodes
+from ..snapshot.drift_rules import SiteRule
+from ..snapshot.gpus import gpu_nodes
+from ..snapshot.measure import evaluate_in
 from ..snapshot.model import Snapshot
 
 _DEPLOYED, _GONE = "deployed", "not there"
@@ -42,8 +45,8 @@ def require_resolved(data: Any, source: str) -> dict[str, Any]:
     return data
 
 
-def drift_from_recipe(recipe: Mapping[str, Any], snapshot: Snapshot) -> Drift:
-    """Return what a cluster lacks of a recipe, the most important first.
+def drift_from_recipe(recipe: Mapping[str, Any], snapshot: Snapshot, own: tuple[SiteRule, ...] = ()) -> Drift:
+    """Return what a cluster lacks of a recipe, the most important first, without what the site's own rules leave out.
 
     Raises:
         BringupError: the recipe is wrong.
@@ -70,7 +73,7 @@ def drift_from_recipe(recipe: Mapping[str, Any], snapshot: Snapshot) -> Drift:
             missing.append(f"constraint {constraint.name}: {result.reason}")
     if recipe.get("pools"):
         missing.append("constraints of pools: a snapshot does not know whose nodes they are")
-    return drift_of(facts, not_compared=missing, incomplete=unknown)
+    return drift_of(facts, not_compared=missing, incomplete=unknown, own=own)
 
 
 def _of_component(component: Component, snapshot: Snapshot) -> Iterator[Fact]:
@@ -78,9 +81,28 @@ def _of_component(component: Component, snapshot: Snapshot) -> Iterator[Fact]:
     others = (release for release in snapshot.releases.values() if release.chart == chart)
     found = snapshot.releases.get(component.release) or next(others, None)
     if found is None:
-        yield Fact("component", component.name, component.version, _GONE)
+        there = _without_release(component, snapshot)
+        if there:
+            yield Fact("component.release", component.name, component.version, f"no Helm release, {there} runs it")
+        else:
+            yield Fact("component", component.name, component.version, _GONE)
         return
     if found.version != component.version:
         yield Fact("component.version", component.name, component.version, found.version)
     if found.status != _DEPLOYED:
         yield Fact("component.status", component.name, _DEPLOYED, found.status)
+
+
+def _without_release(component: Component, snapshot: Snapshot) -> str:
+    """Return the Deployment of a component that no Helm release holds, empty if there is none.
+
+    Argo CD renders charts itself and leaves no release (docs/user-guide/helm.md: "Helm is only used to inflate charts
+    with helm template"); nor do OLM and add-ons of a cloud.
+    """
+    known = marks().components.get(component.name)
+    images = known.images if known else ()
+    for title, workload in sorted(snapshot.workloads.items()):
+        runs = (reference for listed in workload.images.values() for reference in listed)
+        if title.startswith("Deployment ") and any(is_image(image, wanted) for image in runs for wanted in images):
+            return title
+    return ""

@@ -9,36 +9,35 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from ..check.declare import Declaration
 from ..check.observation import Observation, observe
 from ..check.readiness.observe_snapshot import OBSERVER, SNAPSHOT, Taken, keep_snapshot
 from ..check.registry import AnyObserver, checks_of, observer_for
 from ..check.selection import PhaseDeclaration, limits_of
+from ..check.site_checks import site_limit_s
 from ..check.spec import Disturbance, ObserveContext
 from ..check.validators.observe import Inputs, as_text, validator_observers
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.connection import Connection
 from ..clients.kube.identity import cluster_uid
 from ..collect.snapshot_place import read_snapshot
-from ..constraint.declared import declared_constraint
 from ..outcome.errors import BringupError, DeadlineError, InputError
 from ..outcome.phases import READINESS
-from ..recipe.sections import section_of
 from ..runtime.clock import Deadline, elapsed_text
 from ..snapshot.decode import parse_snapshot
-from ..snapshot.measure import collectors_for
 from ..snapshot.model import Snapshot
 from ..snapshot.to_upstream import to_upstream
+from .asked import Asked, asked_of
+from .collectors import collectors_needed
 from .observing import LONGER, Looking, looking_meanwhile, needed_observers, observe_gate, refusing
 from .run import Run
-from .snapshot import take_snapshot
-from .validation import Asked, asked_of
 
 _IN_CHECK_MODE = BringupError(
     "validators of the site", "make test pods, and this is check mode.", "run without --check"
 )
+# Clocks of two machines that follow a time server differ by less.
+_CLOCKS_S = 300.0
 _AGAIN = "take one with playbook snapshot, or leave gpufleet_validate_snapshot out, which takes one"
 
 
@@ -52,6 +51,9 @@ def observe_readiness(
         if asked.snapshot:
             snapshot = supplied_snapshot(asked, connection)
         else:
+            # One phase of several takes a snapshot, and only where none is supplied.
+            from .snapshot import take_snapshot
+
             # Nobody knows what the site's validators read of it.
             only = None if asked.images else collectors_needed(run.recipe)
             snapshot = take_snapshot(connection, helm=helm, run_dir=_hosts_of(run), only=only)
@@ -65,22 +67,15 @@ def _hosts_of(run: Run) -> Path | None:
     return run.path if (run.path / "evidence" / "hosts").is_dir() else None
 
 
-def collectors_needed(recipe: Mapping[str, Any] | None) -> frozenset[str]:
-    """Return the collectors whose facts the recipe's constraints and the kinds of GPU are measured by."""
-    own = section_of(recipe, READINESS)
-    entries = [*((recipe or {}).get("constraints") or ()), *(own.get("constraints") or ())]
-    entries += [entry for pool in (recipe or {}).get("pools") or () for entry in pool.get("constraints") or ()]
-    needed = {name for entry in entries for name in collectors_for(declared_constraint(entry).name)}
-    return frozenset(needed | {"server", "nodes", "devices", "hosts"})
-
-
 def supplied_snapshot(asked: Asked, connection: Connection) -> Snapshot:
     """Return the snapshot that was supplied, if it is one of this cluster and of late.
+
+    One that was taken in the future would never grow old, so it says nothing of its age.
 
     Without a cluster there is nothing to compare it with, and whoever supplies it says of what it is.
 
     Raises:
-        InputError: it is of another cluster, does not say of which, or is too old.
+        InputError: it is of another cluster, does not say of which, is too old, or was taken in the future.
         BringupError: it cannot be read, or nobody says which cluster this is.
     """
     snapshot = read_snapshot(asked.snapshot, lambda: Cluster(connection))
@@ -98,6 +93,9 @@ def supplied_snapshot(asked: Asked, connection: Connection) -> Snapshot:
     if age_s > asked.max_age_s:
         text = f"was taken {elapsed_text(age_s)} ago, at most {elapsed_text(asked.max_age_s)} are allowed."
         raise InputError(place, text, f"{_AGAIN}; or allow more: gpufleet_snapshot_max_age")
+    if age_s < -_CLOCKS_S:
+        text = f"was taken at {snapshot.taken}, {elapsed_text(-age_s)} after the time here: nobody knows how old it is."
+        raise InputError(place, text, f"{_AGAIN}; set the clocks of both machines by a time server")
     return snapshot
 
 
@@ -138,7 +136,8 @@ def observe_phase(
 
         def limit_s(observer: AnyObserver, limits: Mapping[str, float] = limits) -> float:
             left_s = max(deadline.left_s, 0.001) if deadline else 0.0
-            return min(filter(None, (left_s, limits.get(observer.key, 0.0))), default=0.0)
+            stated = (left_s, limits.get(observer.key, 0.0), site_limit_s(observer))
+            return min(filter(None, stated), default=0.0)
 
         here = replace(context, check_mode=check_mode)
         beside = [

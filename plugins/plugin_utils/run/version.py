@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import platform
 from functools import cache
 
 from ..outcome.codec import load_json
@@ -35,4 +34,6 @@ def software_versions(ansible_core: str) -> dict[str, str]:
     Raises:
         InputError: the version of the collection cannot be read.
     """
+    import platform
+
     return {COLLECTION: collection_version(), "ansible-core": ansible_core, "Python": platform.python_version()}

@@ -9,7 +9,6 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 
 # No server is given more of our time at once, whatever it asks for.
 LONGEST_PAUSE_S = 30.0
@@ -42,6 +41,9 @@ def retry_after_s(text: str, now: datetime | None = None) -> float:
     if text.isascii() and text.isdigit():
         # Longer numbers are not worth reading: int() refuses thousands of digits.
         return min(float(text[:12]), LONGEST_PAUSE_S)
+    # Few servers say it as a date.
+    from email.utils import parsedate_to_datetime
+
     try:
         moment = parsedate_to_datetime(text[:64])
     except ValueError:

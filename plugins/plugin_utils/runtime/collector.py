@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import gc
-import multiprocessing
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -31,5 +30,8 @@ def leave_inherited() -> None:
 
     It would find nothing to free there, and the kernel would copy every page that it looks at.
     """
+    # Ansible has it already; whoever has not was not forked by multiprocessing.
+    import multiprocessing
+
     if multiprocessing.parent_process() is not None:
         gc.freeze()

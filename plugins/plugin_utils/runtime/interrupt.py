@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import ctypes
-import multiprocessing
 import os
 import signal
 import threading
@@ -62,6 +60,9 @@ def interruptible(what: str) -> Iterator[None]:
 
 def end_with_controller() -> None:
     """Let the kernel send SIGTERM to this worker when its ansible-playbook is gone; elsewhere nothing changes."""
+    import ctypes
+    import multiprocessing
+
     controller = multiprocessing.parent_process()
     if controller is not None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)

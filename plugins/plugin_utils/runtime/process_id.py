@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +33,8 @@ def identify(pid: int) -> ProcessId | None:
 
 def controller_pid() -> int:
     """Return the pid of the ansible-playbook, which forked the worker that an action runs in; elsewhere our own."""
+    import multiprocessing
+
     parent = multiprocessing.parent_process()
     return parent.pid if parent is not None and parent.pid is not None else os.getpid()
 

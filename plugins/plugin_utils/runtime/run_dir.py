@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import secrets
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from .files import PRIVATE_DIR
 
 # What a run directory keeps beside its results.
 SITE, RUN, HARDWARE, RECIPE, SETTINGS = "site.json", "run.json", "hardware.json", "recipe.json", "settings.json"
-CLUSTER, BASELINE = "cluster.json", "baseline.json"
+CLUSTER, BASELINE, CABLING = "cluster.json", "baseline.json", "cabling.json"
 # How a run is named: by when it began. A time service may have put the clock back since.
 _BEGUN = re.compile(r"(\d{8}T\d{6}Z)-")
 _CLOCK_STEP = timedelta(minutes=10)
@@ -34,6 +33,8 @@ def create_run_dir(base: Path, mode: int = PRIVATE_DIR, *, latest: bool = True) 
     Raises:
         InputError: `base` cannot be written.
     """
+    import secrets
+
     run_id = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"
     run_dir = base / run_id
     try:

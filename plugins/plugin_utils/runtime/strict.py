@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -94,6 +93,8 @@ def read_yaml(path: Path) -> Any:
 def nearest_hint(word: str, known: Iterable[str], intro: str = "did you mean") -> str:
     """Return `did you mean 'x' or 'y'?`, or the list of what is known if nothing is near."""
     choices = sorted(known)
+    from difflib import get_close_matches
+
     near = get_close_matches(word, choices, n=3, cutoff=0.55)
     if near:
         return f"{intro} {' or '.join(repr(name) for name in near)}?"

@@ -11,7 +11,7 @@ from datetime import date
 from fnmatch import fnmatchcase
 from typing import Any, TypeVar
 
-from ..outcome.decisions import Acceptance, Quarantine, Waiver
+from ..outcome.decisions import Acceptance, Quarantine, Waiver, parsed_day
 from ..outcome.errors import BringupError, InputError, ProblemsError
 from ..outcome.model import SubjectKind
 from ..runtime.strict import decode, nearest_hint
@@ -29,12 +29,11 @@ def quarantine_of(entries: Any, hosts: Iterable[Host], problems: list[BringupErr
     """Return the nodes set aside, and note what is wrong with them."""
     names = [host.name for host in hosts]
 
-    def unknown(entry: Quarantine, where: str) -> list[BringupError]:
-        if entry.node in names:
+    def unknown(stated: Mapping[str, str], where: str) -> list[BringupError]:
+        node = stated.get("node")
+        if node is None or node in names:
             return []
-        return [
-            InputError(f"{where}.node", f"{entry.node!r} is not a host of the group.", nearest_hint(entry.node, names))
-        ]
+        return [InputError(f"{where}.node", f"{node!r} is not a host of the group.", nearest_hint(node, names))]
 
     return _entries(Quarantine, entries, "gpufleet_quarantine", unknown, problems)
 
@@ -71,26 +70,31 @@ def component_problems(
     ]
 
 
-def _lookup(known: Nameable) -> Callable[[Waiver, str], list[BringupError]]:
+def _lookup(known: Nameable) -> Callable[[Mapping[str, str], str], list[BringupError]]:
     nodes = tuple(host.name for host in known.hosts)
     racks = tuple(sorted({host.rack for host in known.hosts if host.rack}))
 
-    def wrong(entry: Waiver, where: str) -> list[BringupError]:
-        kind = known.checks.get(entry.check)
+    def wrong(stated: Mapping[str, str], where: str) -> list[BringupError]:
+        check, subject = stated.get("check"), stated.get("subject")
+        if check is None:
+            return []
+        kind = known.checks.get(check)
         if kind is None:
-            hint = nearest_hint(entry.check, known.checks)
-            return [InputError(f"{where}.check", f"{entry.check!r} is not a check.", hint)]
-        if kind is SubjectKind.NODE and not _matches(entry.subject.partition("/")[0], nodes):
-            return [_no_match(f"{where}.subject", entry.subject, "host of the group", nodes)]
-        if kind is SubjectKind.NODE and (most := _gpus_too_few(entry.subject, known.gpus)):
-            reason = f"{entry.subject!r} is no GPU: that host has {most}, gpu0 to gpu{most - 1}."
-            return [InputError(f"{where}.subject", reason, "name one of them, or the host")]
-        if kind is SubjectKind.RACK and not _matches(entry.subject, racks):
-            return [_no_match(f"{where}.subject", entry.subject, "rack of the hosts", racks)]
+            return [InputError(f"{where}.check", f"{check!r} is not a check.", nearest_hint(check, known.checks))]
+        return _no_subject(kind, subject, f"{where}.subject") if subject is not None else []
+
+    def _no_subject(kind: SubjectKind, subject: str, where: str) -> list[BringupError]:
+        if kind is SubjectKind.NODE and not _matches(subject.partition("/")[0], nodes):
+            return [_no_match(where, subject, "host of the group", nodes)]
+        if kind is SubjectKind.NODE and (most := _gpus_too_few(subject, known.gpus)):
+            reason = f"{subject!r} is no GPU: that host has {most}, gpu0 to gpu{most - 1}."
+            return [InputError(where, reason, "name one of them, or the host")]
+        if kind is SubjectKind.RACK and not _matches(subject, racks):
+            return [_no_match(where, subject, "rack of the hosts", racks)]
         names = (known.site, *nodes, *racks)
-        part = any(sign in entry.subject for sign in _PART)
-        if kind in _OF_THE_WHOLE and not part and not _matches(entry.subject, names):
-            return [_no_match(f"{where}.subject", entry.subject, "site, host or rack", names)]
+        part = any(sign in subject for sign in _PART)
+        if kind in _OF_THE_WHOLE and not part and not _matches(subject, names):
+            return [_no_match(where, subject, "site, host or rack", names)]
         return []
 
     return wrong
@@ -118,9 +122,10 @@ def _entries(
     kind: type[T],
     entries: Any,
     variable: str,
-    wrong: Callable[[T, str], list[BringupError]],
+    wrong: Callable[[Mapping[str, str], str], list[BringupError]],
     problems: list[BringupError],
 ) -> tuple[T, ...]:
+    """Return the entries. `wrong` is asked of one that is not whole as well: everything is told at once."""
     if entries is None:
         return ()
     if not isinstance(entries, list):
@@ -130,14 +135,27 @@ def _entries(
     found: list[T] = []
     for number, entry in enumerate(entries):
         where = f"{variable}[{number}]"
+        plain = _texts(entry)
+        pairs = plain.items() if isinstance(plain, Mapping) else ()
+        stated = {key: text for key, text in pairs if isinstance(text, str) and text.strip()}
         try:
-            made = decode(kind, _texts(entry), where)
+            found.append(decode(kind, plain, where))
         except ProblemsError as error:
             problems.extend(error.problems)
-            continue
-        problems.extend(wrong(made, where))
-        found.append(made)
+            said = {problem.reason for problem in error.problems}
+            problems.extend(problem for problem in _no_day(stated, where) if problem.reason not in said)
+        problems.extend(wrong(stated, where))
     return tuple(found)
+
+
+def _no_day(stated: Mapping[str, str], where: str) -> list[BringupError]:
+    """Return what is wrong with the last day of a decision, which is read only where the rest is whole."""
+    try:
+        if "until" in stated:
+            parsed_day(stated["until"], where)
+    except InputError as error:
+        return [error]
+    return []
 
 
 def _texts(entry: Any) -> Any:

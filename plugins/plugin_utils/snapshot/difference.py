@@ -7,72 +7,20 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from enum import Enum
-from functools import cache
 from typing import Any
 
 from ..outcome.wording import first_of
-from ..runtime.recipe_files import RECIPES
-from ..runtime.strict import decode, read_yaml
-from .model import Collected, Host, Snapshot
+from .drift_rules import Importance, SiteRule, drift_rules, ignored, importance_of, passes_by
+from .model import WHOLE_HOST, Collected, Host, Snapshot
 
-_RULES = RECIPES / "drift.yaml"
 _THERE, _GONE = "there", "not there"
 _NO_HOST = Host()
 # These are seen in every way in which a host is read.
-_OF_HOST = re.compile(r"host\.(gpus|adapters)\[[^]]*\]")
-
-
-class Importance(str, Enum):
-    """How much a change matters, the most important first."""
-
-    CRITICAL = "critical"
-    HIGH = "high"
-    MEDIUM = "medium"
-    LOW = "low"
-
-    @property
-    def rank(self) -> int:
-        """0 for the most important."""
-        return list(Importance).index(self)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IgnoredPath:
-    """What moves by itself; see the head of the file."""
-
-    path: str
-    reason: str
-    source: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportancePath:
-    """How important changes of some paths are."""
-
-    path: str
-    level: Importance
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DriftRules:
-    """The whole file."""
-
-    ignored: tuple[IgnoredPath, ...]
-    importance: tuple[ImportancePath, ...]
-    not_kept: tuple[str, ...]
-
-
-@cache
-def drift_rules() -> DriftRules:
-    """Return the rules.
-
-    Raises:
-        InputError: the file is not what it should be.
-    """
-    return decode(DriftRules, read_yaml(_RULES), str(_RULES))
+_OF_HOST = re.compile(r"host\.(gpus|adapters|modules)\[[^]]*\]")
+# These every program records that lists nodes.
+_OF_NODES = re.compile(r"node\.(labels|taints)\[.*\]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,8 +76,8 @@ class Fact:
     after: str
 
 
-def drift_between(before: Snapshot, after: Snapshot) -> Drift:
-    """Return what differs from one snapshot to the other."""
+def drift_between(before: Snapshot, after: Snapshot, own: tuple[SiteRule, ...] = ()) -> Drift:
+    """Return what differs from one snapshot to the other, without what the site's own rules leave out."""
     missing, incomplete = _not_compared(before, after)
     unsaid = Counter[str]()
     facts = []
@@ -140,32 +88,42 @@ def drift_between(before: Snapshot, after: Snapshot) -> Drift:
             facts.append(fact)
     told = "one of the two snapshots does not record"
     missing += [f"{path}: {told} {n} value(s)" for path, n in sorted(unsaid.items())]
-    return drift_of(facts, not_compared=missing, incomplete=incomplete)
+    return drift_of(facts, not_compared=missing, incomplete=incomplete, own=own)
 
 
 def _recorded_otherwise(fact: Fact, before: Snapshot, after: Snapshot) -> bool:
     """Tell whether the sides differ in what they record: programs do, and ways to read a host. Within one, nothing is a
     value like any other."""
-    if before.made_by.split()[:1] != after.made_by.split()[:1]:
-        return True
     left, right = before.hosts.get(fact.subject), after.hosts.get(fact.subject)
+    if before.made_by.split()[:1] != after.made_by.split()[:1]:
+        if fact.path.startswith("host.modules["):
+            return not (left and right and left.modules and right.modules)
+        return not (_OF_NODES.fullmatch(fact.path) and before.whole("nodes") and after.whole("nodes"))
     if not fact.path.startswith("host.") or left is None or right is None or left.read_by == right.read_by:
         return False
     return not _OF_HOST.fullmatch(fact.path)
 
 
-def drift_of(facts: Iterable[Fact], *, not_compared: Iterable[str] = (), incomplete: bool = False) -> Drift:
+def drift_of(
+    facts: Iterable[Fact],
+    *,
+    not_compared: Iterable[str] = (),
+    incomplete: bool = False,
+    own: tuple[SiteRule, ...] = (),
+) -> Drift:
     """Return facts that differ rated, joined and in order; those that move by themselves are counted."""
-    ignored = Counter[str]()
+    left_out = Counter[str]()
     joined: dict[tuple[str, str, str], list[str]] = {}
     for fact in facts:
-        rule = _ignored(fact.path)
+        rule, theirs = ignored(fact.path), next((rule for rule in own if rule.fits(fact.path, fact.subject)), None)
         if rule is not None:
-            ignored[rule.reason] += 1
+            left_out[rule.reason] += 1
+        elif theirs is not None:
+            left_out[f"by a rule of the site, {theirs.reason or f'{theirs.path} of {theirs.subject}'}"] += 1
         else:
             joined.setdefault((fact.path, fact.before, fact.after), []).append(fact.subject)
     changes = [
-        Change(importance=_importance(path), path=path, before=left, after=right, subjects=tuple(sorted(subjects)))
+        Change(importance=importance_of(path), path=path, before=left, after=right, subjects=tuple(sorted(subjects)))
         for (path, left, right), subjects in joined.items()
     ]
     changes.sort(
@@ -179,19 +137,8 @@ def drift_of(facts: Iterable[Fact], *, not_compared: Iterable[str] = (), incompl
             c.after,
         )
     )
-    told = tuple(f"{reason}: {count} value(s)" for reason, count in sorted(ignored.items()))
+    told = tuple(f"{reason}: {count} value(s)" for reason, count in sorted(left_out.items()))
     return Drift(changes=tuple(changes), ignored=told, not_compared=tuple(not_compared), incomplete=incomplete)
-
-
-@cache
-def _ignored(path: str) -> IgnoredPath | None:
-    return next((rule for rule in drift_rules().ignored if re.fullmatch(rule.path, path)), None)
-
-
-@cache
-def _importance(path: str) -> Importance:
-    rules = drift_rules().importance
-    return next((rule.level for rule in rules if re.fullmatch(rule.path, path)), Importance.MEDIUM)
 
 
 # By the fact that a host did not give, what of it is then not known.
@@ -200,6 +147,7 @@ _OF_FACT = {
     "kernel_release": ("kernel",), "os": ("os",), "ofed": ("ofed",), "hcas": ("adapters",),
     "infiniband_class": ("adapters",), "sysctl": ("sysctl",), "boot": ("boot",), "units": ("units",),
     "fabric_manager": ("units",), "cgroup_units": ("units",),
+    WHOLE_HOST: tuple(name for name in Host.__dataclass_fields__ if name not in ("unread", "read_by")),
 }  # fmt: skip
 # By collector: the kind that paths and subjects are called by, and the field of the snapshot.
 _PARTS = {
@@ -235,12 +183,29 @@ def _unread_of_hosts(before: Snapshot, after: Snapshot) -> tuple[bool, list[str]
     lines, lost = [], False
     for fact in sorted({fact for fact, _name in sides[0] | sides[1]}):
         names = [{name for known, name in side if known == fact} for side in sides]
+        if fact == WHOLE_HOST:
+            lost |= names[0] != names[1]
+            lines += _not_read(before, after)
+            continue
         one = any(before.hosts[name].read_by == after.hosts[name].read_by for name in names[0] ^ names[1])
         lost |= one
         of = ", ".join(sorted(names[0] | names[1])[:8])
         lines.append(f"{fact} of {len(names[0] | names[1])} host(s) ({of}): not given in "
                      f"{'one of the snapshots' if one else 'these snapshots'}")  # fmt: skip
     return lost, lines
+
+
+def _not_read(before: Snapshot, after: Snapshot) -> list[str]:
+    """Return a line for each side on which hosts could not be asked that the other knows, too; one where they are the
+    same."""
+    both = sorted(before.hosts.keys() & after.hosts.keys())
+    lost = [[f"{name} ({why})" for name in both if (why := side.hosts[name].not_read)] for side in (before, after)]
+    sides = {"both snapshots": lost[0]} if lost[0] == lost[1] else {
+        "the first snapshot": lost[0], "the second snapshot": lost[1],
+    }  # fmt: skip
+    return [
+        f"{len(some)} host(s) not read in {side}: {first_of(some, 8, '; ')}" for side, some in sides.items() if some
+    ]
 
 
 def _facts(before: Snapshot, after: Snapshot) -> Iterator[Fact]:
@@ -275,7 +240,8 @@ def _of_part(kind: str, before: Mapping[str, Any], after: Mapping[str, Any], bot
         if left is None or right is None:
             # A collector that failed may just not have come to it.
             if both:
-                yield Fact(kind, name, _GONE if left is None else _THERE, _GONE if right is None else _THERE)
+                path = "node.by_autoscaler" if passes_by(left or right) else kind
+                yield Fact(path, name, _GONE if left is None else _THERE, _GONE if right is None else _THERE)
             continue
         if isinstance(left, Host) and isinstance(right, Host):
             left, right = _comparable(left, right), _comparable(right, left)
@@ -296,7 +262,9 @@ def _differences(before: Any, after: Any, path: str) -> Iterator[tuple[str, str,
         return
     if is_dataclass(before) and type(before) is type(after):
         for entry in fields(before):
-            yield from _differences(getattr(before, entry.name), getattr(after, entry.name), f"{path}.{entry.name}")
+            split = _SPLIT.get(entry.name, _as_it_is)
+            left, right = split(getattr(before, entry.name)), split(getattr(after, entry.name))
+            yield from _differences(left, right, f"{path}.{entry.name}")
     elif isinstance(before, dict) and isinstance(after, dict):
         for key in sorted({*before, *after}):
             if key in before and key in after:
@@ -308,6 +276,24 @@ def _differences(before: Any, after: Any, path: str) -> Iterator[tuple[str, str,
         yield path, _text(left), _text(right)
     else:
         yield path, _text(before), _text(after)
+
+
+def _by_key(taints: Iterable[str]) -> dict[str, str]:
+    """Return by the keys of taints their values and effects."""
+    found: dict[str, list[str]] = {}
+    for taint in taints:
+        word, _colon, effect = taint.rpartition(":")
+        key, equals, value = word.partition("=")
+        found.setdefault(key, []).append(f"{value}:{effect}" if equals else effect)
+    return {key: ", ".join(sorted(said)) for key, said in found.items()}
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+# Lists of which one member says nothing of the others: each is a fact of its own.
+_SPLIT: dict[str, Callable[[Any], Any]] = {"taints": _by_key, "modules": lambda names: dict.fromkeys(names, "")}
 
 
 def _value(mapping: Mapping[str, Any], key: str) -> str:

@@ -24,21 +24,21 @@ from ..constraint.names import (
     is_measurable,
 )
 from ..outcome.model import Scalar
+from ..outcome.wording import first_of
 from ..recipe.os_image import os_release
-from .criteria import gpu_count, gpu_product
-from .model import Collected, Host, Node, Snapshot
+from .gpus import gpu_count, gpu_product
+from .model import (
+    Collected,
+    Host,
+    Snapshot,
+)
+from .node import Node
 from .to_upstream import PROVIDERS
 
 _FEATURE = "feature.node.kubernetes.io/"
 _OPERATOR = "gpu-operator"
 Value = str | int | bool | None
 Read = Callable[[Node, Host], Value]
-
-
-def gpu_nodes(snapshot: Snapshot) -> tuple[str, ...]:
-    """Return the nodes that have GPUs: by count or product, of the hosts of that name where nodes say nothing."""
-    nodes = {name for name, node in snapshot.nodes.items() if gpu_count(node) or gpu_product(node)}
-    return tuple(sorted(nodes | {name for name, host in snapshot.hosts.items() if host.gpus}))
 
 
 def evaluate_in(
@@ -71,7 +71,12 @@ def evaluate_in(
     }
     if name == GPU_NODE_LABEL:
         return _with_reason(_labelled(constraint, snapshot, tuple(names)), snapshot, "nodes")
-    return _with_reason(evaluate_nodes(constraint, values), snapshot, "nodes", "hosts", "devices")
+    result = _with_reason(evaluate_nodes(constraint, values), snapshot, "nodes", "hosts", "devices")
+    lost = {host: snapshot.hosts[host].not_read for host in names.values() if host in snapshot.hosts}
+    told = [f"{host} ({why})" for host, why in sorted(lost.items()) if why]
+    if result.status is not ConstraintStatus.MISSING or not told:
+        return result
+    return replace(result, reason=f"{result.reason} Not read: {first_of(told, 8, '; ')}.")
 
 
 def collectors_for(name: str) -> tuple[str, ...]:
@@ -161,7 +166,7 @@ def _device(node: Node, key: str) -> Value:
 
 
 def _count(node: Node, host: Host) -> Value:
-    return len(host.gpus) or gpu_count(node) or None
+    return host.gpu_count or gpu_count(node) or None
 
 
 def _model(node: Node, host: Host) -> Value:

@@ -9,13 +9,16 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from ..outcome.errors import InputError
-from ..outcome.model import Scalar
+from .node import Attributes, Node
 
 SCHEMA_VERSION = 1
 KIND = "GpuFleetSnapshot"
 # Every one of them is in every snapshot: with what it found, or with the reason why there is nothing.
 COLLECTORS = ("server", "nodes", "devices", "workloads", "policies", "classes", "releases", "hosts")
-Attributes = dict[str, Scalar]
+# Upstream describes one GPU of a host and counts the others; the key of that one says how many there are.
+FIRST_OF = "first of "
+# The fact that stands in `Host.unread` for all of them, where nobody could ask the host.
+WHOLE_HOST = "host"
 
 
 class Collected(str, Enum):
@@ -44,33 +47,6 @@ class Server:
     version: str = ""
     platform: str = ""
     go_version: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
-    """One node. `taints` are `key=value:effect`, quantities as the server writes them; `devices` are those of its
-    ResourceSlices by `driver/pool/device`."""
-
-    provider_id: str = ""
-    ready: str = ""
-    unschedulable: bool = False
-    labels: dict[str, str] = field(default_factory=dict)
-    taints: tuple[str, ...] = ()
-    capacity: dict[str, str] = field(default_factory=dict)
-    allocatable: dict[str, str] = field(default_factory=dict)
-    kubelet: str = ""
-    container_runtime: str = ""
-    kernel: str = ""
-    os_image: str = ""
-    operating_system: str = ""
-    architecture: str = ""
-    devices: dict[str, Attributes] = field(default_factory=dict)
-
-    @property
-    def provider(self) -> str:
-        """Who made the machine, by the scheme of its provider id: `aws`, `gce`, `azure`, `oci`, `kind`."""
-        scheme, found, _rest = self.provider_id.partition("://")
-        return scheme if found else "oci" if self.provider_id.startswith("ocid1.") else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +81,8 @@ class HostGpu:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
-    """What a host says of itself; `unread` are facts that it was asked for and did not give, with the reason.
+    """What a host says of itself; `unread` are facts that it was asked for and did not give, with the reason, or
+    WHOLE_HOST where it could not be asked at all.
 
     `read_by` is how: `ssh`, by a `pod` on it, empty where that is not recorded.
     """
@@ -123,6 +100,17 @@ class Host:
     adapters: dict[str, Attributes] = field(default_factory=dict)
     unread: dict[str, str] = field(default_factory=dict)
     read_by: str = ""
+
+    @property
+    def not_read(self) -> str:
+        """Why nobody could ask it, empty if it was asked."""
+        return self.unread.get(WHOLE_HOST, "")
+
+    @property
+    def gpu_count(self) -> int:
+        """How many GPUs it has."""
+        counts = (key.removeprefix(FIRST_OF) for key in self.gpus if key.startswith(FIRST_OF))
+        return next(map(int, counts), len(self.gpus))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,9 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
-from .model import Attributes, Host, Node, Snapshot
+from .gpus import has_gpus
+from .model import Host, Snapshot
+from .node import Attributes, Node
 from .upstream import APIS, KIND, POLICY
 
 # Names of clouds as upstream writes them, by the scheme of a node's provider id.
@@ -22,12 +24,13 @@ def to_upstream(snapshot: Snapshot) -> Json:
 
     It records one host: the first by name that has GPUs, else the first node.
     """
-    hosts = sorted(snapshot.hosts, key=lambda name: (not snapshot.hosts[name].gpus, name))
-    gpus = sorted(snapshot.nodes, key=lambda name: (not _has_gpus(snapshot.nodes[name]), name))
+    read = {name: host for name, host in snapshot.hosts.items() if not host.not_read}
+    hosts = sorted(read, key=lambda name: (not read[name].gpus, name))
+    gpus = sorted(snapshot.nodes, key=lambda name: (not has_gpus(snapshot.nodes[name]), name))
     source = next((name for name in hosts if name in snapshot.nodes), (gpus or hosts or [""])[0])
     measurements = [_k8s(snapshot, source), _topology(snapshot)]
-    if source in snapshot.hosts:
-        measurements += _of_host(snapshot.hosts[source])
+    if source in read:
+        measurements += _of_host(read[source])
     metadata = {"timestamp": snapshot.taken, "version": snapshot.made_by, "source-node": source}
     return {
         "kind": KIND,
@@ -42,10 +45,6 @@ def _measured(kind: str, subtypes: Mapping[str, Mapping[str, Any]]) -> Json:
         "type": kind,
         "subtypes": [{"subtype": name, "data": dict(data)} for name, data in subtypes.items() if data],
     }
-
-
-def _has_gpus(node: Node) -> bool:
-    return bool(node.labels.get("nvidia.com/gpu.product") or node.capacity.get("nvidia.com/gpu", "0") != "0")
 
 
 def _k8s(snapshot: Snapshot, source: str) -> Json:
@@ -108,7 +107,9 @@ def _topology(snapshot: Snapshot) -> Json:
         {
             "summary": summary if snapshot.nodes else {},
             "taint": {
-                (f"{key}.{effect}" if effects[key] > 1 else key): f"{effect}|{value}|{','.join(names)}"
+                (f"{key}.{effect}" if effects[key] > 1 else key): "|".join(
+                    (*(() if effects[key] > 1 else (effect,)), value, ",".join(names))
+                )
                 for (key, value, effect), names in sorted(taints.items())
             },
             "label": {
@@ -134,7 +135,7 @@ def _of_host(host: Host) -> list[Json]:
         "kmod": dict.fromkeys(host.modules, True),
         "release": host.os,
     }
-    smi: Json = {"driver": host.driver, "cuda-version": host.cuda, "gpu-count": len(host.gpus)} if host.driver else {}
+    smi: Json = {"driver": host.driver, "cuda-version": host.cuda, "gpu-count": host.gpu_count} if host.driver else {}
     if smi and host.gpus:
         first = host.gpus[min(host.gpus)]
         smi |= {"gpu.model": first.product, "gpu.vbios-version": first.vbios or ""}

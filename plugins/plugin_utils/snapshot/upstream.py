@@ -10,6 +10,7 @@ history of the public forks mchmarny/cloud-native-stack and pdmack/aicr, example
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -18,7 +19,17 @@ from typing import Any
 from ..outcome.codec import MisfitsError, structure
 from ..outcome.errors import InputError
 from ..outcome.model import Scalar
-from .model import COLLECTORS, Attributes, Collected, CollectorResult, Host, HostGpu, Node, Server, Snapshot
+from .model import (
+    COLLECTORS,
+    FIRST_OF,
+    Collected,
+    CollectorResult,
+    Host,
+    HostGpu,
+    Server,
+    Snapshot,
+)
+from .node import Attributes, Node
 
 KIND = "Snapshot"
 APIS = ("aicr.nvidia.com/v1alpha1", "aicr.run/v1alpha1", "aicr.run/v1alpha2")
@@ -35,12 +46,17 @@ _SOURCE = ("source-node", "source")
 # The GPU operator's chart names its only ClusterPolicy so; upstream does not say the name.
 POLICY = "ClusterPolicy cluster-policy"
 _NOT_ASKED = CollectorResult(state=Collected.NOT_ASKED, reason="the upstream tool does not record it")
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _KNOWN = {
     "K8s": {"server", "image", "policy", "node"},
     "OS": {"grub", "sysctl", "kmod", "release"},
-    "GPU": {"smi"},
+    # Releases after 0.11 count GPUs on the PCI bus, without a driver, and ask nvidia-smi no more.
+    "GPU": {"smi", "hardware"},
     "NodeTopology": {"summary", "label", "taint"},
 }
+# What a unit runs ends with times, process id and exit of its last start (ExecStart in systemd's D-Bus API,
+# org.freedesktop.systemd1(5)), as Go prints that.
+_LAST_START = re.compile(r"( \d+){5}( -?\d+){2}(?=\])")
 Subtypes = dict[str, dict[str, Any]]
 
 
@@ -188,7 +204,7 @@ def _readings(topology: Subtypes, kind: str, source: str) -> Iterator[tuple[str,
             yield str(context.get("key")), _effect(value, context.get("effect")) if kind == "taint" else value, names
         return
     parts = 2 if kind == "taint" else 1
-    rows = [(key, _text(text).split("|", parts)) for key, text in folded.items()]
+    rows = [(key, _fields(key, _text(text), kind)) for key, text in folded.items()]
     for key, fields in rows:
         if len(fields) != parts + 1:
             raise InputError(f"{source}: NodeTopology.{kind} {key}", f"has {len(fields)} parts, expected {parts + 1}.")
@@ -196,8 +212,21 @@ def _readings(topology: Subtypes, kind: str, source: str) -> Iterator[tuple[str,
     stems = Counter(key.removesuffix(f".{fields[0]}") for key, fields in rows)
     for key, fields in rows:
         stem = key.removesuffix(f".{fields[0]}")
-        name = stem if stems[stem] > 1 else key
+        name = stem if stems[stem] > 1 or _two_parts(kind, folded[key]) else key
         yield name, _effect(fields[1], fields[0]) if kind == "taint" else fields[0], _names(fields[-1])
+
+
+def _two_parts(kind: str, text: Scalar) -> bool:
+    return kind == "taint" and _text(text).count("|") == 1
+
+
+def _fields(key: str, text: str, kind: str) -> list[str]:
+    """Return the parts of a reading. A taint with its effect in its key has two (upstream: pkg/collector/topology):
+    that of a node which does not answer, for example, which Kubernetes gives it with two effects."""
+    effect = key.rpartition(".")[2]
+    if _two_parts(kind, text) and effect in _EFFECTS:
+        text = f"{effect}|{text}"
+    return text.split("|", 2 if kind == "taint" else 1)
 
 
 def _effect(value: str, effect: Scalar) -> str:
@@ -211,16 +240,14 @@ def _names(listed: str) -> Names:
 
 
 def _host(found: Mapping[str, Subtypes]) -> Host | None:
-    system, smi = found["OS"], _data(found["GPU"], "smi")
-    if not (system or smi or found["SystemD"]):
+    system, smi, hardware = found["OS"], _data(found["GPU"], "smi"), _data(found["GPU"], "hardware")
+    if not (system or smi or hardware or found["SystemD"]):
         return None
     gpu = {key.removeprefix("gpu."): value for key, value in smi.items() if key.startswith("gpu.")}
-    # Of the first GPU only; its address is not recorded.
-    gpus = (
-        {"first": HostGpu(product=_text(gpu.get("model")), vbios=_text(gpu.get("vbios-version")) or None)}
-        if gpu
-        else {}
-    )
+    count = _most(smi.get("gpu-count"), hardware.get("gpu-count")) or int(bool(gpu))
+    # Of the first GPU only; its address is not recorded. What the bus says of a model is a word of upstream's own.
+    first = HostGpu(product=_text(gpu.get("model")), vbios=_text(gpu.get("vbios-version")) or None)
+    gpus = {f"{FIRST_OF}{count}": first} if count else {}
     release = {key: _text(value) for key, value in _data(system, "release").items()}
     sysctl = {key: _text(value) for key, value in _data(system, "sysctl").items()}
     return Host(
@@ -229,11 +256,21 @@ def _host(found: Mapping[str, Subtypes]) -> Host | None:
         boot={key: _text(value) for key, value in _data(system, "grub").items()},
         sysctl=sysctl,
         modules=tuple(sorted(key for key, value in _data(system, "kmod").items() if value)),
-        units={name: _data(found["SystemD"], name) for name in found["SystemD"]},
+        units={name: _unit(_data(found["SystemD"], name)) for name in found["SystemD"]},
         driver=_text(smi.get("driver")),
         cuda=_text(smi.get("cuda-version")),
         gpus=gpus,
     )
+
+
+def _unit(data: Attributes) -> Attributes:
+    return {key: _LAST_START.sub("", value) if key.startswith("Exec") and isinstance(value, str) else value
+            for key, value in data.items()}  # fmt: skip
+
+
+def _most(*counts: Scalar) -> int:
+    """Return how many GPUs there are: none by one way to look leaves it to the other."""
+    return max(int(text) if (text := _text(count)).isdecimal() else 0 for count in counts)
 
 
 def _collectors(found: Mapping[str, Subtypes], whole: bool, host: Host | None) -> dict[str, CollectorResult]:
@@ -244,10 +281,12 @@ def _collectors(found: Mapping[str, Subtypes], whole: bool, host: Host | None) -
             state=Collected.FAILED, reason=f"the upstream snapshot has no {what}", hint="take it again"
         )
 
+    topology = found["NodeTopology"].get("label") or {}
     results = dict.fromkeys(COLLECTORS, _NOT_ASKED)
     results["server"] = seen("server" in found["K8s"], "K8s.server")
     results["policies"] = seen("policy" in found["K8s"], "K8s.policy")
-    results["nodes"] = seen("label" in found["NodeTopology"], "NodeTopology.label")
+    # Every node has labels: without any, the tool did not reach the API server and wrote an empty part.
+    results["nodes"] = seen(bool(topology.get("data") or topology.get("items")), "node in NodeTopology.label")
     if not whole and results["nodes"].state is Collected.WHOLE:
         reason = "its lists of nodes are cut, or fewer than its node-count"
         hint = "take it again without --max-nodes-per-entry"

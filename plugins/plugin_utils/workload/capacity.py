@@ -21,8 +21,9 @@ from ..clients.kube.dra import dra_kinds
 from ..clients.kube.kinds import NODES, PODS, Kind
 from ..clients.kube.node_object import Cleaner, read_node
 from ..outcome.errors import NotFoundError
-from ..snapshot.model import Node
+from ..snapshot.node import Node
 from .closed_nodes import closed
+from .dra_devices import is_kept_away, is_whole_gpu
 from .own_cordon import out_by
 from .tolerations import Toleration
 
@@ -222,15 +223,10 @@ def _offered(slices: Iterable[Json]) -> Counter[str]:
     for item in slices:
         spec = item.get("spec") or {}
         if spec.get("driver") == GPU_DRIVER:
-            offered[spec.get("nodeName", "")] += sum(map(_is_whole, spec.get("devices") or []))
+            offered[spec.get("nodeName", "")] += sum(
+                is_whole_gpu(device) and not is_kept_away(device) for device in spec.get("devices") or []
+            )
     return offered
-
-
-def _is_whole(device: Json) -> bool:
-    """Whether a device is a GPU and no slice of one that the driver lists beside it; the class of whole GPUs takes type
-    `gpu` alone (chart of kubernetes-sigs/dra-driver-nvidia-gpu, deviceclass-gpu.yaml)."""
-    attributes = device.get("attributes") or (device.get("basic") or {}).get("attributes") or {}
-    return bool((attributes.get("type") or {}).get("string", "gpu") == "gpu")
 
 
 def gpus_asked(spec: Json) -> Counter[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..clients.kube.taints import taint_of
-from ..snapshot.model import Node
+from ..snapshot.node import Node
 from .tolerations import Toleration, known_tolerations, repelling
 
 

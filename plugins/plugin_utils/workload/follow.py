@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..clients.kube.conditions import condition
 from ..clients.kube.recovery import CONTROLLERS_LATE_S
 from ..clients.kube.refusal_words import meaning_of
-from .model import JobSpec, JobState, PodRole
+from .job_words import JobState, PodRole
 from .pending import held_by_gates, told_refusal
+
+if TYPE_CHECKING:
+    from .model import JobSpec
 
 Json = dict[str, Any]
 INDEX_LABEL = "batch.kubernetes.io/job-completion-index"
@@ -30,7 +33,12 @@ _CONTAINER_WORDS = (
     "StartError",
 )
 _LOST_WORDS = ("NodeLost", "NodeShutdown", "NodeAffinity", "Terminated", "Shutdown")
-_LOST_DISRUPTIONS = ("DeletionByTaintManager", "DeletionByPodGC", "TerminationByKubelet")
+# The reasons of condition DisruptionTarget (kubernetes.io, "Disruptions": pod disruption conditions) that are not the
+# pod's own: a drain asks the eviction API, a node under pressure or that is shut down ends its pods itself.
+_LOST_DISRUPTIONS = ("DeletionByTaintManager", "DeletionByPodGC", "TerminationByKubelet", "EvictionByEvictionAPI")
+# Of an eviction for want of something on the node, not for a limit of the pod's own, which has the same reason
+# (kubernetes/kubernetes pkg/kubelet/eviction/helpers.go); before 1.26 it had no condition.
+_PRESSURE = ("The node was low on resource", "The node had condition")
 # Pods whose fellow ended get that long to end, too.
 SPARE_S = 10.0
 # What the scheduler says of a pod that it took away may come after the pod has gone.
@@ -144,7 +152,8 @@ def progress_of(pods: Iterable[Json]) -> str:
     return f"{phases.count('Running')} of {len(phases)} pods running"
 
 
-def _waiting(pod: Json) -> tuple[str, str]:
+def waiting_of(pod: Json) -> tuple[str, str]:
+    """Return why the first container that waits does so: the kubelet's reason and message; both empty if none does."""
     status = pod.get("status") or {}
     for entry in [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]:
         waiting = (entry.get("state") or {}).get("waiting")
@@ -168,21 +177,32 @@ def _done(spec: JobSpec, seen: ObservedJob) -> Ending | None:
     return Ending("succeeded", f"exit code 0 of {where(launcher)}")
 
 
+def disruption_of(pod: Json) -> Ending | None:
+    """Return who else ended a pod, or is about to: `preempted` or `lost-node`; None where nobody did."""
+    status = pod.get("status") or {}
+    disruption = condition(pod, "DisruptionTarget")
+    word = str(disruption.get("reason") or "") if disruption.get("status") == "True" else ""
+    reason, message = str(status.get("reason") or ""), str(status.get("message") or "")
+    failed, evicted = phase_of(pod) == "Failed", reason == "Evicted"
+    pressed = evicted and message.startswith(_PRESSURE)
+    if phase_of(pod) == "Succeeded":
+        return None
+    if word == "PreemptionByScheduler" or (failed and reason == "Preempting"):
+        state: JobState = "preempted"
+    elif word in _LOST_DISRUPTIONS or (failed and (reason in _LOST_WORDS or pressed)):
+        state = "lost-node"
+    else:
+        return None
+    told = str(disruption.get("message") or word) if word and not evicted else message or reason
+    return Ending(state, f"{where(pod)}{' was evicted' if evicted else ''}: {told}")
+
+
 def _disturbed(spec: JobSpec, seen: ObservedJob) -> Ending | None:
     """Somebody else ended a pod: a user's pod that needs the place, or the loss of the node."""
     for pod in seen.pods:
-        disruption = condition(pod, "DisruptionTarget")
-        word = str(disruption.get("reason") or "")
-        text = str(disruption.get("message") or word)
-        if word == "PreemptionByScheduler":
-            return Ending("preempted", f"{where(pod)}: {text}")
-        if word in _LOST_DISRUPTIONS:
-            return Ending("lost-node", f"{where(pod)}: {text}")
-        reason = str((pod.get("status") or {}).get("reason") or "")
-        if phase_of(pod) == "Failed" and reason in _LOST_WORDS:
-            return Ending("lost-node", f"{where(pod)}: {(pod['status'].get('message') or reason)}")
-        if phase_of(pod) == "Failed" and reason == "Preempting":
-            return Ending("preempted", f"{where(pod)}: {(pod['status'].get('message') or reason)}")
+        ending = disruption_of(pod)
+        if ending is not None:
+            return ending
     for name in seen.gone:
         if name in seen.preempted:
             return Ending("preempted", f"{name}: {seen.preempted[name]}")
@@ -221,7 +241,7 @@ def _lost(spec: JobSpec, seen: ObservedJob) -> Ending | None:
 
 def _not_started(spec: JobSpec, seen: ObservedJob) -> Ending | None:
     for pod in seen.pods:
-        word, message = _waiting(pod)
+        word, message = waiting_of(pod)
         text = f"{where(pod)}: {word}" + (f": {message}" if message else "")
         final = word == "ErrImagePull" and any(known in message.lower() for known in _NEVER_PULLED)
         if word in _IMAGE_WORDS or final:
@@ -273,7 +293,7 @@ def _too_long(spec: JobSpec, seen: ObservedJob) -> Ending | None:
         if seen.age_s - seen.made_s - seen.away_s <= spec.placing_s + spec.pull_s:
             return None
         waiting = next((pod for pod in seen.pods if phase_of(pod) == "Pending"), None)
-        word, message = _waiting(waiting) if waiting is not None else ("", "")
+        word, message = waiting_of(waiting) if waiting is not None else ("", "")
         what = f"{where(waiting)}: {word or 'Pending'}" if waiting is not None else progress_of(seen.pods)
         message = message or (seen.refusals[-1] if waiting is None and seen.refusals else "")
         text = f"{what}{f': {message}' if message else ''} after {seen.age_s:.0f} s (image {spec.image})"

@@ -8,8 +8,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import secrets
-import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -98,6 +96,8 @@ def keeper_at_work(running: Path) -> bool:
 
 def claim_of(run_id: str, command: str = "") -> Claim:
     """Return the claim of a run of this controller. Its holder is made of host name and run id, as client-go does."""
+    import socket
+
     host = socket.gethostname()
     return Claim(holder=f"{host}_{run_id}", run_id=run_id, command=command, controller=host)
 
@@ -164,6 +164,8 @@ def held(cluster: Cluster, emit: Emit = silent) -> Iterator[str]:
         HeldError: a run holds it.
         BringupError: the API server does not answer.
     """
+    import secrets
+
     claim = claim_of(f"test-{secrets.token_hex(4)}")
     pid, start_ticks = process_of(os.getpid())
     request = KeeperRequest(

@@ -17,8 +17,13 @@ from ..runtime.clock import Deadline
 from ..runtime.pool import map_bounded
 from ..runtime.progress import Emit, Progress, silent
 from .follow import Ending, progress_of
+from .job_words import JobKind, JobState, PodRole
 from .manifests import JOB_LABEL, access_objects, domain_objects
-from .model import JobKind, JobResult, JobSpec, JobState, PodResult, PodRole
+from .model import (
+    JobResult,
+    JobSpec,
+    PodResult,
+)
 from .namespace import GROUPS, MAKERS, TemporaryNamespace, temporary_namespace, where_they_are
 from .nodes import NodeWatch
 from .pod_view import PodView

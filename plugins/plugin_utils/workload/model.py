@@ -8,28 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from ..outcome.errors import InputError
+from .job_words import JobKind, JobState, PodRole
 
 CONFIG_DIR = "/etc/program"
 DATA_DIR = "/data"
-JobKind = Literal["gang-job", "mpijob", "plain-job", "torchrun", "ranks"]
-PodRole = Literal["launcher", "worker"]
-JobState = Literal[
-    "succeeded",
-    "failed",
-    "unschedulable",
-    "image",
-    "refused",
-    "held",
-    "lost-node",
-    "preempted",
-    "slow-start",
-    "timeout",
-    "aborted",
-    "unknown",
-]
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,255}")
 # The job controller makes 20 objects a second (kube-controller-manager --kube-api-qps), the scheduler binds 50 (its
 # clientConnection.qps): the defaults of Kubernetes' reference pages, 0.07 s a pod.

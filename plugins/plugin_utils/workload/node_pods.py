@@ -16,13 +16,15 @@ from ..outcome.errors import BringupError
 from ..runtime.pool import map_bounded
 from ..runtime.progress import Emit, silent
 from ..runtime.recipe_files import RECIPES
-from ..snapshot.model import Node
+from ..snapshot.node import Node
 from .closed_nodes import closed
+from .follow import disruption_of
 from .namespace import TemporaryNamespace, temporary_namespace
 from .pending import held_by_gates, told_refusal, why_pending
 from .permission import BASIC
 from .pod_logs import log_of_pod
 from .render import render
+from .tolerations import Toleration
 from .warnings import warnings_in
 
 Json = dict[str, Any]
@@ -36,7 +38,8 @@ RIGHTS = (*BASIC, Permission("create", "pods"))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodePods:
-    """What the pods are: `image` with a shell, `runtime_class` empty for the cluster's usual one.
+    """What the pods are: `image` with a shell, `runtime_class` empty for the cluster's usual one, `tolerations` None
+    for those of the taints of platforms.
 
     `start_s` is how long one may take to be placed and to get its image, `run_s` how long its script may take,
     `at_once` how many there are at a time.
@@ -47,6 +50,7 @@ class NodePods:
     prefix: str
     priority: int
     runtime_class: str = ""
+    tolerations: tuple[Toleration, ...] | None = None
     start_s: float = 120.0
     run_s: float = 40.0
     at_once: int = 100
@@ -60,13 +64,13 @@ class Printed:
     reason: str = ""
 
 
-def closed_to_pods(node: Node) -> str:
+def closed_to_pods(node: Node, tolerations: tuple[Toleration, ...] | None = None) -> str:
     """Return why no pod is placed on a node, empty if one may be."""
     if node.operating_system not in ("", "linux"):
         return f"its system is {node.operating_system}"
     if node.labels.get(_FARGATE[0]) == _FARGATE[1]:
         return "it is no machine of its own (Fargate)"
-    return closed(node)
+    return closed(node, tolerations)
 
 
 def run_on_nodes(
@@ -84,12 +88,21 @@ def run_on_nodes(
         HeldError: another run holds the cluster.
         BringupError: the API server does not answer, or refuses the namespace.
     """
-    found = {name: Printed(reason=why) for name, node in nodes.items() if (why := closed_to_pods(node))}
+    found = {
+        name: Printed(reason=why) for name, node in nodes.items() if (why := closed_to_pods(node, pods.tolerations))
+    }
     open_ones = sorted(nodes.keys() - found.keys())
     if not open_ones:
         return found
     with temporary_namespace(
-        cluster, "facts", prefix=pods.prefix, priority=pods.priority, kinds=(), emit=emit, pod_security="privileged"
+        cluster,
+        "facts",
+        prefix=pods.prefix,
+        priority=pods.priority,
+        kinds=(),
+        emit=emit,
+        pod_security="privileged",
+        tolerations=pods.tolerations,
     ) as namespace:
         for some in _parts(open_ones, max(1, pods.at_once)):
             found |= _run_some(namespace, some, pods, len(found))
@@ -112,7 +125,7 @@ def _run_some(namespace: TemporaryNamespace, nodes: Sequence[str], pods: NodePod
     def read(title: str) -> tuple[str, Printed]:
         if refused[title]:
             return titles[title], Printed(reason=refused[title])
-        return titles[title], _printed(namespace, title, there.get(title), warnings.get(title, ""))
+        return titles[title], _printed(namespace, there.get(title), warnings.get(title, ""))
 
     return dict(map_bounded(read, list(titles), _WORKERS))
 
@@ -154,7 +167,7 @@ def _phase(pod: Json) -> str:
     return str((pod.get("status") or {}).get("phase") or "")
 
 
-def _printed(namespace: TemporaryNamespace, title: str, pod: Json | None, warning: str) -> Printed:
+def _printed(namespace: TemporaryNamespace, pod: Json | None, warning: str) -> Printed:
     if pod is None:
         return Printed(reason="its pod is gone; somebody removed it")
     statuses = (pod.get("status") or {}).get("containerStatuses") or [{}]
@@ -164,6 +177,10 @@ def _printed(namespace: TemporaryNamespace, title: str, pod: Json | None, warnin
         words = ": ".join(str(waiting[key]) for key in ("reason", "message") if waiting.get(key))
         why = why_pending(pod) or held_by_gates(pod) or warning or words or "nobody says why"
         return Printed(reason=f"its pod did not start: {why}"[:400])
+    disruption = disruption_of(pod)
+    if disruption is not None:
+        # Its log may end anywhere, or be gone with it.
+        return Printed(reason=f"its pod was ended by somebody else: {disruption.reason}"[:400])
     log, unread = log_of_pod(namespace, pod)
     if unread:
         return Printed(reason=f"the log of its pod cannot be read: {unread}")
@@ -172,5 +189,6 @@ def _printed(namespace: TemporaryNamespace, title: str, pod: Json | None, warnin
     if _phase(pod) == "Succeeded":
         return Printed(log=log)
     said = ended.get("message") or status.get("message") or ended.get("reason") or status.get("reason") or "no reason"
-    how = f"ended with {ended['exitCode']}" if "exitCode" in ended else "did not end in time"
+    late = status.get("reason") == "DeadlineExceeded" or _phase(pod) not in _ENDED
+    how = f"ended with {ended['exitCode']}" if "exitCode" in ended else "did not end in time" if late else "did not run"
     return Printed(log=log, reason=f"its pod {how}: {said}"[:400])

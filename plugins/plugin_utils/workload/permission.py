@@ -12,8 +12,8 @@ from ..clients.kube.cluster import Cluster
 from ..clients.kube.errors import ForbiddenError
 from ..clients.kube.kinds import PODS, RESOURCE_CLAIMS
 from ..clients.kube.permission import Permission
+from .job_words import JobKind
 from .lease import NAMESPACE
-from .model import JobKind
 from .namespace import GROUPS, MAKERS
 
 # Whoever tests holds the cluster, and removes what dead runs left.

@@ -22,10 +22,12 @@ from ..runtime.pool import map_bounded
 from ..runtime.progress import Progress, silent
 from ..runtime.recipe_files import RECIPES
 from .claims import claim_variables, gpu_requests
+from .deaths import deaths_of, told_deaths
 from .follow import Ending, ObservedJob, all_run, ending_of, node_of, phase_of, where
 from .held import create_unheld, explained
+from .job_words import JobState
 from .manifests import JOB_LABEL
-from .model import JobSpec, JobState
+from .model import JobSpec
 from .namespace import TemporaryNamespace, where_they_are
 from .nodes import NodeWatch
 from .pod_view import PodView
@@ -342,8 +344,7 @@ class _Watch:
         ended = phase_of(pod) in ("Succeeded", "Failed")
         if not ended and (next_step == "wait" or (next_step == "again" and deaths <= spec.restarts)):
             return None
-        times = f"{deaths} times, the last time" if deaths > 1 else "once,"
-        return Ending("failed", f"{where(pod)} ended {times} with exit code {code}")
+        return Ending("failed", f"{where(pod)} {told_deaths(deaths, code)}")
 
     def _settle(self, spec: ServerSpec, state: ServerState, reason: str, pods: Sequence[Json]) -> None:
         pod = pods[0] if pods else None
@@ -368,19 +369,6 @@ class _Watch:
     def _refusals(self) -> dict[str, list[str]]:
         missing = [spec.name for spec in self.open if not self.pods.get(spec.name)]
         return unmade(warning_events(self.cluster, self.namespace.name), missing) if missing else {}
-
-
-def deaths_of(pod: Json) -> tuple[int, int | None]:
-    """Return how often the container of a pod ended, and with which exit code the last time."""
-    for status in (pod.get("status") or {}).get("containerStatuses") or []:
-        now = (status.get("state") or {}).get("terminated")
-        before = (status.get("lastState") or {}).get("terminated")
-        deaths = int(status.get("restartCount") or 0) + bool(now)
-        ended = now or before or {}
-        waiting = ((status.get("state") or {}).get("waiting") or {}).get("reason")
-        if deaths and (ended or waiting == "CrashLoopBackOff"):
-            return deaths, ended.get("exitCode")
-    return 0, None
 
 
 def loading_progress(pods: Sequence[Json]) -> str:

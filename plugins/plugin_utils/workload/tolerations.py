@@ -50,7 +50,7 @@ def known_tolerations() -> tuple[Toleration, ...]:
     return decode(tuple[Toleration, ...], read_yaml(path), str(path))
 
 
-def tolerations_with(stated: Iterable[str]) -> tuple[Toleration, ...]:
+def tolerations_with(stated: Iterable[str], where: str = "settings of gpu_stack") -> tuple[Toleration, ...]:
     """Return the known tolerations and those that a site states as `key`, `key=value` or `key=value:effect`.
 
     Raises:
@@ -61,7 +61,7 @@ def tolerations_with(stated: Iterable[str]) -> tuple[Toleration, ...]:
         match = _TEXT.fullmatch(text)
         if match is None:
             hint = "write it as kubectl describe node prints the taint: key=value:NoSchedule"
-            raise InputError("settings of gpu_stack", f"toleration {text!r} is not key[=value][:effect].", hint)
+            raise InputError(where, f"toleration {text!r} is not key[=value][:effect].", hint)
         found.append(Toleration(key=match["key"], value=match["value"], effect=match["effect"] or ""))
     return (*known_tolerations(), *found)
 

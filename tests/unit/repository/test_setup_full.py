@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -93,6 +94,25 @@ def test_another_lock_and_another_python_have_an_environment_of_their_own(clone:
     assert len(places) == 3 and len(asked(home)) == 6
     # What was there before is there still, for other clones.
     assert all(place.exists() for place in places)
+
+
+def test_a_set_that_nobody_used_for_a_month_is_removed(clone: Clone, home: Path) -> None:
+    places = []
+    for number in range(3):
+        clone.lock(f"load=={number}\n")
+        assert clone.setup().returncode == 0
+        places.append(clone.installed.resolve().parents[1])
+    half = places[0].with_name("load-" + "0" * 16)
+    half.mkdir()
+    for days, used in ((31, places[0] / ".stamp"), (28, places[1] / ".stamp"), (31, places[2] / ".stamp"), (31, half)):
+        os.utime(used, (time.time() - days * 86400,) * 2)
+    answer = clone.setup()
+    assert answer.returncode == 0 and answer.stderr == ""
+    assert [place.exists() for place in (*places, half)] == [False, True, True, False]
+    assert answer.stdout.count("which nobody used for a month") == 2
+    # It was old and is asked for now, so it counts anew.
+    assert clone.installed.exists() and (places[2] / ".stamp").stat().st_mtime > time.time() - 3600
+    assert clone.setup().stdout == ""
 
 
 def test_what_was_not_installed_to_its_end_is_installed_anew(clone: Clone, home: Path) -> None:

@@ -24,7 +24,8 @@ from ...site.cabling import CablingPlan, stated_cabling
 from ...site.model import Host
 from ...workload.capacity import NodeCapacity, imex_nodes
 from ...workload.claims import CLASS_PREFIX
-from ...workload.model import JobKind, PodNeeds
+from ...workload.job_words import JobKind
+from ...workload.model import PodNeeds
 from ...workload.permission import job_permissions
 from ..spec import ObserveContext
 from .adapter_classes import class_offers

@@ -36,7 +36,10 @@ _LAUNCH: dict[str, tuple[str, str]] = {
         "pull the image to the nodes beforehand, or raise pull_s; `kubectl get events -A -w` while the gate runs "
         "again says what is waited for",
     ),
-    "lost-node": ("a node went away", "look at the node, then run gate nodes again"),
+    "lost-node": (
+        "its node went away, or gave it up",
+        "look at the node (is it there, is it short of something, does somebody drain it?), then run gate nodes again",
+    ),
     "preempted": ("a user took the place", "run the gate again when the host is free"),
     "unknown": (
         "how it ended is not known",

@@ -42,7 +42,7 @@ SPEC = CheckSpec(
     causes=("failed-under-load",),
     settings=SoakSettings,
 )
-_AGAIN = "the same command with -e gpufleet_run=<directory of the run> goes on with it"
+_AGAIN = "the same command goes on with it if it names the directory of this run (-e gpufleet_run=DIRECTORY)"
 
 
 def judge(seen: Soak, context: JudgeContext) -> tuple[Outcome, ...]:

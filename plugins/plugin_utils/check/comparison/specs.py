@@ -1,17 +1,15 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The comparisons of each gate: what was accepted, and what a contract demands."""
+"""The comparisons of each gate: what was accepted, what a contract demands, and what the recipe does."""
 
 from __future__ import annotations
 
 from ...outcome.model import SubjectKind
 from ..spec import CheckSpec, Disturbance
-from . import against_baseline, contract
-from .model import Comparison
+from . import against_baseline, contract, recipe_bounds
+from .model import COMPARED_GATES, Comparison
 from .settings import BaselineSettings, ContractSettings
-
-_WORDS = {"fabric_validation": "fabric", "training_acceptance": "training", "inference_acceptance": "inference"}
 
 
 def _against_baseline(gate: str, word: str) -> Comparison:
@@ -40,10 +38,24 @@ def _against_contract(gate: str, word: str) -> Comparison:
     return Comparison(spec, contract.judge)
 
 
-COMPARISONS: tuple[Comparison, ...] = tuple(
-    make(gate, word) for gate, word in _WORDS.items() for make in (_against_baseline, _against_contract)
+def _against_recipe(gate: str, word: str) -> Comparison:
+    spec = CheckSpec(
+        id=f"{word}-recipe-bounds",
+        gate=gate,
+        title="Figures as the recipe demands",
+        per=SubjectKind.CLUSTER,
+        disturbs=Disturbance.NOTHING,
+        causes=("constraint-not-met",),
+    )
+    return Comparison(spec, recipe_bounds.judge)
+
+
+COMPARISONS: tuple[Comparison, ...] = (
+    *(make(gate, word) for gate, word in COMPARED_GATES.items() for make in (_against_baseline, _against_contract)),
+    # No recipe states a bound of a training.
+    *(_against_recipe(gate, COMPARED_GATES[gate]) for gate in ("fabric_validation", "inference_acceptance")),
 )
-BASELINE_CHECKS: frozenset[str] = frozenset(f"{word}-baseline" for word in _WORDS.values())
+BASELINE_CHECKS: frozenset[str] = frozenset(f"{word}-baseline" for word in COMPARED_GATES.values())
 
 
 def baseline_spec(gate: str) -> CheckSpec:

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from ...outcome.model import Outcome, SubjectKind
+from ...outcome.model import Outcome, SubjectKind, node_subject
+from ...outcome.wording import first_of
 from ..kit.answer import Answer
 from ..kit.finding import Finding, Report
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
@@ -24,17 +25,35 @@ SPEC = CheckSpec(
     causes=("miswired",),
 )
 
+# So many hosts are named; all of them are subjects.
+_MOST = 8
+
 
 def judge(seen: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Cables that changed places are one finding. A generated plan tells rails apart, not ports."""
     return judge_links(SPEC, seen, context, _judge)
 
 
-def _judge(answer: Answer, seen: FabricFacts) -> Report:
+def _judge(answer: Answer, seen: FabricFacts) -> Report | Outcome:
     overlay = lay_over(seen, answer.context.site)
     findings = tuple(_finding(group) for group in misplaced(overlay, seen.plan))
+    if not findings and (hosts := overlay.unnamed_hosts):
+        return _not_told_apart(answer, hosts, seen)
     what = "every adapter is on its rail" if seen.plan.generated else "every cable is where the plan has it"
     return Report(summary=what, findings=findings, evidence=evidence_of(seen, "iblinkinfo -l"))
+
+
+def _not_told_apart(answer: Answer, hosts: tuple[str, ...], seen: FabricFacts) -> Outcome:
+    """Their links are there and judged; whether two of them have changed places is not known."""
+    text = (
+        f"the adapters of {first_of(hosts, _MOST)} are in the fabric under other names than the plan has, and no host "
+        "said which GUID is which: whether each is in its own place is not known"
+    )
+    hint = "`ibstat` must answer on these hosts (gate nodes says why it does not); then run the gate again"
+    return answer.unknown(
+        "adapters-not-told-apart", text, hint, more_subjects=tuple(map(node_subject, hosts)),
+        evidence=evidence_of(seen, "iblinkinfo -l"),
+    )  # fmt: skip
 
 
 def _finding(group: tuple[CableState, ...]) -> Finding:

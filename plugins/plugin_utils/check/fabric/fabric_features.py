@@ -10,8 +10,6 @@ aggregation manager or reservation NCCL falls back to rings without a word). Tha
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Measure, Outcome, SubjectKind
 from ...probe.fabric_summary import FabricSummary
@@ -20,28 +18,14 @@ from ...runtime.host_tools import load_host_tools
 from ..kit.answer import Answer
 from ..kit.counting import count
 from ..kit.finding import Finding, Report
-from ..kit.settings import setting
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .fabric_facts import FabricFacts
+from .features_settings import FABRIC_FEATURES, FabricFeaturesSettings
 from .links import REQUIRES, evidence_of, judge_links, unusable
 from .observe_fabric import OBSERVER
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FabricFeaturesSettings:
-    """Settings of check fabric-features, which is declared where one of them is stated."""
-
-    adaptive_routing: bool | None = setting(
-        "Whether all switches must route adaptively (true), or none (false); null: not stated."
-    )
-    sharp: bool = setting("Whether every switch must have an aggregation node, without an error about SHARP.")
-    sharp_job: bool = setting(
-        "Whether `sharp_hello` must be able to make a job of SHARP from the host that looks at the fabric."
-    )
-
-
 SPEC = CheckSpec(
-    id="fabric-features",
+    id=FABRIC_FEATURES,
     gate="fabric",
     title="Adaptive routing and SHARP as stated",
     per=SubjectKind.SITE,

@@ -6,12 +6,13 @@ about today; it is told."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 
 from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Basis, Expectation, Measure, Outcome, Subject, SubjectKind
+from ...outcome.wording import first_of
 from ...probe.iblinkinfo import LinkEnd
 from ...probe.ibqueryerrors import ErrorReport, PortErrors
 from ...probe.text import guid_text
@@ -62,9 +63,11 @@ _LOST = "LinkDownedCounter"
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """One counter of one port at both readings; `wide`: it has 64 bits and no end in practice."""
+    """One counter of one port at both readings; `wide`: it has 64 bits and no end in practice. `guid` is what the
+    report calls the port's, of a switch the whole's."""
 
     end: End
+    guid: int
     counter: str
     before: int
     after: int
@@ -150,7 +153,7 @@ def _changes(facts: FabricFacts, overlay: Overlay) -> tuple[dict[_Cable, list[_C
                 continue
             old, new = (entry.counters if entry is not None else {} for entry in (first, second))
             found.setdefault(cable, []).extend(
-                _Change(end, name, old.get(name, 0), new.get(name, 0), name in port.wide)
+                _Change(end, port.guid, name, old.get(name, 0), new.get(name, 0), name in port.wide)
                 for name in sorted(old.keys() | new.keys())
             )
     return found, strangers
@@ -230,9 +233,18 @@ def _finding(cable: _Cable, changes: list[_Change], facts: FabricFacts, context:
         return Finding(cause="counters-cleared", text=text, hint=hint, subjects=cable.subjects, marginal=True)
     if full:
         text = f"{cable.name}: {_listed(full)}: the counter is at its end and cannot tell whether it grows"
-        hint = "clear it (`perfquery -R <lid> <port>`) and run the gate again, or accept it (gpufleet_acceptances)"
+        commands = first_of(_clearing(full, facts), 4)
+        hint = f"clear it as root ({commands}) and run the gate again, or accept it (gpufleet_acceptances)"
         return Finding(cause="counter-saturated", text=text, hint=hint, subjects=cable.subjects, marginal=True)
     return None
+
+
+def _clearing(full: Sequence[_Change], facts: FabricFacts) -> list[str]:
+    """Return the commands that clear the counters of these ports; by GUID (perfquery -G) where no LID is known."""
+    links = (subnet.links for subnet in facts.subnets if not isinstance(subnet.links, ProbeFailure))
+    lids = {end.guid: end.lid for ends in links for end in ends if end.guid and end.lid}
+    ports = dict.fromkeys((lids.get(change.guid) or f"-G {guid_text(change.guid)}", change.end.port) for change in full)
+    return [f"`perfquery -R {address} {port}`" for address, port in ports]
 
 
 def _allowed(per_hour: int, interval_s: float) -> int:

@@ -11,10 +11,10 @@ from typing import Any
 
 from ...collect.adapters import read_adapters
 from ...collect.host_evidence import FABRIC, read_evidence
-from ...collect.shared_facts import PLAN_FILE
 from ...outcome.codec import dumps
 from ...outcome.errors import InputError
 from ...runtime.files import write_atomic
+from ...runtime.run_dir import CABLING
 from ...site.cabling import CablingPlan, site_cabling, with_guids
 from ...site.model import Site
 from ...site.node_names import read_node_names
@@ -48,7 +48,7 @@ def observe(context: ObserveContext) -> SavedFabric:
     plan = with_guids(plan, {name: host.guids for name, host in adapters.items()})
     if settings.node_name_map:
         plan = replace(plan, node_names=read_node_names(Path(settings.node_name_map).expanduser()))
-    write_atomic(context.run_dir / PLAN_FILE, dumps(plan))
+    write_atomic(context.run_dir / CABLING, dumps(plan))
     files = sorted(path.name for path in (context.run_dir / "evidence" / FABRIC).glob("*.json"))
     if len(files) != 1:
         found = f"{len(files)} hosts left some, expected one."
@@ -69,7 +69,7 @@ def restore(data: Any, run_dir: Path, site: Site) -> FabricFacts:
     interval_s = float(data["interval_s"])
     if interval_s <= 0:
         raise InputError("observation fabric", f"counters were read {interval_s:g} s apart.", "run the gate again")
-    plan = _plan(run_dir / PLAN_FILE)
+    plan = _plan(run_dir / CABLING)
     evidence = read_evidence(run_dir / str(data["file"]))
     return FabricFacts(
         host=evidence.host,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ...outcome.model import Subject, SubjectKind
 from ...probe.iblinkinfo import LinkEnd
@@ -15,14 +15,14 @@ from ...site.cabling import CablingPlan, End, PlannedLink
 from ...site.model import Site
 from .fabric_facts import FabricFacts
 from .uplinks import uplinks
-from .view import FabricView, fabric_view, port_id
+from .view import FabricView, PortId, fabric_view, port_id
 
 
 @dataclass(frozen=True, slots=True)
 class CableState:
     """One planned cable: what is known of its two planned ends, and on which port its near end really is (None:
     nowhere); `other` is what that port says. `one_sided`: one end says that it is connected, and the other end knows
-    nothing of it."""
+    nothing of it. `unnamed`: the near end is an adapter of the host, and nobody knows whether it is the planned one."""
 
     link: PlannedLink
     near: LinkEnd | None
@@ -30,6 +30,7 @@ class CableState:
     actual: End | None
     other: LinkEnd | None
     one_sided: bool = False
+    unnamed: bool = False
 
     @property
     def running(self) -> tuple[LinkEnd, ...]:
@@ -63,6 +64,11 @@ class Overlay:
     absent_hosts: dict[str, tuple[CableState, ...]] = field(default_factory=dict)
 
     @property
+    def unnamed_hosts(self) -> tuple[str, ...]:
+        """Hosts in the fabric whose adapters are not told apart."""
+        return tuple(dict.fromkeys(seen.link.host for seen in self.cables if seen.unnamed))
+
+    @property
     def explained(self) -> frozenset[str]:
         """Names of the links that a dead switch or an absent host explains."""
         groups = (*self.dead_switches.values(), *self.absent_hosts.values())
@@ -74,7 +80,7 @@ def lay_over(facts: FabricFacts, site: Site) -> Overlay:
     view = fabric_view(facts)
     planned = [link for link in facts.plan.links if link.host not in site.quarantined]
     found = uplinks(view) if facts.plan.generated else ()
-    seen = tuple(_seen(link, view) for link in (*planned, *found))
+    seen = _with_unnamed(tuple(_seen(link, view) for link in (*planned, *found)), view)
     dead = _dead_switches(facts.plan, seen, {view.end(end).node for end in view.ends.values()})
     gone = {entry.link.name for group in dead.values() for entry in group}
     return Overlay(view, seen, dead, _absent_hosts(entry for entry in seen if entry.link.name not in gone))
@@ -89,6 +95,35 @@ def _seen(link: PlannedLink, view: FabricView) -> CableState:
     actual, other = (view.peer_end(near), view.peer(near)) if near is not None else (None, None)
     one_sided = actual is not None and near is not None and (other is None or view.peer_id(other) != port_id(near))
     return CableState(link, near, far, actual, other, one_sided)
+
+
+def _with_unnamed(seen: tuple[CableState, ...], view: FabricView) -> tuple[CableState, ...]:
+    """Give the cables of a host that was not asked for GUIDs, and whose adapters are called as nobody planned them, the
+    adapters that they can only be: behind the planned ports, and without such, those that are called as the host."""
+    found_hosts = {entry.link.host for entry in seen if entry.near is not None}
+    claimed = {port_id(entry.near) for entry in seen if entry.near is not None}
+    # By the first word of what they are called, which is the host's name.
+    named: dict[str, list[LinkEnd]] = {}
+    for place, end in view.ends.items():
+        if place not in claimed and end.up and not view.is_switch(end):
+            named.setdefault(end.name.partition(" ")[0], []).append(end)
+    result = []
+    for entry in seen:
+        near = None
+        if entry.link.host and entry.link.host not in found_hosts:
+            own = named.get(entry.link.host)
+            near = _behind(entry, view, claimed) if entry.link.far else own.pop(0) if own else None
+        result.append(entry if near is None else _placed(entry, near, view))
+    return tuple(result)
+
+
+def _behind(entry: CableState, view: FabricView, claimed: set[PortId]) -> LinkEnd | None:
+    peer = view.peer(entry.far) if entry.far is not None else None
+    return peer if peer is not None and port_id(peer) not in claimed and not view.is_switch(peer) else None
+
+
+def _placed(entry: CableState, near: LinkEnd, view: FabricView) -> CableState:
+    return replace(entry, near=near, actual=view.peer_end(near), other=view.peer(near), unnamed=True)
 
 
 def _dead_switches(
@@ -155,7 +190,7 @@ def _port_places(seen: tuple[CableState, ...]) -> list[tuple[CableState, _Place,
 def _rail_places(seen: tuple[CableState, ...]) -> list[tuple[CableState, _Place, _Place]]:
     """Without planned ports: most adapters on a switch say which rail it carries; a switch of many rails says none."""
     carried: dict[str, Counter[int]] = {}
-    adapters = [entry for entry in seen if entry.link.host]
+    adapters = [entry for entry in seen if entry.link.host and not entry.unnamed]
     for entry in adapters:
         if entry.actual is not None:
             carried.setdefault(entry.actual.node, Counter())[entry.link.rail] += 1

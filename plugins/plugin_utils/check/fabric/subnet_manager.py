@@ -138,7 +138,9 @@ def _beside_external(subnet: SubnetFacts, others: list[SmInfo], listed: str, det
         return []
     silent = f"; LID {', '.join(map(str, subnet.silent_lids))} did not answer" if subnet.silent_lids else ""
     text = f"beside the master others are registered{_where(subnet)}, the policy allows none: {listed}{silent}"
-    hint = "stop them (`systemctl disable --now opensm`, `no ib smnode <switch> enable`), or state policy standby"
+    hint = (
+        "stop them (`systemctl disable --now opensm`, on a switch `no ib smnode NAME enable`), or state policy standby"
+    )
     return [Finding(cause="subnet-manager-beside-external", text=text, hint=hint, marginal=True, **details)]
 
 
@@ -147,12 +149,15 @@ def _stuck(before: SmInfo, after: SmInfo) -> bool:
 
 
 def _unsettled(facts: FabricFacts, overlay: Overlay) -> list[Finding]:
-    hint = "read the subnet manager's log (opensm.log: ERR, SUBNET UP); `smpquery portinfo <lid> <port>` of the port"
+    hint = "read the subnet manager's log (opensm.log: ERR, SUBNET UP)"
     findings = [
-        Finding(cause="not-converged", text=f"{entry.link.name}: {text}", hint=hint, subjects=link_subjects(entry.link))
+        Finding(
+            cause="not-converged", text=f"{entry.link.name}: {text}", hint=f"{hint}{_asking(entry)}",
+            subjects=link_subjects(entry.link),
+        )
         for entry in overlay.cables
         if (text := _unsettled_text(overlay, entry))
-    ]
+    ]  # fmt: skip
     for subnet in facts.subnets:
         findings += [
             Finding(cause="not-converged", text=f"LID {lid} belongs to {' and '.join(owners)}", hint=hint)
@@ -177,6 +182,13 @@ def _unsettled_text(overlay: Overlay, entry: CableState) -> str:
     if entry.one_sided:
         return f"{entry.link.near} says it is connected to {entry.actual}, which does not say so"
     return ""
+
+
+def _asking(entry: CableState) -> str:
+    """Return how to ask the ends of a cable; one that the subnet manager has not reached yet has no LID."""
+    ends = dict.fromkeys((end.lid, end.port) for end in entry.running if end.lid)
+    asked = " and ".join(f"`smpquery portinfo {lid} {port}`" for lid, port in ends)
+    return f"; ask the port: {asked}" if asked else ""
 
 
 def _shared_lids(subnet: SubnetFacts) -> dict[int, list[str]]:

@@ -109,8 +109,7 @@ def _judge_host(answer: Answer, results: Results, cohort: _Cohort | None, host: 
     if host.name in plan.without_adapters:
         return answer.blocked(by="nccl-transport", because=f"its node offers no {plan.resource}")
     if len(plan.together(host.sku)) < 2:
-        text = "no other host of its SKU can be run with it"
-        return answer.unknown("no-partner", text, "fix or add hosts of that SKU, then run the gate again")
+        return _without_partner(answer, plan, host)
     if cohort is None:
         return no_run(answer)
     facts: dict[str, Any] = {"evidence": _evidence(cohort.run)}
@@ -122,6 +121,17 @@ def _judge_host(answer: Answer, results: Results, cohort: _Cohort | None, host: 
         return answer.unknown("no-output", text[:400], _HINTS["no-output"], **facts)
     facts |= _figures(cohort, host, rank)
     return _failure(answer, cohort, host, rank, facts) or _passed(answer, results, cohort, host, rank, facts)
+
+
+def _without_partner(answer: Answer, plan: Plan, host: RankHost) -> Outcome:
+    """Return that no other host of the SKU can be run with this one; why is told by the check that found it."""
+    text = "no other host of its SKU can be run with it"
+    others = [other for other in plan.hosts if other.sku == host.sku and other.name != host.name]
+    if any(other.closed for other in others):
+        return answer.blocked(by="nccl-results", because=text)
+    if any(other.name in plan.without_adapters for other in others):
+        return answer.blocked(by="nccl-transport", because=text)
+    return answer.unknown("no-partner", text, "fix or add hosts of that SKU, then run the gate again")
 
 
 def _failure(answer: Answer, cohort: _Cohort, host: RankHost, rank: RankSeen, facts: dict[str, Any]) -> Outcome | None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from ...outcome.wording import first_of
 from .model import Run
 from .transport import host_log
 
@@ -61,8 +62,7 @@ def sharp_of(run: Run, *, fabric: str) -> SharpProof:
 
 
 def _unused(run: Run, hosts: tuple[str, ...], refused: dict[str, tuple[str, ...]]) -> SharpProof:
-    named = f"{', '.join(hosts[:_MOST])}{' and others' if len(hosts) > _MOST else ''}"
-    start = f"no reduction in the switches (SHARP) with {named}; NCCL used {run.algorithm}"
+    start = f"no reduction in the switches (SHARP) with {first_of(hosts, _MOST)}; NCCL used {run.algorithm}"
     if refused:
         host, lines = next(iter(refused.items()))
         hint = (

@@ -107,9 +107,14 @@ def _finding(host: BmcContext, events: list[LogEntry], cause: str, what: str, *,
     more = f" and {len(events) - _SHOWN} more" if events[_SHOWN:] else ""
     hint = (
         "act on it, then clear the log, or take note of it in gpufleet_settings system-event-log.acknowledged "
-        f"(such as {host.name}/{events[0].id or '<id>'}); `ipmitool -I lanplus -H <bmc> -U <user> -a sel elist`"
+        f"(such as {_acknowledging(host, events[0])}); `ipmitool sel elist` on the host shows all"
     )
     return Finding(cause=cause, text=f"{len(events)} {what}: {shown}{more}", hint=hint, marginal=marginal)
+
+
+def _acknowledging(host: BmcContext, event: LogEntry) -> str:
+    """Return what a site writes to take note of the event."""
+    return f"{host.name}/{event.id}" if event.id else event.message_id or event.message
 
 
 def _line(event: LogEntry) -> str:

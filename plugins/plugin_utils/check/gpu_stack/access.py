@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from ...workload.follow import disruption_of
 from .claimed_container import ContainerSeen, container_seen
 
 Json = dict[str, Any]
@@ -115,13 +116,15 @@ def looked(pod: Json, container: str, printed: str, unread: str) -> Looked:
         return Looked(done=True, devices=tuple(sorted(set(_DEVICE.findall(printed)))))
     words = ": ".join(str(waiting[key]) for key in ("reason", "message") if waiting.get(key))
     no_image = waiting.get("reason") in ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
-    return Looked(reason=(unread or words or "it did not end in time")[:400], no_image=no_image)
+    disruption = disruption_of(pod)
+    gone = disruption.reason if disruption is not None else ""
+    return Looked(reason=(gone or unread or words or "it did not end in time")[:400], no_image=no_image)
 
 
 def refused_by_kubelet(pod: Json) -> str:
     """Return why a kubelet did not take a pod that the scheduler gave it, empty if it did (its status says Failed
-    without any container, as with UnexpectedAdmissionError of a device plugin)."""
+    without any container, as with UnexpectedAdmissionError of a device plugin) or if somebody else ended the pod."""
     status = pod.get("status") or {}
-    if status.get("phase") != "Failed" or status.get("containerStatuses"):
+    if status.get("phase") != "Failed" or status.get("containerStatuses") or disruption_of(pod) is not None:
         return ""
     return ": ".join(str(status[key]) for key in ("reason", "message") if status.get(key))[:400] or "no reason is told"

@@ -15,6 +15,7 @@ from typing import Any
 
 from ...runtime.clock import Deadline
 from ...runtime.progress import Progress
+from ...workload.follow import disruption_of
 from ...workload.namespace import TemporaryNamespace
 from ...workload.pod_logs import log_of_pod
 from ...workload.warnings import warnings_in
@@ -69,6 +70,10 @@ def container_seen(pod: Json, printed: str, warning: str) -> ContainerSeen:
     status: Json = next(iter((pod.get("status") or {}).get("containerStatuses") or []), {})
     ended = (status.get("state") or {}).get("terminated") or {}
     uuids = tuple(sorted(set(_UUID.findall(printed))))
+    disruption = disruption_of(pod)
+    if disruption is not None:
+        # How it ended then says nothing about GPUs.
+        return ContainerSeen(reason=disruption.reason[:400], uuids=uuids, printed=printed.strip()[-600:])
     # It lists them and stays, so that the claim does.
     code = ended.get("exitCode", 0 if uuids else None)
     said = ": ".join(str(ended[key]) for key in ("reason", "message") if ended.get(key))

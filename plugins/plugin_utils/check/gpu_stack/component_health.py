@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from ...component_stack.api_services import API_SERVICES, NOT_AVAILABLE
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, Subject, SubjectKind
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, JudgeContext
@@ -28,6 +29,7 @@ SPEC = CheckSpec(
     duration_s=5.0,
     requires=("kubernetes",),
     causes=(
+        NOT_AVAILABLE,
         "component-foreign",
         "component-missing",
         "component-version",
@@ -100,7 +102,8 @@ def _unread(answer: Answer, component: ComponentState) -> Outcome:
 
 
 def _runs_something(cluster: ClusterState, component: ComponentState) -> bool:
-    return any(workload.kind != "Job" for workload in cluster.workloads_for(component))
+    kinds = {workload.kind for workload in cluster.workloads_for(component)}
+    return bool(kinds - {"Job", API_SERVICES.kind})
 
 
 def _sick_dependency(cluster: ClusterState, context: JudgeContext, name: str) -> str:

@@ -96,7 +96,9 @@ def _judged(answer: Answer, node: NodeState, slices: tuple[SliceState, ...], gpu
             return answer.blocked(
                 by="gpu-allocatable", because=f"{found} of {gpus} GPUs published, as many as are allocatable"
             )
-        return answer.failed("dra-device-count-mismatch", f"{found} of {gpus} GPUs published", log, **facts)
+        text = f"{found} of {gpus} GPUs published for claims"
+        hint = f"{log}; a GPU that the driver put a taint on (XID, lost) is none: kubectl get resourceslices -o yaml"
+        return answer.failed("dra-device-count-mismatch", text, hint, **facts)
     return answer.passed(f"{found} of {gpus} GPUs published", **facts)
 
 

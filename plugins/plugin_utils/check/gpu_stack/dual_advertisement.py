@@ -30,6 +30,10 @@ SPEC = CheckSpec(
     requires=("kubernetes",),
     causes=("gpus-advertised-twice",),
 )
+_PLUGIN = "nvidia-device-plugin-daemonset"
+# For so long the kubelet keeps the capacity of a device plugin that went, with none of it allocatable
+# (kubernetes/kubernetes, pkg/kubelet/cm/devicemanager/types.go: endpointStopGracePeriod).
+_FORGETS_MIN = 5
 
 
 def judge(seen: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
@@ -47,6 +51,9 @@ def _judge_host(host: ClusterHost) -> Outcome:
     slices = current(host.seen.slices_on(node.name))
     devices = sum(entry.devices for entry in slices)
     facts = _facts(node, slices, sum(plugin.values()), devices)
+    if plugin and devices and not node.gpus and not _plugin_runs(host):
+        text = f"{devices} devices by DRA, and the kubelet still counts those of a device plugin that runs nowhere"
+        return answer.unknown("device-plugin-leaves", text, f"run the gate again in {_FORGETS_MIN} minutes", **facts)
     if plugin and devices:
         offered = ", ".join(f"{number} {name}" for name, number in sorted(plugin.items()))
         text = f"{offered} by the device plugin and {devices} devices by DRA: one GPU can be given to two pods"
@@ -59,6 +66,11 @@ def _judge_host(host: ClusterHost) -> Outcome:
         return answer.blocked(by="gpu-allocatable", because="the node offers no GPU in any way")
     how = "the device plugin" if plugin else "DRA"
     return answer.passed(f"GPUs are given out by {how} alone", **facts)
+
+
+def _plugin_runs(host: ClusterHost) -> bool:
+    operands = (operand.workload for operand in host.seen.operands or ())
+    return any(workload.app == _PLUGIN and workload.desired for workload in operands)
 
 
 def _facts(node: NodeState, slices: tuple[SliceState, ...], plugin: int, devices: int) -> dict[str, Any]:

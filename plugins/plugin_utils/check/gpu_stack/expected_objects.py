@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...component_stack.chainsaw import Assertion, assertions_of
+from ...outcome.errors import InputError
 
 # Capability of a site whose recipe expects something, and the fields that say so.
 EXPECTED = "expected_resources"
@@ -71,13 +72,35 @@ def expected_in(recipe: Mapping[str, Any]) -> tuple[ExpectedObject, ...]:
 
 
 def asserted_in(recipe: Mapping[str, Any]) -> Iterator[tuple[str, int, Assertion]]:
-    """Yield component, number and assertion of every health check; one that the recipe skips asserts nothing.
+    """Yield component, number and assertion of every health check that is known here; one that the recipe skips
+    asserts nothing."""
+    for component, text in _health_checks(recipe):
+        found = _assertions(component, text)
+        if not isinstance(found, InputError):
+            yield from ((component, number, entry) for number, entry in enumerate(found))
 
-    Raises:
-        InputError: one of them is nothing that is known here.
-    """
+
+def unknown_in(recipe: Mapping[str, Any]) -> dict[str, InputError]:
+    """Return by component why its health check is nothing that is known here: it was not asked."""
+    found = {component: _assertions(component, text) for component, text in _health_checks(recipe)}
+    return {component: error for component, error in found.items() if isinstance(error, InputError)}
+
+
+def nothing_asserted_in(recipe: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the components whose health check is skipped by the recipe, or declares that it asserts nothing."""
+    skipped = [str(ref["name"]) for ref in recipe.get("componentRefs") or () if ref.get("healthCheckSkip")]
+    return (*skipped, *(component for component, text in _health_checks(recipe) if _assertions(component, text) == ()))
+
+
+def _health_checks(recipe: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for ref in recipe.get("componentRefs") or ():
         text = str(ref.get("healthCheckAsserts") or "")
         if text and not ref.get("healthCheckSkip"):
-            found = assertions_of(text, f"healthCheckAsserts of component {ref['name']}")
-            yield from ((str(ref["name"]), number, entry) for number, entry in enumerate(found))
+            yield str(ref["name"]), text
+
+
+def _assertions(component: str, text: str) -> tuple[Assertion, ...] | InputError:
+    try:
+        return assertions_of(text, f"healthCheckAsserts of component {component}")
+    except InputError as error:
+        return error

@@ -7,11 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...component_stack.chainsaw import Assertion, mismatch
+from ...component_stack.chainsaw import Assertion, asked_of
+from ...outcome.errors import InputError
 from ...outcome.model import Basis, Evidence, Expectation, Outcome, Subject, SubjectKind
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, JudgeContext
-from .expected_objects import EXPECTED, ExpectedObject, ExpectedState, SeenAssertion, asserted_in, expected_in
+from .expected_objects import (
+    EXPECTED,
+    ExpectedObject,
+    ExpectedState,
+    SeenAssertion,
+    asserted_in,
+    expected_in,
+    nothing_asserted_in,
+    unknown_in,
+)
 from .observe_expected import OBSERVER, is_met
 
 SPEC = CheckSpec(
@@ -42,10 +52,11 @@ def judge(seen: ExpectedState, context: JudgeContext) -> tuple[Outcome, ...]:
         for found, (_component, _number, assertion) in zip(seen.assertions, asked, strict=True)
         for outcome in _assertion(answer, found, assertion)
     ]
+    bad += [_not_asked(answer, component, error) for component, error in unknown_in(recipe).items()]
     if bad:
         return tuple(bad)
-    skipped = [str(ref["name"]) for ref in recipe.get("componentRefs") or () if ref.get("healthCheckSkip")]
-    told = f"; the recipe skips the health check of {', '.join(skipped)}" if skipped else ""
+    nothing = nothing_asserted_in(recipe)
+    told = f"; the recipe skips the health check of {', '.join(nothing)}" if nothing else ""
     if not looked and not numbers:
         return (answer.skipped(f"nothing is left to expect{told}"),)
     return (answer.passed(f"{len(looked)} expected objects are there, {len(numbers)} assertions hold{told}"),)
@@ -53,7 +64,7 @@ def judge(seen: ExpectedState, context: JudgeContext) -> tuple[Outcome, ...]:
 
 def _object(answer: Answer, entry: ExpectedObject) -> Iterator[Outcome]:
     title = f"{entry.kind} {'/'.join(filter(None, (entry.namespace, entry.name)))}"
-    subject = (Subject(SubjectKind.COMPONENT, entry.component),)
+    subject = (_component(entry.component),)
     expected = (Expectation(title, "==", "there and ready", Basis.RECIPE),)
     look = f"kubectl get {entry.kind.lower()} {entry.name}" + (f" -n {entry.namespace}" if entry.namespace else "")
     if entry.there is None:
@@ -67,8 +78,17 @@ def _object(answer: Answer, entry: ExpectedObject) -> Iterator[Outcome]:
         yield answer.failed("resource-not-ready", text, look, more_subjects=subject, expected=expected)
 
 
+def _not_asked(answer: Answer, component: str, error: InputError) -> Outcome:
+    text = f"the health check of {component} was not asked: {error.subject} {error.reason}"
+    return answer.unknown("assertion-unknown", text, error.hint, more_subjects=(_component(component),))
+
+
+def _component(name: str) -> Subject:
+    return Subject(SubjectKind.COMPONENT, name)
+
+
 def _assertion(answer: Answer, found: SeenAssertion, assertion: Assertion) -> Iterator[Outcome]:
-    subject = (Subject(SubjectKind.COMPONENT, found.component),)
+    subject = (_component(found.component),)
     space = f" -n {assertion.namespace}" if assertion.namespace else ""
     look = f"kubectl get {assertion.kind.lower()} {assertion.name}".rstrip() + f"{space} -o yaml"
     if found.objects is None:
@@ -77,12 +97,16 @@ def _assertion(answer: Answer, found: SeenAssertion, assertion: Assertion) -> It
         return
     if is_met(assertion, found.objects):
         return
-    reasons = {place: mismatch(assertion.wanted, entry) for place, entry in found.objects.items()}
-    if assertion.must:
-        told = "; ".join(f"{place}: {reason}" for place, reason in list(reasons.items())[:4]) or "there is none"
-        text = f"{assertion.title} of {found.component} is not as its health check asserts: {told}"
-    else:
-        same = [place for place, reason in reasons.items() if not reason]
+    asked = {place: asked_of(assertion, entry) for place, entry in found.objects.items()}
+    same = [place for place, answered in asked.items() if answered == ("", "")]
+    reasons = [f"{place}: {said or f'cannot be asked: {why}'}" for place, (said, why) in asked.items() if said or why]
+    told = "; ".join(reasons[:4]) or "there is none"
+    if not assertion.must and not same:
+        text = f"{assertion.title} of {found.component} may not be as its health check says, which is not known: {told}"
+        yield answer.unknown("assertion-unknown", text, look, more_subjects=subject)
+        return
+    text = f"{assertion.title} of {found.component} is not as its health check asserts: {told}"
+    if not assertion.must:
         text = (
             f"{assertion.kind} {', '.join(same[:8])} is as the health check of {found.component} says that none may be"
         )

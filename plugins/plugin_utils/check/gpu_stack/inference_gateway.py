@@ -1,27 +1,40 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check: the inference gateway of the recipe has its class accepted, and every Gateway of that class is programmed."""
+"""Check: the inference gateway of the recipe has its class accepted, and every Gateway of that class is served.
+
+That it is programmed does not say so: its controller calls it that whatever becomes of the pods that serve it, and
+whether its Service gets an address or not (agentgateway/agentgateway, controller/pkg/controller/gw_controller.go).
+"""
 
 from __future__ import annotations
 
-from ...component_stack.facts import stack_facts
+from typing import Any
+
+from ...component_stack.facts import ControllerFacts, stack_facts
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, JudgeContext
 from .observe_platform import OBSERVER
-from .platform_state import PlatformState
+from .platform_state import POOLS, Condition, PlatformState
 
 SPEC = CheckSpec(
     id="inference-gateway",
     gate="gpu_stack",
     phase="conformance",
-    title="The inference gateway's class is accepted, its Gateways are programmed",
+    title="The inference gateway's class is accepted, its Gateways are programmed and served",
     per=SubjectKind.CLUSTER,
     duration_s=1.0,
     requires=("kubernetes",),
-    components=("agentgateway",),
-    causes=("gateway-api-missing", "gateway-class-not-accepted", "gateway-not-programmed"),
+    components=("agentgateway", "kgateway"),
+    causes=(
+        "gateway-api-missing",
+        "gateway-class-not-accepted",
+        "gateway-not-programmed",
+        "gateway-not-served",
+        "gateway-without-address",
+        "inference-pools-missing",
+    ),
 )
 
 
@@ -33,33 +46,80 @@ def judge(seen: PlatformState, context: JudgeContext) -> tuple[Outcome, ...]:
     unready = seen.why_unready([component])
     if unready is not None:
         return (answer.blocked(by="component-health", because=f"component {unready[0]}: {unready[1]}"),)
-    wanted = stack_facts().controllers[component].gateway_class if component else ""
-    if not wanted:
+    known = stack_facts().controllers.get(component)
+    if known is None:
         return (answer.unknown("no-data", "no component of the recipe is a gateway", "run the gate again"),)
     if seen.gateway_classes is None or seen.gateways is None:
         hint = "install the CRDs of the Gateway API (github.com/kubernetes-sigs/gateway-api, standard channel)"
         return (answer.failed("gateway-api-missing", "the API server does not serve gateway.networking.k8s.io", hint),)
-    own = next((entry for entry in seen.gateway_classes if entry.name == wanted), None)
-    gateways = [entry for entry in seen.gateways if entry.of_class == wanted]
-    open_ones = [entry for entry in gateways if entry.status != "True"]
-    lines = "\n".join(f"{e.name}: {e.status or 'no condition'} {e.message}" for e in (*seen.gateway_classes, *gateways))
-    facts = {
-        "measured": (Measure("Gateways programmed", len(gateways) - len(open_ones), "count"),),
-        "expected": (Expectation("Gateways programmed", "==", len(gateways), Basis.RULE, "count"),),
-        "evidence": (Evidence("GET gatewayclasses, gateways", "cluster", lines[:1200]),),
-    }
+    gateways = [entry for entry in seen.gateways if entry.of_class == known.gateway_class]
+    facts = _facts(seen, gateways)
+    problem = _of_class(answer, seen, component, known, facts)
+    problem = problem or next(filter(None, (_of_gateway(answer, entry, facts) for entry in gateways)), None)
+    if problem is not None:
+        return (problem,)
+    count = f"{len(gateways)} Gateways programmed and served" if gateways else "no Gateway uses it yet"
+    return (answer.passed(f"GatewayClass {known.gateway_class} accepted, {count}", **facts),)
+
+
+def _of_class(
+    answer: Answer, seen: PlatformState, component: str, known: ControllerFacts, facts: dict[str, Any]
+) -> Outcome | None:
+    """Return what is wrong with the gateway's class and its pools, None if nothing is."""
+    wanted = known.gateway_class
+    own = next((entry for entry in seen.gateway_classes or () if entry.name == wanted), None)
     if own is None or own.status != "True":
         said = "is not there" if own is None else f"is not accepted: {own.message or 'its controller says nothing'}"
         hint = f"kubectl describe gatewayclass {wanted}; the log of {component}"
-        return (answer.failed("gateway-class-not-accepted", f"GatewayClass {wanted} {said}", hint, **facts),)
-    if open_ones:
-        first = open_ones[0]
-        text = f"Gateway {first.name} is not programmed: {first.message or 'its controller says nothing'}"
-        namespace, _slash, name = first.name.rpartition("/")
-        hint = f"kubectl describe gateway -n {namespace} {name}; an address from the load balancer is part of it"
-        return (answer.failed("gateway-not-programmed", text, hint, **facts),)
-    count = f"{len(gateways)} Gateways programmed" if gateways else "no Gateway uses it yet"
-    return (answer.passed(f"GatewayClass {wanted} accepted, {count}", **facts),)
+        return answer.failed("gateway-class-not-accepted", f"GatewayClass {wanted} {said}", hint, **facts)
+    pools = {entry.name: entry.status for entry in seen.gateway_classes or () if entry.name.startswith(POOLS)}
+    if not pools:
+        return answer.unknown("no-data", "whether InferencePools are served was not looked at", "run the gate again")
+    if not any(pools.get(f"{POOLS}{group}") == "True" for group in known.inference_pools):
+        text = f"the API server has no InferencePool of {' or '.join(known.inference_pools)}, which {component} takes"
+        hint = (
+            "install the CRDs of kubernetes-sigs/gateway-api-inference-extension, as its component of the recipe does"
+        )
+        return answer.failed("inference-pools-missing", text, hint, **facts)
+    return None
+
+
+def _of_gateway(answer: Answer, gateway: Condition, facts: dict[str, Any]) -> Outcome | None:
+    """Return what is wrong with one Gateway, None if requests reach what serves it."""
+    namespace, _slash, name = gateway.name.rpartition("/")
+    look = f"kubectl describe gateway -n {namespace} {name}"
+    if gateway.status != "True":
+        text = f"Gateway {gateway.name} is not programmed: {gateway.message or 'its controller says nothing'}"
+        hint = f"{look}; an address from the load balancer is part of it"
+        return answer.failed("gateway-not-programmed", text, hint, **facts)
+    pods = f"kubectl get pods,services,endpointslices -n {namespace} -l gateway.networking.k8s.io/gateway-name={name}"
+    if gateway.ready is None:
+        text = f"Gateway {gateway.name} is programmed, and no Service bears its name: what serves it is not seen"
+        return answer.unknown("gateway-unseen", text, pods, **facts)
+    if not gateway.ready:
+        text = f"Gateway {gateway.name} is programmed, and its Service has no ready endpoint: requests reach nobody"
+        return answer.failed("gateway-not-served", text, pods, **facts)
+    if not gateway.addresses:
+        # Pods of the cluster reach it by its Service, and nobody else does.
+        text = f"Gateway {gateway.name} is programmed and has no address: nobody outside of the cluster reaches it"
+        hint = f"{look}; kubectl describe service -n {namespace} -l gateway.networking.k8s.io/gateway-name={name}"
+        return answer.marginal("gateway-without-address", text, hint, **facts)
+    return None
+
+
+def _facts(seen: PlatformState, gateways: list[Condition]) -> dict[str, Any]:
+    lines = [f"{e.name}: {e.status or 'no condition'} {e.message}" for e in seen.gateway_classes or ()]
+    lines += [
+        f"{e.name}: {e.status or 'no condition'} {e.message}; {', '.join(e.addresses) or 'no address'}; "
+        f"{'no Service' if e.ready is None else f'{e.ready} endpoints ready'}"
+        for e in gateways
+    ]
+    served = sum(entry.status == "True" and bool(entry.ready) for entry in gateways)
+    return {
+        "measured": (Measure("Gateways served", served, "count"),),
+        "expected": (Expectation("Gateways served", "==", len(gateways), Basis.RULE, "count"),),
+        "evidence": (Evidence("GET gatewayclasses, gateways, endpointslices", "cluster", "\n".join(lines)[:1200]),),
+    }
 
 
 CHECK = Check(SPEC, OBSERVER, judge)

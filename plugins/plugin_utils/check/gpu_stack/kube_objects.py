@@ -14,6 +14,7 @@ from ...clients.kube.node_object import Cleaner, read_node
 from ...clients.kube.quantity import whole_number
 from ...component_stack.workloads import Workload
 from ...outcome.errors import InputError
+from ...workload.dra_devices import gpus_covered
 from .cluster_state import NodeState, OperandState, PolicyState, SliceState
 
 Json = dict[str, Any]
@@ -127,12 +128,6 @@ def slice_state(obj: Json) -> SliceState:
         pool=pool["name"],
         generation=int(pool["generation"]),
         slice_count=int(pool["resourceSliceCount"]),
-        gpus=sum(_is_gpu(device) for device in devices),
+        gpus=gpus_covered(devices),
         devices=len(devices),
     )
-
-
-def _is_gpu(device: Json) -> bool:
-    attributes = device.get("attributes") or (device.get("basic") or {}).get("attributes") or {}
-    kind = attributes.get("type") or {}
-    return str(kind.get("string", "")) == "gpu"

@@ -50,7 +50,8 @@ def _judge_host(roots: Roots, host: ClusterHost) -> Outcome:
     log = f"read the log of the pod that {mig_manager(node.name)} names"
     if state == "failed":
         text = f"the MIG manager could not apply {asked or 'the configuration'}"
-        hint = f"{log}; what uses the GPUs must be gone first; then kubectl label node {node.name} {CONFIG}=... anew"
+        anew = f"kubectl label node {node.name} {CONFIG}- && kubectl label node {node.name} {CONFIG}={asked}"
+        hint = f"{log}; what uses the GPUs must be gone first; then {anew if asked else 'state a configuration anew'}"
         return answer.failed("mig-config-failed", text, hint, **facts)
     if node.labels.get(_PRODUCT, "").endswith(_INVALID):
         text = f"strategy {strategy or 'none'} cannot give out the MIG devices of the node: {node.labels[_PRODUCT]}"

@@ -19,13 +19,13 @@ from ...clients.kube.dra import dra_kinds
 from ...clients.kube.kinds import CLUSTER_POLICIES, NIC_CLUSTER_POLICIES, NODES
 from ...clients.kube.node_object import Cleaner
 from ...clients.kube.permission import AskedPermission, Permission
+from ...component_stack.api_services import API_SERVICES, api_workload
 from ...component_stack.facts import stack_facts
+from ...component_stack.installation import Installed
 from ...component_stack.lasting import ReadinessWatch, unsteady_nodes
-from ...component_stack.model import Component, components_of
-from ...component_stack.plan import Installed
+from ...component_stack.model import INSTALL_RESULT, Component, components_of
 from ...component_stack.promised import Promised, broken_promise, promised_by, promised_by_text
 from ...component_stack.read import installed, read_workloads
-from ...component_stack.tell import INSTALL_RESULT
 from ...outcome.codec import from_plain, load_json
 from ...outcome.errors import BringupError, InputError
 from ...runtime.clock import Deadline
@@ -114,7 +114,13 @@ def _look(cluster: Cluster, context: ObserveContext, looks: Looks) -> ClusterSta
     namespaces |= {entry.namespace for state in states for entry in state.promised or ()}
     nodes = cluster.list_objects(NODES)
     unsteady = _unsteady(nodes, cluster, context)
-    workloads = tuple(read_workloads(cluster, namespaces, _PULL_GRACE_S, looks.watch, unsteady))
+    now = cluster.transport.now()
+    apis = (api_workload(item, now) for item in cluster.find_all(API_SERVICES) or ())
+    workloads = (
+        *read_workloads(cluster, namespaces, _PULL_GRACE_S, looks.watch, unsteady),
+        # Others than those of releases are no business of a recipe.
+        *(entry for entry in apis if entry is not None and entry.release),
+    )
     policies = cluster.find_all(CLUSTER_POLICIES)
     nic_policies = cluster.find_all(NIC_CLUSTER_POLICIES)
     kinds = dra_kinds(cluster)

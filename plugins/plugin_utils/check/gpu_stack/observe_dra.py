@@ -23,6 +23,7 @@ from ...runtime.clock import Deadline
 from ...runtime.progress import Progress
 from ...runtime.recipe_files import RECIPES
 from ...workload.capacity import open_nodes
+from ...workload.dra_devices import is_kept_away, is_whole_gpu, uuid_of
 from ...workload.namespace import MARGIN_S, TemporaryNamespace, temporary_namespace
 from ...workload.pending import HELD_HINT, held_by_gates, why_pending
 from ...workload.placing import PlacingTime
@@ -102,7 +103,7 @@ def observe(context: ObserveContext) -> ClaimResult:
         slices = cluster.list_objects(kinds.slices)
         free = free_devices(slices, cluster.list_objects(kinds.claims), working)
         if not free:
-            return ClaimResult(problem="no-devices", reason="no node in scope publishes a free GPU")
+            return _nothing_free(slices, working)
         asked = min(settings.count, max(free.values()))
         nodes = tuple(sorted(name for name, count in free.items() if count >= asked)[:_MOST_NODES])
         return _run(cluster, context, ClaimResult(asked=asked, nodes=nodes), slices, settings, kinds)
@@ -124,21 +125,37 @@ def _unusable(cluster: Cluster, context: ObserveContext, kinds: DraKinds) -> tup
     return None
 
 
+def _nothing_free(slices: Iterable[Json], nodes: Iterable[str]) -> ClaimResult:
+    """Return that no node has a GPU for the claim, and why."""
+    wanted, driver = set(nodes), stack_facts().dra.driver
+    own = [entry["spec"] for entry in slices if entry["spec"]["driver"] == driver]
+    devices = [d for spec in own if spec.get("nodeName") in wanted for d in spec.get("devices") or ()]
+    if devices and not any(map(is_whole_gpu, devices)):
+        reason = f"all {len(devices)} devices of the nodes in scope are parts of GPUs, and the test claims whole ones"
+        hint = "leave one node's GPUs whole for the test, or waive dra-allocation: MIG devices are claimed by no check"
+        return ClaimResult(problem="no-whole-gpus", reason=reason, hint=hint)
+    return ClaimResult(problem="no-devices", reason="no node in scope publishes a free GPU")
+
+
 def gpu_devices(slices: Iterable[Json], nodes: Iterable[str]) -> dict[tuple[str, str], str]:
-    """Return the GPUs in slices of the GPU driver: (pool, device) to node."""
+    """Return the whole GPUs in slices of the GPU driver that no taint keeps away: (pool, device) to node."""
     wanted, driver = set(nodes), stack_facts().dra.driver
     found = {}
     for entry in slices:
         spec = entry["spec"]
         if spec["driver"] == driver and spec.get("nodeName") in wanted:
             for device in spec.get("devices") or []:
-                found[spec["pool"]["name"], device["name"]] = spec["nodeName"]
+                if is_whole_gpu(device) and not is_kept_away(device):
+                    found[spec["pool"]["name"], device["name"]] = spec["nodeName"]
     return found
 
 
 def free_devices(slices: Iterable[Json], claims: Iterable[Json], nodes: Iterable[str]) -> dict[str, int]:
     """Return how many GPUs of each node no claim holds."""
-    busy = {(r["pool"], r["device"]) for claim in claims for r in _results(claim)}
+    # Who has one by adminAccess, as what monitors it, takes nothing away; pools of other drivers have the same names.
+    driver = stack_facts().dra.driver
+    results = [r for claim in claims for r in _results(claim) if r.get("driver") == driver and not r.get("adminAccess")]
+    busy = {(r["pool"], r["device"]) for r in results}
     devices = gpu_devices(slices, nodes)
     return dict(Counter(node for key, node in devices.items() if key not in busy))
 
@@ -153,9 +170,7 @@ def device_uuids(slices: Iterable[Json]) -> dict[tuple[str, str], str]:
     found = {}
     for entry in slices:
         for device in entry["spec"].get("devices") or []:
-            attributes = device.get("attributes") or (device.get("basic") or {}).get("attributes") or {}
-            uuid = str((attributes.get("uuid") or {}).get("string", ""))
-            if uuid:
+            if uuid := uuid_of(device):
                 found[entry["spec"]["pool"]["name"], device["name"]] = uuid
     return found
 

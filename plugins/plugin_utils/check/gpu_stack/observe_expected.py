@@ -25,7 +25,7 @@ from ...clients.kube.kinds import (
     VOLUME_CLAIMS,
     Kind,
 )
-from ...component_stack.chainsaw import Assertion, mismatch, pruned
+from ...component_stack.chainsaw import Assertion, asked_of, pruned
 from ...component_stack.workloads import workload_of
 from ...outcome.errors import BringupError, NotFoundError
 from ...runtime.clock import Deadline
@@ -49,7 +49,7 @@ def observe(context: ObserveContext) -> ExpectedState:
     """Look until everything is as expected, at most `settle_s` seconds (settings of gpu_stack).
 
     Raises:
-        BringupError: a health check is nothing that is known here, or the API server does not answer.
+        BringupError: the API server does not answer.
     """
     recipe = context.recipe or {}
     objects, asserted = expected_in(recipe), list(asserted_in(recipe))
@@ -80,9 +80,9 @@ def open_points(seen: ExpectedState, asserted: list[Asked]) -> str:
 
 
 def is_met(assertion: Assertion, objects: dict[str, Any]) -> bool:
-    """Tell whether an assertion holds: some object is as wanted, or none where none may be."""
-    same = any(not mismatch(assertion.wanted, entry) for entry in objects.values())
-    return same is assertion.must
+    """Tell whether an assertion holds: some object is as wanted; where none may be, each is known not to be."""
+    asked = [asked_of(assertion, entry) for entry in objects.values()]
+    return any(answer == ("", "") for answer in asked) if assertion.must else all(said for said, _why in asked)
 
 
 def _object(cluster: Cluster, entry: ExpectedObject) -> ExpectedObject:
@@ -119,8 +119,14 @@ def _found(cluster: Cluster, assertion: Assertion) -> dict[str, Any]:
     labels = ",".join(f"{key}={value}" for key, value in sorted(assertion.labels.items()))
     fields = f"metadata.name={assertion.name}" if assertion.name else ""
     found = cluster.list_objects(kind, namespace, labels=labels, fields=fields)
+    # What is on its way out satisfies nothing and holds nothing: a pod of a node that was replaced or lost.
+    found = [o for o in found if not (o["metadata"].get("deletionTimestamp") or _is_lost(o))]
     places = {f"{o['metadata'].get('namespace', '')}/{o['metadata']['name']}".lstrip("/"): o for o in found}
     return {place: pruned(assertion.wanted, entry) for place, entry in sorted(places.items())}
+
+
+def _is_lost(found: dict[str, Any]) -> bool:
+    return (found.get("status") or {}).get("reason") == "NodeLost"
 
 
 OBSERVER = observer_of("expected", ExpectedState, observe)

@@ -14,7 +14,8 @@ from typing import Any
 from ...clients.kube.cluster import Cluster
 from ...clients.kube.connection import connection_from
 from ...clients.kube.dra import dra_kinds
-from ...clients.kube.kinds import JOBS, Kind
+from ...clients.kube.kinds import JOBS, NATIVE_POD_GROUPS, Kind
+from ...clients.kube.pod_groups import VERSIONS, native_pod_groups
 from ...component_stack.facts import GangFacts, stack_facts
 from ...component_stack.model import components_of
 from ...component_stack.read import read_workloads
@@ -39,8 +40,8 @@ from .kueue_gang import KUEUE, job_of_gang, kueue_kinds, own_queue
 from .ray_gang import KUBERAY, RAY_CLUSTERS, ray_cluster
 
 _GANGS, _GROUP = ("gang-a", "gang-b"), "PodGroup"
-_PLACED = "state who places gangs: gpufleet_settings: {gang-admission: {provider: <name>}}"
-_CHECK_ID = "gang-admission"
+_PLACED = "state who places gangs (docs/settings.md), such as gpufleet_settings: {gang-admission: {provider: volcano}}"
+_CHECK_ID, NATIVE = "gang-admission", "native"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,15 +154,14 @@ def _provider(context: ObserveContext, settings: GangSettings) -> str:
     names = [str(name) for name in (context.recipe or {}).get("deploymentOrder") or []]
     # Of several in one recipe the first of the facts: what batch workloads name comes before what others default to.
     # Who places comes before who only counts.
-    return stated or next((name for name in gangs if name in names), "native")
+    return stated or next((name for name in gangs if name in names), NATIVE)
 
 
 def _unusable(cluster: Cluster, context: ObserveContext, provider: str, facts: GangFacts) -> tuple[str, str] | None:
     """Return (slug, reason) when that scheduler cannot be asked."""
-    group, _slash, version = facts.api_version.rpartition("/")
-    served = served_version(cluster) if provider == KUEUE else version in cluster.served_versions(group)
-    if not served:
-        return "no-gang-scheduler", f"{facts.api_version} {facts.kind} is not served"
+    if not _is_served(cluster, provider, facts):
+        versions = "/".join(VERSIONS) if provider == NATIVE else facts.api_version.rpartition("/")[2]
+        return "no-gang-scheduler", f"{facts.api_version.rpartition('/')[0]}/{versions} {facts.kind} is not served"
     if not facts.workload or context.recipe is None:
         return None
     component = next((entry for entry in components_of(context.recipe) if entry.name == provider), None)
@@ -173,6 +173,13 @@ def _unusable(cluster: Cluster, context: ObserveContext, provider: str, facts: G
     if not deciding:
         return "scheduler-not-ready", f"no workload of {provider} in {component.namespace} is a {facts.workload}"
     return ("scheduler-not-ready", f"{broken.kind} {broken.name}: {broken.reason}") if broken else None
+
+
+def _is_served(cluster: Cluster, provider: str, facts: GangFacts) -> bool:
+    if provider == NATIVE:
+        return native_pod_groups(cluster) is not None
+    group, _slash, version = facts.api_version.rpartition("/")
+    return bool(served_version(cluster)) if provider == KUEUE else version in cluster.served_versions(group)
 
 
 def _without_ray(cluster: Cluster, context: ObserveContext) -> tuple[str, str] | None:
@@ -292,6 +299,8 @@ def _made_for(item: dict[str, Any], name: str) -> bool:
 def _group_kind(cluster: Cluster, facts: GangFacts) -> Kind:
     if facts.kind != _GROUP:
         return kueue_kinds(cluster).workloads
+    if facts.api_version == NATIVE_POD_GROUPS.api_version:
+        return native_pod_groups(cluster) or NATIVE_POD_GROUPS
     try:
         return cluster.kind(facts.api_version, _GROUP)
     except NotFoundError as error:

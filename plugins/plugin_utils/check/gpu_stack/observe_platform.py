@@ -8,6 +8,7 @@ Nothing is made: the object that a webhook must refuse is asked for as a dry run
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from ...clients.kube.cluster import Cluster
@@ -16,13 +17,17 @@ from ...clients.kube.kinds import ENDPOINT_SLICES, STORAGE_CLASSES, VOLUME_CLAIM
 from ...component_stack.facts import ControllerFacts, stack_facts
 from ...component_stack.model import Component, components_of
 from ...component_stack.read import read_workloads
-from ...outcome.errors import BringupError, InputError
+from ...outcome.errors import BringupError, InputError, NotFoundError
 from ..spec import ObserveContext, observer_of
 from .platform_state import (
+    POOLS,
+    Condition,
     PlatformState,
     TriedObject,
     condition_of,
     default_classes,
+    endpoints_of_gateways,
+    gateway_state,
     ready_endpoints,
     volume_claim,
     webhooks_of,
@@ -56,7 +61,7 @@ def observe(context: ObserveContext) -> PlatformState:
                 for name, facts in known.items()
                 if facts.invalid and not context.check_mode
             ),
-            gateway_classes=gateways[0],
+            gateway_classes=None if gateways[0] is None else (*gateways[0], *_inference_pools(cluster, known.values())),
             gateways=gateways[1],
             storage_classes=tuple(sorted(item["metadata"]["name"] for item in classes)),
             default_classes=default_classes(classes),
@@ -78,10 +83,29 @@ def _gateways(cluster: Cluster) -> tuple[Any, Any]:
         return None, None
     classes = cluster.find_all(Kind(f"{_GATEWAY}/{version}", "GatewayClass", "gatewayclasses", namespaced=False))
     gateways = cluster.find_all(Kind(f"{_GATEWAY}/{version}", "Gateway", "gateways"))
+    spaces = sorted({item["metadata"]["namespace"] for item in gateways or ()})
+    served = endpoints_of_gateways(item for name in spaces for item in cluster.list_objects(ENDPOINT_SLICES, name))
     return (
         None if classes is None else tuple(condition_of(item, "Accepted") for item in classes),
-        None if gateways is None else tuple(condition_of(item, "Programmed") for item in gateways),
+        None if gateways is None else tuple(gateway_state(item, served) for item in gateways),
     )
+
+
+def _inference_pools(cluster: Cluster, facts: Iterable[ControllerFacts]) -> tuple[Condition, ...]:
+    groups = dict.fromkeys(group for entry in facts for group in entry.inference_pools)
+    return tuple(
+        Condition(name=f"{POOLS}{group}", status="True" if _has_pools(cluster, group) else "False") for group in groups
+    )
+
+
+def _has_pools(cluster: Cluster, group: str) -> bool:
+    for version in cluster.served_versions(group):
+        try:
+            cluster.kind(f"{group}/{version}", "InferencePool")
+        except NotFoundError:
+            continue
+        return True
+    return False
 
 
 def _tried(cluster: Cluster, name: str, facts: ControllerFacts) -> TriedObject:

@@ -31,6 +31,7 @@ from ...workload.follow import node_of
 from ...workload.kueue import served_version
 from ...workload.namespace import MARGIN_S, TemporaryNamespace, temporary_namespace
 from ...workload.pending import NO_QUEUE_HINT, first_held, why_pending
+from ...workload.pod_end import end_of
 from ...workload.render import render
 from ..kit.counting import count
 from ..kit.settings import setting
@@ -176,7 +177,7 @@ class NodeTest:
         nodes = self._cluster.list_objects(NODES)
         self._there = {node["metadata"]["name"] for node in nodes}
         self._guarded = {node["metadata"]["name"] for node in nodes if _may_hold(node, settings)}
-        self._listed_at = -_NODES_S
+        self._listed_at, self._ended = -_NODES_S, False
 
     def up(self, seen: NodeScaling) -> NodeScaling:
         """Guard the nodes that are there and make the pod; follow it until it runs, or until the time is over for what
@@ -191,7 +192,7 @@ class NodeTest:
         while True:
             seen = self._look(seen, time.monotonic() - started)
             silent = not seen.words.taken and not seen.node and answer.left_s <= 0
-            if seen.problem or seen.started or silent or node_there.left_s <= 0:
+            if seen.problem or seen.started or self._ended or silent or node_there.left_s <= 0:
                 return (self._held(seen) if silent else None) or seen
             said = seen.words.taken or seen.words.refused or "nobody said anything yet"
             self._progress.tick(f"node autoscaling: {said}"[:180])
@@ -223,6 +224,10 @@ class NodeTest:
         if bound in self._there:
             reason = f"the pod got node {bound}, which was there before: nothing was asked of who adds nodes"
             return replace(seen, words=words, problem="node-was-there", reason=reason)
+        ended = end_of(pod) if pod else None
+        self._ended = ended is not None
+        if ended is not None and not (bound or seen.node):
+            return replace(seen, words=words, problem="pod-not-started", reason=f"its pod did not stay: {ended.text}")
         node = bound or seen.node or self._new_node(words.taken)
         if node and node != seen.node:
             seen = replace(seen, node=node, up_s=round(elapsed_s, 1))
@@ -235,7 +240,7 @@ class NodeTest:
             placed=bool(bound),
             unplaced="" if bound else why_pending(pod) if pod else "",
             started=status.get("phase") == "Running",
-            unstarted=_why_not(status),
+            unstarted=ended.text[:300] if ended is not None else _why_not(status),
         )
 
     def _new_node(self, taken: str) -> str:

@@ -6,13 +6,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...clients.kube.conditions import condition
 
 Json = dict[str, Any]
 _DEFAULT = "storageclass.kubernetes.io/is-default-class"
+# What the definitions of InferencePools are called before their API group.
+POOLS = "inferencepools."
+_GATEWAY_NAME = "gateway.networking.k8s.io/gateway-name"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,12 +46,18 @@ class TriedObject:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
     """A GatewayClass or Gateway: the word of the condition that counts (`True`, `False`, `Unknown`, empty for none),
-    with its message; `of_class` is the class of a Gateway."""
+    with its message; `of_class` is the class of a Gateway.
+
+    `addresses` of a Gateway are those by which it is reached; `ready` counts the endpoints that serve it, None where it
+    has no Service or nobody looked.
+    """
 
     name: str
     status: str
     message: str = ""
     of_class: str = ""
+    addresses: tuple[str, ...] = ()
+    ready: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +74,8 @@ class VolumeClaim:
 class PlatformState:
     """Everything. Fields are None where the server does not serve the kind or nobody looked.
 
-    `unready` names the components whose workloads are not ready, with the reason.
+    `unready` names the components whose workloads are not ready, with the reason. Beside the `gateway_classes` stand
+    the definitions of InferencePools that were looked for (`inferencepools.<group>`, True where they are served).
     """
 
     webhooks: tuple[Webhook, ...] | None = None
@@ -118,9 +128,8 @@ def ready_endpoints(slices: Iterable[Json]) -> dict[tuple[str, str], int]:
         metadata = item["metadata"]
         service = (metadata.get("labels") or {}).get("kubernetes.io/service-name")
         if service:
-            ready = [e for e in item.get("endpoints") or [] if (e.get("conditions") or {}).get("ready") is not False]
             place = metadata["namespace"], service
-            found[place] = found.get(place, 0) + len(ready)
+            found[place] = found.get(place, 0) + _ready_in(item)
     return found
 
 
@@ -135,6 +144,38 @@ def condition_of(item: Json, kind: str) -> Condition:
         message=str(found.get("message") or found.get("reason") or "")[:300],
         of_class=str((item.get("spec") or {}).get("gatewayClassName", "")),
     )
+
+
+def gateway_state(item: Json, served: Mapping[tuple[str, str], int]) -> Condition:
+    """Return a Gateway with its addresses and who serves it; `served` counts endpoints by namespace and Gateway."""
+    metadata = item["metadata"]
+    found = (item.get("status") or {}).get("addresses") or []
+    return replace(
+        condition_of(item, "Programmed"),
+        addresses=tuple(str(entry["value"]) for entry in found if entry.get("value")),
+        ready=served.get((str(metadata.get("namespace", "")), str(metadata["name"]))),
+    )
+
+
+def endpoints_of_gateways(slices: Iterable[Json]) -> dict[tuple[str, str], int]:
+    """Return how many ready endpoints the Services of Gateways have, by namespace and Gateway.
+
+    Slices have the labels of their Service, and a controller puts the Gateway's name on that (gateway-api.sigs.k8s.io,
+    GEP-1762: in-cluster gateway deployments).
+    """
+    found: dict[tuple[str, str], int] = {}
+    for item in slices:
+        metadata = item["metadata"]
+        name = (metadata.get("labels") or {}).get(_GATEWAY_NAME)
+        if name:
+            place = str(metadata["namespace"]), str(name)
+            found[place] = found.get(place, 0) + _ready_in(item)
+    return found
+
+
+def _ready_in(item: Json) -> int:
+    endpoints = item.get("endpoints") or []
+    return sum((entry.get("conditions") or {}).get("ready") is not False for entry in endpoints)
 
 
 def default_classes(classes: Iterable[Json]) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check: the cluster satisfies what the recipe requires of it (server version, operating system, kernel)."""
+"""Check: the cluster satisfies what the recipe requires of it: server version, operating system, kernel; and, with its
+components, what its validation sections state (version of the GPU operator, driver)."""
 
 from __future__ import annotations
 
@@ -19,6 +20,7 @@ from ..kit.constraint_answers import expectation_of, not_met
 from ..spec import Check, CheckSpec, JudgeContext
 from .cluster_state import ClusterState
 from .observe_cluster import OBSERVER
+from .phase_constraints import phase_results
 from .roots import blocked_by_permissions
 
 SPEC = CheckSpec(
@@ -39,7 +41,7 @@ def judge(seen: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
         return (hidden,)
     if context.recipe is None or not seen.version:
         return (answer.unknown("no-data", "no recipe or no server version", "run gate gpu_stack again"),)
-    results = _results(context.recipe, seen, context)
+    results = [*_results(context.recipe, seen, context), *phase_results(context.recipe, seen, context)]
     bad = tuple(
         not_met(answer, result, (Evidence("GET /version; nodes status.nodeInfo", "cluster", result.reason),))
         for result in results

@@ -31,8 +31,10 @@ SPEC = CheckSpec(
     components=("dynamo-platform", "kubeflow-trainer", "kueue", "volcano"),
     causes=("invalid-object-accepted", "webhook-missing", "webhook-unserved", "webhook-without-ca"),
 )
-# Admission by a policy in the API server takes the place of some webhooks (ValidatingAdmissionPolicy).
-_DENIED = re.compile(r'admission webhook "[^"]+" denied|ValidatingAdmissionPolicy .+ denied', re.DOTALL)
+# Who refused: a webhook by the name of its entry (kubernetes/apiserver, pkg/admission/plugin/webhook/errors/
+# statuserror.go: ToStatusErr), or a policy in the API server, which takes the place of some of them (pkg/admission/
+# plugin/policy/validating/dispatcher.go). A policy of the site refuses as well, and says nothing of the component.
+_DENIED = re.compile(r"""admission webhook "([^"]+)" denied|ValidatingAdmissionPolicy '([^']+)' [^\n]*?denied""")
 
 
 def judge(seen: PlatformState, context: JudgeContext) -> tuple[Outcome, ...]:
@@ -89,7 +91,9 @@ def _refusal(answer: Answer, name: str, tried: TriedObject | None, facts: dict[s
         text = f"an invalid {tried.kind} is accepted: the webhook of {name} lets everything through"
         hint = "rules, namespaceSelector and matchConditions of its ValidatingWebhookConfiguration; its log"
         return answer.failed("invalid-object-accepted", text, hint, **facts)
-    if not _DENIED.search(tried.said):
+    entry = stack_facts().controllers[name]
+    by = {webhook or policy for webhook, policy in _DENIED.findall(tried.said)}
+    if not by & {*entry.webhooks, *entry.policies}:
         text = f"an invalid {tried.kind} of {name} was refused, but not by its admission: {tried.said or 'no reason'}"
         hint = f"run the gate again; kubectl create --dry-run=server -f of such a {tried.kind} shows who refuses it"
         return answer.unknown("refused-otherwise", text, hint, **facts)

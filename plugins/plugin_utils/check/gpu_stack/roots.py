@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Any
 
 from ...clients.kube.taints import taint_of
+from ...component_stack.api_services import NOT_AVAILABLE
 from ...component_stack.facts import KnownFailure, stack_facts
 from ...component_stack.promised import broken_promise
 from ...component_stack.workloads import Workload
@@ -93,7 +94,12 @@ def component_fault(
     known = named_failure(worst)
     if known:
         return known[0].cause, f"{text}; {known[0].says}: {known[1]}", known[0].hint
-    return worst.cause or "workload-not-ready", text + last_words(worst), f"kubectl describe{pod} -n {namespace}"
+    hint = f"kubectl describe{pod} -n {namespace}"
+    if worst.cause == NOT_AVAILABLE:
+        hint = (
+            f"kubectl describe apiservice {worst.name}; pods of its Service: kubectl get endpointslices -n {namespace}"
+        )
+    return worst.cause or "workload-not-ready", text + last_words(worst), hint
 
 
 def named_failure(workload: Workload) -> tuple[KnownFailure, str] | None:

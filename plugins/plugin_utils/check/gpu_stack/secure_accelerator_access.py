@@ -24,6 +24,13 @@ SPEC = CheckSpec(
     causes=("gpu-not-its-own", "gpu-open-to-all", "gpu-open-to-environment", "host-paths-open"),
 )
 
+# What gives GPUs to all containers is a setting of the node's runtime: each of these shows one.
+_NO_DEFAULT = (
+    "on the node `containerd config dump | grep -e default_runtime_name -e privileged_without -e cdi` (CRI-O: `crio "
+    "status config | grep default_runtime`) and `nvidia-ctk cdi list`: no runtime that adds GPUs may be the default "
+    "one; a privileged default: kubectl get mutatingwebhookconfigurations"
+)
+
 
 def judge(seen: AccessResult, context: JudgeContext) -> tuple[Outcome, ...]:
     """Both ways on each node: a container without GPUs finds none, one with GPUs finds no more than its own."""
@@ -35,15 +42,19 @@ def _judge_host(host: AccessHost, node: NodeAccess) -> Outcome:
     plain, asking, owner = node.plain, node.asking, node.owner
     if plain is not None and plain.devices:
         text = f"a container that asked for no GPU sees {', '.join(plain.devices[:8])}"
-        hint = "no container runtime may add them to all: default_runtime_name of containerd, CDI, privileged defaults"
+        hint = _NO_DEFAULT
         return answer.failed("gpu-open-to-all", text, hint, **facts)
     if owner is not None and len(owner.uuids) > node.asked:
         text = f"a container that got {node.asked} GPUs sees {len(owner.uuids)}: {', '.join(owner.uuids)}"
-        hint = "kubectl logs of the device plugin or DRA driver on the node; nvidia-ctk cdi list"
+        name = node.node
+        hint = (
+            f"read the log of the device plugin or DRA driver there (kubectl get pods -A -o wide --field-selector "
+            f"spec.nodeName={name}); `nvidia-ctk cdi list` on {name}"
+        )
         return answer.failed("gpu-not-its-own", text[:400], hint, **facts)
     if host.seen.host_path_refused == "":
         text = "the API server takes a pod that mounts /dev/nvidia0 of its host in a namespace of level baseline"
-        hint = "switch the admission plugin PodSecurity on again (kube-apiserver --disable-admission-plugins)"
+        hint = "switch admission plugin PodSecurity on again: take it out of kube-apiserver --disable-admission-plugins"
         return answer.failed("host-paths-open", text, hint, **facts)
     unknown = _unknown(host, node, (plain, asking))
     if unknown is not None:
@@ -65,7 +76,9 @@ def _unknown(host: AccessHost, node: NodeAccess, without: tuple[Looked | None, .
     answer, facts = host.answer, host.facts()
     if any(entry is None for entry in without):
         text = f"a pod without GPUs was not placed: {node.unplaced or node.refused or 'there was no pod'}"
-        return answer.unknown("container-not-placed", text, "kubectl describe node; run the gate again", **facts)
+        return answer.unknown(
+            "container-not-placed", text, f"kubectl describe node {node.node}; run the gate again", **facts
+        )
     open_end = next((entry for entry in without if entry is not None and not entry.done), None)
     if open_end is not None:
         cause = "image-not-pulled" if open_end.no_image else "container-not-started"

@@ -9,6 +9,7 @@ answers, and slurmd when it started.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ...outcome.errors import InputError
@@ -110,14 +111,21 @@ def _nodes(answer: Answer, seen: SlurmSeen, nodes: tuple[SlurmNode, ...]) -> tup
         found.append(answer.failed("slurm-nodes-missing", text, hint, **facts))
     if down:
         text = f"nodes of Slurm are down: {_named(down)}"
-        hint = "the log of slurmd in their pods; then scontrol update nodename=NAME state=resume"
+        hint = f"read the log of slurmd in their pods, then {_resume(seen, down)}"
         found.append(answer.failed("slurm-node-down", text, hint, **facts))
     drained = [node for node in nodes if node.draining and node not in down]
     if drained and not found:
         text = f"nodes of Slurm take no jobs: {_named(drained)}"
-        hint = "accept it for nodes that are set aside, or scontrol update nodename=NAME state=resume"
+        hint = f"accept it for nodes that are set aside, or {_resume(seen, drained)}"
         found.append(answer.marginal("slurm-node-drained", text, hint, **facts))
     return tuple(found)
+
+
+def _resume(seen: SlurmSeen, nodes: Sequence[SlurmNode]) -> str:
+    """Return the command that gives nodes back to Slurm."""
+    namespace, _slash, pod = seen.pod.partition("/")
+    names = ",".join(node.name for node in nodes)
+    return f"kubectl exec -n {namespace} {pod} -- scontrol update nodename={names} state=resume"
 
 
 def _named(nodes: list[SlurmNode]) -> str:

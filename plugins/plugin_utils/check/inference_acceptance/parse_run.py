@@ -45,7 +45,8 @@ def _ended_badly(load: Load) -> Problem | None:
     if load.state != "succeeded" and _LIMITED.search(load.reason):
         return Problem(RATE_LIMITED, f"AIPerf did not get its tokenizer: {load.reason}"[:400])
     if load.state != "succeeded" or load.exit_code != 0:
-        return Problem("benchmark-crashed", f"AIPerf ended with exit code {load.exit_code}: {load.reason}"[:400])
+        code = "no known exit code" if load.exit_code is None else f"exit code {load.exit_code}"
+        return Problem("benchmark-crashed", f"AIPerf ended with {code}: {load.reason}"[:400])
     if not load.export:
         return Problem("export-missing", f"AIPerf wrote no export: {load.reason}"[:400])
     return None

@@ -9,7 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ...outcome.model import Evidence, Expectation, Measure, Outcome, Subject, SubjectKind
+from ...outcome.wording import first_of
 from .answer import Answer
+
+# So many further adapters are named behind a command.
+_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,15 +63,20 @@ def conclude(answer: Answer, report: Report) -> tuple[Outcome, ...]:
 
 
 def filled(hint: str, subjects: Sequence[Subject]) -> str:
-    """Return the hint with the subject's own names in the place of `<hca>` and `<gpu>`.
+    """Return the hint with the subject's own names in the place of `<hca>` and `<gpu>`, or where these are read.
 
-    A command takes one adapter, so of several none is filled in; `nvidia-smi -i` takes several GPUs.
+    A command takes one adapter, so the others are named behind it; `nvidia-smi -i` takes several GPUs.
     """
-    adapters = {_part(subject).partition(":")[0] for subject in subjects if subject.kind is SubjectKind.HCA}
+    adapters = [_part(subject).partition(":")[0] for subject in subjects if subject.kind is SubjectKind.HCA]
     gpus = [_part(subject).removeprefix("gpu") for subject in subjects if subject.kind is SubjectKind.GPU]
-    if len(adapters) == 1:
-        hint = hint.replace("<hca>", adapters.pop())
-    return hint.replace("<gpu>", ",".join(dict.fromkeys(gpus))) if gpus else hint
+    if "<hca>" in hint:
+        first, *more = dict.fromkeys(adapters) or ("<hca>",)
+        hint = hint.replace("<hca>", first) + (f" (likewise {first_of(more, _NAMED)})" if more else "")
+        hint += "" if adapters else " (<hca>: an adapter that `ibstat -l` lists)"
+    if "<gpu>" in hint:
+        hint = hint.replace("<gpu>", ",".join(dict.fromkeys(gpus)) or "<gpu>")
+        hint += "" if gpus else " (<gpu>: its number in `nvidia-smi -L`)"
+    return hint
 
 
 def _part(subject: Subject) -> str:

@@ -85,8 +85,8 @@ def port_findings(
             hint = "look at cable and module on both ends, then `mlxlink -d <hca> -m -c`"
             if all(_DISCARDS in name for name in over):
                 hint = (
-                    "compare PFC and ECN of the host (`mlnx_qos -i <interface>`; `rdma link show <hca>/1` "
-                    "names it) with those of the switch port"
+                    "`rdma link show <hca>/1` names the interface: compare its PFC and ECN (`mlnx_qos -i` and that "
+                    "name) with those of the switch port"
                 )
             elif all(name in _EFA for name in over):
                 hint = (

@@ -66,6 +66,7 @@ def _finding(event: HardwareEvent, times: int) -> Finding:
     where = f" at {event.device}" if event.device else ""
     text = f"{event.kind}{where}, {count(times, 'line')}, the last: {event.text[:200]}"
     hint = _HINTS[event.kind].replace("<device>", event.device or "<device>")
+    hint += " (<device>: an adapter that `lspci -d 15b3:` lists)" if "<device>" in hint else ""
     return Finding(cause=event.kind, text=text, hint=hint, marginal=event.kind in _MARGINAL)
 
 

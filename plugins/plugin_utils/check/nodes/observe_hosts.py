@@ -12,10 +12,10 @@ from typing import Any
 
 from ...collect.host_evidence import DRIVERS, HOSTS, evidence_file
 from ...collect.host_facts import FleetFacts, fleet_facts, load_hosts
-from ...collect.shared_facts import PLAN_FILE
 from ...collect.xid_catalogue import XidCatalogue, load_xids
 from ...outcome.codec import from_plain, load
 from ...outcome.errors import InputError
+from ...runtime.run_dir import CABLING
 from ...site.cabling import CablingPlan, stated_cabling
 from ...site.model import DriverOwner, Site
 from ..spec import ObserveContext, Observer
@@ -94,7 +94,7 @@ def restore(data: Any, run_dir: Path, site: Site) -> FleetFacts:
 
 def _require_rates_of_plan(rated: Mapping[str, float], run_dir: Path) -> None:
     """Refuse rates that are not those of the plan that gate fabric kept, where it kept a stated one."""
-    path = run_dir / PLAN_FILE
+    path = run_dir / CABLING
     plan = load(CablingPlan, path) if rated and path.is_file() else None
     if plan is None or plan.generated:
         return

@@ -191,7 +191,8 @@ def _lossless(host: NodeContext, names: Sequence[str], usual: Uniformity) -> lis
         return host.answer.unknown(
             "roce-pfc-not-reported",
             text,
-            "`mlnx_qos -i <interface>`, which `rdma link` names",
+            " and ".join(f"`mlnx_qos -i {netdev}`" for netdev, device in devices.items() if device in untold)
+            or "`rdma link` on the node must name the interface of each adapter, and `mlnx_qos -i` answer for it",
             evidence=host.evidence("qos"),
         )
     findings: list[Finding] = []
@@ -209,7 +210,8 @@ def _lossless(host: NodeContext, names: Sequence[str], usual: Uniformity) -> lis
     said = usual.by_host.get(host.name, "")
     if not stated and usual.expected and said != usual.expected:
         text = f"{said}; most hosts: {usual.expected}"
-        hint = "state pfc_priorities and trust of roce-setup, and bring the host to them (`mlnx_qos -i <interface>`)"
+        shown = " and ".join(f"`mlnx_qos -i {port.device}`" for port in mine.values())
+        hint = f"state pfc_priorities and trust of roce-setup, and bring the host to them ({shown or 'mlnx_qos'})"
         findings.append(Finding(cause="roce-pfc-differs", text=text, hint=hint, marginal=True))
     return findings
 

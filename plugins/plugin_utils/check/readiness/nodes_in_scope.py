@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...site.model import Site
-from ...snapshot.measure import gpu_nodes
+from ...snapshot.gpus import gpu_nodes
 from ...snapshot.model import Snapshot
 
 

@@ -8,9 +8,11 @@ The observer asks it whether to run again, the judges ask it for their verdicts,
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
-from statistics import median
+from statistics import mean, median
 
 from ...verdict.peers import PeerLimits, PeerVerdict, compare
 from .model import Plan, Results, Run
@@ -19,6 +21,10 @@ from .run import Pattern
 from .settings import PATTERNS, StorageSettings
 
 _TRIES_TO_PLACE = 2
+# Deviation of the median of many figures in deviations of their mean: sqrt(pi / 2).
+_OF_MEDIAN = 1.2533
+# So many hosts of a cohort may be as slow by chance before one that is proves nothing.
+_CHANCE = 0.005
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +78,8 @@ class Figures:
         self._moments: dict[str, Moments] = {}
         self._well: dict[tuple[str, str, str], frozenset[str]] = {}
         self._parts: dict[tuple[str, str, str], tuple[tuple[float, bool], ...]] = {}
+        self._company: dict[tuple[str, str, str], list[float]] = {}
+        self._wanders: dict[tuple[str, str, str], float] = {}
 
     def cohort(self, host: str) -> str:
         """Return what a host has in common with those that it is compared with."""
@@ -140,6 +148,10 @@ class Figures:
             )  # fmt: skip
         return self._parts[key]
 
+    def _sure_parts(self, metric: Metric, host: str, pattern: str) -> list[float]:
+        """Return the parts beside hosts that are no suspects."""
+        return [part for part, sure in self._parts_of(metric, host, pattern) if sure]
+
     def _least(self, metric: Metric) -> float:
         """Return the part of the rate of others from which on a host is as fast as they are."""
         return 1 - metric.limits(self.plan.settings).tolerance
@@ -176,12 +188,57 @@ class Figures:
     def of_its_moment(self, metric: Metric, host: str, pattern: str) -> bool:
         """Tell whether hosts that are no suspects were as slow as a host at the same moment, at least once, so that it
         is not known to be slow itself."""
-        best = max((part for part, sure in self._parts_of(metric, host, pattern) if sure), default=0.0)
+        best = max(self._sure_parts(metric, host, pattern), default=0.0)
         return best >= self._least(metric) and not self.below_bound(metric, host, pattern)
 
+    def wanders(self, metric: Metric, cohort: str, pattern: str) -> float:
+        """Return how far hosts of a cohort are from themselves from one moment to the next: the standard deviation of
+        the logarithm of their part, over all that were measured more than once; 0 where none was. What makes a host
+        slow each time alike is not in it."""
+        key = (metric.name, cohort, pattern)
+        if key not in self._wanders:
+            squares, free = 0.0, 0
+            for host in self.cohorts()[cohort]:
+                logs = [math.log(part) for part in self._sure_parts(metric, host, pattern) if part > 0]
+                if len(logs) > 1:
+                    middle = mean(logs)
+                    squares += sum((one - middle) ** 2 for one in logs)
+                    free += len(logs) - 1
+            self._wanders[key] = math.sqrt(squares / free) if free else 0.0
+        return self._wanders[key]
+
+    def by_chance(self, metric: Metric, host: str, pattern: str) -> bool:
+        """Tell whether a host could be as slow as it was by what hosts of its cohort differ from themselves by, so that
+        its runs are no proof: the median of n of them deviates by 1.25 / sqrt(n) deviations of one. Transients have
+        heavy tails, so where hosts that are no suspects were as low in some of their runs, that is counted as well."""
+        parts = self._sure_parts(metric, host, pattern)
+        if not parts or self.below_bound(metric, host, pattern):
+            return False
+        cohort = self.cohort(host)
+        wide = metric.limits(self.plan.settings).spreads * self.wanders(metric, cohort, pattern)
+        if median(parts) > math.exp(-wide * _OF_MEDIAN / math.sqrt(len(parts))):
+            return True
+        company = self._parts_of_company(metric, cohort, pattern)
+        as_low = bisect_right(company, max(parts))
+        often = (as_low + 1) / (len(company) + 1)
+        return as_low > 0 and len(self.cohorts()[cohort]) * often ** len(parts) > _CHANCE
+
+    def _parts_of_company(self, metric: Metric, cohort: str, pattern: str) -> list[float]:
+        """Return the parts of all hosts of a cohort that are no suspects, the lowest first."""
+        key = (metric.name, cohort, pattern)
+        if key not in self._company:
+            _moments, well = self._moments_of(metric, cohort, pattern)
+            self._company[key] = sorted(part for host in well for part in self._sure_parts(metric, host, pattern))
+        return self._company[key]
+
     def slow_itself(self, metric: Metric, host: str) -> tuple[str, ...]:
-        """Return the patterns in which a host is slower than its peers allow and others at its moments were not."""
-        return tuple(name for name in self.missed(metric, host) if not self.of_its_moment(metric, host, name))
+        """Return the patterns in which a host is slower than its peers allow, others at its moments were not, and it is
+        no chance."""
+        return tuple(
+            name
+            for name in self.missed(metric, host)
+            if not self.of_its_moment(metric, host, name) and not self.by_chance(metric, host, name)
+        )
 
     def blind(self, metric: Metric, cohort: str) -> str:
         """Return the pattern in which a host with half of what is bad could pass for one of its peers, because they

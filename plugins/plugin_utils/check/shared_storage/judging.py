@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -137,6 +138,10 @@ def _judge(answer: Answer, rule: Rule, figures: Figures, host: BenchmarkHost) ->
         if figures.of_its_moment(metric, host.name, pattern):
             said = f"{text}; but once at least, hosts that were measured beside it had no more"
             return answer.marginal(rule.uneven, said, f"{_STATE}.{KEY}.{rule.setting}", **details)
+        if figures.by_chance(metric, host.name, pattern):
+            said = f"{text}; but the same host has {_times(figures, metric, host.name, pattern)} times more or less of "
+            said += "what others have from one moment to the next (one deviation), which is no proof either way"
+            return answer.marginal(rule.uneven, said, f"{_STATE}.{KEY}.{rule.setting}", **details)
         if figures.far(metric, host.name, pattern):
             return answer.failed(rule.slow, text, _HINT, **details)
         return answer.marginal(f"{rule.slow}-marginal", text, _HINT, **details)
@@ -168,6 +173,10 @@ def _told(figures: Figures, metric: Metric, host: str, pattern: str) -> str:
     if host in peers.suspects and peers.median > 0:
         return f"{text}, its peers have {metric.rate(peers.median):,.4g}"
     return f"{text}, the site states {metric.bound(figures.plan.settings, pattern):g}"
+
+
+def _times(figures: Figures, metric: Metric, host: str, pattern: str) -> str:
+    return f"{math.exp(figures.wanders(metric, figures.cohort(host), pattern)):.1f}"
 
 
 def _doubt(figures: Figures, metric: Metric, host: str, pattern: str) -> str:

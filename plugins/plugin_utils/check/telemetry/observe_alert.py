@@ -17,24 +17,21 @@ from ...clients.kube.asked import ask_all
 from ...clients.kube.cluster import Cluster
 from ...clients.kube.connection import connection_from
 from ...clients.kube.kinds import ALERTMANAGER_CONFIGS, NAMESPACES, PROMETHEUS_RULES, Kind
-from ...clients.kube.pods import is_ready
 from ...clients.prometheus.prometheus import Alertmanager, Prometheus
-from ...outcome.errors import BringupError, DeadlineError, InputError, NotFoundError
+from ...outcome.errors import BringupError, InputError, NotFoundError
 from ...runtime.clock import Deadline
-from ...runtime.files import write_atomic
 from ...runtime.pausing import pause
 from ...runtime.progress import Progress
 from ...runtime.recipe_files import RECIPES
-from ...runtime.redaction import redact
 from ...site.model import Site
 from ...workload.namespace import MARGIN_S, TemporaryNamespace, temporary_namespace
-from ...workload.pending import NO_QUEUE_HINT, held_by_gates
 from ...workload.render import render
 from ..kit.saved_settings import observer_with_settings
 from ..spec import ObserveContext
+from .alert_receiver import NAME, PORT, Receiver
 from .find import alertmanager_session, prometheus_session
 from .model import AlertDelivery, Problem
-from .notices import is_listening, received
+from .notices import received
 from .observe_metrics import unreachable
 from .recipe_rules import rules_of
 from .selectors import Way, way_into
@@ -46,7 +43,7 @@ PROMETHEUSES = Kind(f"{_GROUP}/v1", "Prometheus", "prometheuses")
 ALERTMANAGERS = Kind(f"{_GROUP}/v1", "Alertmanager", "alertmanagers")
 _TEMPLATES = RECIPES / "workloads"
 _LOG = Path("evidence") / GATE / "alert-receiver.log"
-_PREFIX, _RECEIVER, _PORT, _PRIORITY = "gpufleet-test", "receiver", 8080, -100
+_PREFIX, _PRIORITY = "gpufleet-test", -100
 _POLL_S = 0.5
 # How much the clocks of API server and Prometheus may differ.
 _CLOCKS_S = 3600.0
@@ -137,8 +134,9 @@ def _tested(
         trace = replace(trace, name=namespace.name)
         try:
             _mark(cluster, namespace, plan)
-            _receive(namespace, alert, context)
-            trace = _followed(context, cluster, prometheus, namespace, plan, trace)
+            receiver = Receiver(namespace, context, _LOG)
+            receiver.start(alert, _longest_s(alert))
+            trace = _followed(context, cluster, prometheus, receiver, plan, trace)
         except BringupError as error:
             trace = replace(trace, problem=_problem("alert-test-failed", error))
         finally:
@@ -153,64 +151,31 @@ def _mark(cluster: Cluster, namespace: TemporaryNamespace, plan: _Plan) -> None:
         cluster.patch(NAMESPACES, namespace.name, {"metadata": {"labels": labels}})
 
 
-def _receive(namespace: TemporaryNamespace, alert: AlertSettings, context: ObserveContext) -> None:
-    """Start the receiver and wait until it listens.
-
-    Raises:
-        DeadlineError: it does not get ready.
-    """
-    variables = {
-        "name": _RECEIVER, "namespace": namespace.name, "image": alert.image, "labels": namespace.labels,
-        "priority_class": namespace.priority_class, "port": _PORT, "deadline_s": _longest_s(alert),
-    }  # fmt: skip
-    namespace.create(render(_TEMPLATES / "alert-receiver.yaml.j2", variables))
-    deadline, progress = Deadline.after(alert.ready_s), Progress(context.emit)
-    while True:
-        pod = next(iter(namespace.pods()), None) or {}
-        status = pod.get("status") or {}
-        if is_ready(pod) and is_listening(_log(namespace)):
-            return
-        waiting = [(entry.get("state") or {}).get("waiting") or {} for entry in status.get("containerStatuses") or []]
-        found = ", ".join(str(entry.get("reason")) for entry in waiting if entry) or status.get("phase", "not there")
-        if deadline.left_s <= 0:
-            held = held_by_gates(pod) if pod else ""
-            if held:
-                raise DeadlineError("receiver of the test alert", f"{held}.", NO_QUEUE_HINT)
-            hint = f"can the cluster pull {alert.image}? gpufleet_settings.{GATE}.image names another"
-            raise DeadlineError("receiver of the test alert", f"not ready after {alert.ready_s:g} s: {found}.", hint)
-        progress.tick(f"alert: receiver {found}")
-        pause(_POLL_S)
-
-
 def _longest_s(alert: AlertSettings) -> float:
     """Return when the test is over for sure, seconds after its begin."""
     return alert.ready_s + alert.load_s + alert.fire_s + alert.arrive_s + alert.cleanup_s + MARGIN_S
-
-
-def _log(namespace: TemporaryNamespace) -> str:
-    try:
-        return namespace.cluster.logs(_RECEIVER, namespace.name)
-    except BringupError:
-        # Not yet, or a kubelet that is busy: what counts is what comes in the end.
-        return ""
 
 
 def _followed(
     context: ObserveContext,
     cluster: Cluster,
     prometheus: Prometheus,
-    namespace: TemporaryNamespace,
+    receiver: Receiver,
     plan: _Plan,
     trace: AlertDelivery,
 ) -> AlertDelivery:
-    """Make the rule and the route, and follow the alert as long as it goes on."""
+    """Make the rule and the route, and follow the alert as long as it goes on.
+
+    Raises:
+        BringupError: the receiver did not stay, so that nobody knows what would have arrived.
+    """
     alert, started = trace.settings.alert, time.monotonic()
-    for obj in _objects(namespace, plan, alert):
+    for obj in _objects(receiver.namespace, plan, alert):
         cluster.create(cluster.kind(obj["apiVersion"], obj["kind"]), obj, obj["metadata"]["namespace"])
     deadline, progress = Deadline.after(alert.load_s), Progress(context.emit)
     while deadline.left_s > 0 and trace.received_s is None and not trace.rule_error:
         before = trace
-        trace = _seen(prometheus, _log(namespace), trace, time.monotonic() - started)
+        trace = _seen(prometheus, receiver.log(), trace, time.monotonic() - started)
         if before.loaded_s is None and trace.loaded_s is not None:
             deadline = Deadline.after(alert.fire_s)
         if before.firing_s is None and trace.firing_s is not None:
@@ -218,10 +183,12 @@ def _followed(
         progress.tick(f"alert: {_standing(trace)}")
         if trace.received_s is None:
             pause(min(_POLL_S, deadline.left_s))
-    write_atomic(context.run_dir / _LOG, redact(_log(namespace)))
+    receiver.keep(receiver.log())
     trace = replace(trace, evidence=str(_LOG))
     if trace.received_s is not None or trace.problem is not None:
         return trace
+    if trace.firing_s is not None:
+        receiver.stays()
     return _asked(cluster, replace(trace, alertmanagers=prometheus.alertmanagers()))
 
 
@@ -230,7 +197,7 @@ def _objects(namespace: TemporaryNamespace, plan: _Plan, alert: AlertSettings) -
         "name": namespace.name, "namespace": namespace.name,
         "rule_namespace": plan.rule.only_namespace or namespace.name, "alert": ALERT, "labels": namespace.labels,
         "rule_labels": plan.rule.labels, "config_labels": plan.config.labels,
-        "interval_s": alert.rule_interval_s, "url": f"http://{_RECEIVER}.{namespace.name}.svc:{_PORT}/",
+        "interval_s": alert.rule_interval_s, "url": f"http://{NAME}.{namespace.name}.svc:{PORT}/",
         "holder": namespace.holder, "expires_at": int(namespace.created_at + _longest_s(alert) + _CLOCKS_S),
     }  # fmt: skip
     return render(_TEMPLATES / "alert-rule.yaml.j2", variables)

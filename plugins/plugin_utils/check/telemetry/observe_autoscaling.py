@@ -22,6 +22,7 @@ from ...clients.prometheus.prometheus import Prometheus
 from ...component_stack.facts import stack_facts
 from ...outcome.errors import BringupError
 from ...runtime.clock import Deadline
+from ...runtime.pausing import pause
 from ...runtime.progress import Progress
 from ...runtime.recipe_files import RECIPES
 from ...workload.namespace import TemporaryNamespace, temporary_namespace
@@ -92,7 +93,7 @@ def _until_served(cluster: Cluster, settings: AutoscalingSettings, progress: Pro
         if deadline.left_s <= 0:
             return False
         progress.tick(f"pod autoscaling: {_GROUP} is not served yet")
-        time.sleep(_POLL_S)
+        pause(_POLL_S)
     return True
 
 
@@ -186,7 +187,7 @@ class ScalingTest:
             if done(now) or deadline.left_s <= 0:
                 return now
             self._progress.tick(f"pod autoscaling: waiting for {what}, {now.ready} of {now.asked} pods ready"[:180])
-            time.sleep(_POLL_S)
+            pause(_POLL_S)
 
     def step(self, share: float) -> Step:
         """Set the target at which the value makes so many targets; follow until the pods are as many as that asks.

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -15,6 +14,7 @@ from ...clients.prometheus.prometheus import Prometheus
 from ...component_stack.manifest import manifests_of
 from ...outcome.errors import BringupError
 from ...runtime.clock import Deadline
+from ...runtime.pausing import pause
 from ...runtime.progress import Progress
 from .model import RuleSeen
 
@@ -69,4 +69,4 @@ def rules_of(
         if not waits or deadline.left_s <= 0:
             return None if found is None else seen
         progress.tick("alert: waiting for Prometheus to evaluate the rules of the recipe")
-        time.sleep(min(_POLL_S, max(deadline.left_s, 0.01)))
+        pause(min(_POLL_S, max(deadline.left_s, 0.01)))

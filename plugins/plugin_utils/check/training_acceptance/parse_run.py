@@ -216,6 +216,8 @@ def _wrong(
         if log.setup is None or log.setup.world != record.world or log.setup.device != settings.run.device:
             expected = f"{settings.run.device}, {record.world} ranks"
             return f"rank {log.rank} reports {_setup_words(log.setup)}, expected {expected}"
+    if pod.exit_code is None:
+        return "with which exit code its pod ended is not known"
     return "" if pod.exit_code == 0 else f"its pod ended with exit code {pod.exit_code}"
 
 

@@ -13,12 +13,14 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...outcome.errors import InputError
 from ...outcome.phases import READINESS
-from ...recipe.model import Check as Entry
 from ...runtime.secret_keys import holds_mask, redact_data
+
+if TYPE_CHECKING:
+    from ...recipe.model import Check as Entry
 
 DEFAULT_TIMEOUT_S = 300.0
 _NAME = re.compile(r"[a-z]([-a-z0-9]{0,57}[a-z0-9])?")

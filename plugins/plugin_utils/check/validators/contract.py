@@ -12,11 +12,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...outcome.model import Evidence, Outcome, Rating, Status, Subject, SubjectKind
-from ...workload.follow import Ending
 from .catalog import ValidatorImage
+
+if TYPE_CHECKING:
+    from ...workload.follow import Ending
 
 Json = dict[str, Any]
 CONTAINER = "validator"
@@ -51,7 +53,7 @@ _HINTS = {
 class ValidatorRun:
     """How one validator ended.
 
-    `state` is that of a job (workload/model.py); `exit_code` is None where its container has none; `word` is the
+    `state` is that of a job (workload/job_words.py); `exit_code` is None where its container has none; `word` is the
     kubelet's reason for the end, `message` what it left in its termination log, `reason` why it did not come to an end
     of its own; `lines` are the last of its output; `unread` why that cannot be read.
     """
@@ -74,6 +76,16 @@ class ValidatorRun:
     def results(self) -> tuple[str, ...]:
         """What it says for people to read at once, without the word before it."""
         return tuple(line.removeprefix(RESULT).strip() for line in self.lines if line.startswith(RESULT))
+
+
+def log_path(phase: str, name: str) -> str:
+    """Return where the output of a validator lies in the run directory."""
+    return f"evidence/{phase}/{name}.log"
+
+
+def key_of(validator: ValidatorImage) -> str:
+    """Return the key of the observation of a validator's run."""
+    return f"validator-{validator.name}"
 
 
 def ended(validator: ValidatorImage, pod: Mapping[str, Any], ending: Ending, log: str, unread: str) -> ValidatorRun:

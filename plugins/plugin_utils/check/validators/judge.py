@@ -14,8 +14,7 @@ from ...outcome.errors import BringupError
 from ...outcome.model import Outcome, Rating, Status, Subject, SubjectKind
 from ..observation import saved_observation
 from .catalog import ValidatorImage
-from .contract import ValidatorRun, judge_run
-from .observe import key_of, log_path
+from .contract import ValidatorRun, judge_run, key_of, log_path
 
 
 def validator_outcomes(

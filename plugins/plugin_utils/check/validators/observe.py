@@ -31,7 +31,7 @@ from ...workload.tolerations import Toleration
 from ..kit.tolerations import cluster_queue_of, tolerations_of
 from ..spec import ObserveContext, Observer, observer_of
 from .catalog import ValidatorImage
-from .contract import CONTAINER, ValidatorRun, ended
+from .contract import CONTAINER, ValidatorRun, ended, key_of, log_path
 
 # The upstream tool's own, for an entry that says none.
 _RESOURCES = {"cpu": "1", "memory": "1Gi"}
@@ -60,16 +60,6 @@ class Inputs:
     recipe: str
     run_id: str
     node_selector: Mapping[str, str]
-
-
-def log_path(phase: str, name: str) -> str:
-    """Return where the output of a validator lies in the run directory."""
-    return f"evidence/{phase}/{name}.log"
-
-
-def key_of(validator: ValidatorImage) -> str:
-    """Return the key of the observation of a validator's run."""
-    return f"validator-{validator.name}"
 
 
 def validator_observers(

@@ -225,6 +225,8 @@ class Helm:
         if result.timed_out:
             limit = elapsed_text(self._timeout_s)
             hint = "the release may now be pending (helm list -A -a); the next run recovers it if it is ours"
+            if arguments[:1] == ["list"]:
+                hint = "is the API server slow? raise the time limit, of a snapshot by gpufleet_snapshot_timeout_s"
             raise DeadlineError(f"helm {what}", f"not done after {limit}.", hint, (excerpt(result.stderr),))
         return result
 

@@ -44,11 +44,6 @@ class Templated:
     values: Mapping[str, Any]
 
 
-def is_template(text: str) -> bool:
-    """Tell whether a manifest file has template expressions outside comments."""
-    return "{{" in text and any("{{" in line.partition("#")[0] for line in text.splitlines())
-
-
 def render(templated: Templated, binary: str = "helm") -> str:
     """Return the plain manifests of a file; no cluster is asked.
 

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from http.client import HTTPConnection, HTTPException
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+from urllib.request import getproxies_environment, proxy_bypass
 
 from ...outcome.errors import BringupError, DeadlineError, InputError
 from ...runtime.clock import Deadline
@@ -20,14 +22,17 @@ from ..request_limits import request_limits
 from .errors import NoConnectionError
 from .model import Answer, Request, ServiceRef
 
+if TYPE_CHECKING:
+    from urllib3 import PoolManager
+
 _CONNECT_S = 5.0
 
 
 class UrlRoute:
     """To a URL; a path in it is put before every request's path."""
 
-    def __init__(self, url: str, *, ca_cert: str = "", validate_certs: bool = True) -> None:
-        """Take the address.
+    def __init__(self, url: str, *, ca_cert: str = "", validate_certs: bool = True, proxied: bool = False) -> None:
+        """Take the address; `proxied` goes the way that https_proxy and no_proxy name, as curl does.
 
         Raises:
             InputError: it is no http or https URL.
@@ -36,6 +41,7 @@ class UrlRoute:
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise InputError(f"URL {redact(url)!r}", "is no http or https address.", "https://prometheus.example.org")
         self._url, self._ca_cert, self._validate = url.rstrip("/"), ca_cert, validate_certs
+        self._proxy = _proxy_of(parts.scheme, str(parts.hostname)) if proxied else ""
 
     @property
     def text(self) -> str:
@@ -44,25 +50,43 @@ class UrlRoute:
 
     def send(self, request: Request, deadline: Deadline) -> Answer:
         """Return the answer to one request."""
-        from urllib3 import PoolManager, Retry
         from urllib3.exceptions import HTTPError, SSLError
 
-        required = "CERT_REQUIRED" if self._validate else "CERT_NONE"
         timeout = request_limits(_CONNECT_S, deadline.left_s)
         try:
-            with PoolManager(
-                retries=Retry(total=False, redirect=0), ca_certs=self._ca_cert or None, cert_reqs=required
-            ) as pool:
+            with self._pool() as pool:
                 response = pool.request(
                     request.method, self._url + request.path, headers=dict(request.headers), body=request.body,
                     timeout=timeout, redirect=False,
                 )  # fmt: skip
                 return Answer(int(response.status), bytes(response.data))
         except SSLError as error:
-            hint = "give the certificate authority in the settings; do not switch verification off"
+            hint = "give the certificate authority in the settings, or in SSL_CERT_FILE; do not switch verification off"
             raise TlsError(self.text, f"TLS failed: {excerpt(str(error), 300)}.", hint) from None
         except (HTTPError, OSError) as error:
             raise _no_answer(self.text, error, deadline) from None
+
+    def _pool(self) -> PoolManager:
+        from urllib3 import PoolManager, ProxyManager, Retry, make_headers
+
+        settings: dict[str, Any] = {
+            "retries": Retry(total=False, redirect=0),
+            "ca_certs": self._ca_cert or None,
+            "cert_reqs": "CERT_REQUIRED" if self._validate else "CERT_NONE",
+        }
+        if not self._proxy:
+            return PoolManager(**settings)
+        parts = urlsplit(self._proxy)
+        login = f"{unquote(parts.username)}:{unquote(parts.password or '')}" if parts.username else None
+        return ProxyManager(self._proxy, proxy_headers=make_headers(proxy_basic_auth=login), **settings)
+
+
+def _proxy_of(scheme: str, host: str) -> str:
+    """Return the proxy that the environment names for a host, empty for none."""
+    if proxy_bypass(host):
+        return ""
+    proxy = getproxies_environment().get(scheme, "")
+    return proxy if not proxy or "://" in proxy else f"http://{proxy}"
 
 
 class PodRoute:

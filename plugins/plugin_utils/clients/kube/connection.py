@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import os
-import secrets
 import shutil
 import tempfile
 import threading
@@ -147,6 +146,8 @@ def _load_context(connection: Connection, configuration: Any) -> None:
 @contextmanager
 def _passing_directory() -> Iterator[Path]:
     """Give a directory that the client makes if it writes a file: for what a plugin of a user says alone."""
+    import secrets
+
     passing = Path(tempfile.gettempdir(), f"gpufleet-{secrets.token_hex(8)}")
     try:
         yield passing

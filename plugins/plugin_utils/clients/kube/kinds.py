@@ -68,6 +68,7 @@ DEVICE_CLASSES = Kind("resource.k8s.io/v1", "DeviceClass", "deviceclasses", name
 RESOURCE_SLICES = Kind("resource.k8s.io/v1", "ResourceSlice", "resourceslices", namespaced=False)
 RESOURCE_CLAIMS = Kind("resource.k8s.io/v1", "ResourceClaim", "resourceclaims")
 CLUSTER_POLICIES = Kind("nvidia.com/v1", "ClusterPolicy", "clusterpolicies", namespaced=False)
+NVIDIA_DRIVERS = Kind("nvidia.com/v1alpha1", "NVIDIADriver", "nvidiadrivers", namespaced=False)
 RUNTIME_CLASSES = Kind("node.k8s.io/v1", "RuntimeClass", "runtimeclasses", namespaced=False)
 NIC_CLUSTER_POLICIES = Kind("mellanox.com/v1alpha1", "NicClusterPolicy", "nicclusterpolicies", namespaced=False)
 NATIVE_POD_GROUPS = Kind("scheduling.k8s.io/v1alpha2", "PodGroup", "podgroups")

@@ -66,7 +66,9 @@ def _pages(
     while True:
         if deadline is not None and deadline.left_s <= 0:
             reason = f"{len(kept)} objects were read when the time was over."
-            raise DeadlineError(f"Kubernetes API list {kind.title}", reason, "raise timeout_s")
+            raise DeadlineError(
+                f"Kubernetes API list {kind.title}", reason, "raise timeout_s (gpufleet_snapshot_timeout_s)"
+            )
         page = query if not token else {**query, "continue": token}
         answer = transport.json("GET", kind.path(namespace=namespace), query=page, verb="list")
         found = answer.get("items") if isinstance(answer, dict) else None

@@ -12,7 +12,7 @@ from typing import Any
 
 from ...runtime.redaction import MASK, redact
 from ...runtime.secret_keys import is_secret_key
-from ...snapshot.model import Node
+from ...snapshot.node import Node
 from .conditions import condition
 from .taints import taint_text
 

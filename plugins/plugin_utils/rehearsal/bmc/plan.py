@@ -27,11 +27,13 @@ _CAPACITY_KW = 60.0
 
 @dataclass(frozen=True, slots=True)
 class SimulatedBmcs:
-    """Planned BMCs: their process, if there are any, the URL of each by its host, and PDUs as a site states them."""
+    """Planned BMCs: their process, if there are any, the URL of each by its host, PDUs as a site states them, and the
+    ports of all."""
 
     processes: tuple[ProcessSpec, ...] = ()
     urls: dict[str, str] = field(default_factory=dict)
     pdus: dict[str, dict[str, Any]] = field(default_factory=dict)
+    ports: frozenset[int] = frozenset()
 
 
 def bmc_directory(rehearsal: Path) -> Path:
@@ -90,4 +92,4 @@ def plan_bmcs(
         name: {"address": urls.pop(name), "rack": rack, "feed": feed, "capacity_kw": _CAPACITY_KW}
         for name, (rack, feed) in units.items()
     }
-    return SimulatedBmcs((process,), urls, pdus)
+    return SimulatedBmcs((process,), urls, pdus, frozenset(ports.values()))

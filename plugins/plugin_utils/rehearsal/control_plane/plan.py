@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,11 +24,20 @@ from .ports import free_ports
 
 _PORTS = ("etcd", "etcd-peer", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok")
 _GATES = "GenericWorkload=true,GangScheduling=true"
+# Without it the server keeps an image of its lists for every write of the last minutes, and compares them with etcd
+# (kubernetes.io/docs/reference/command-line-tools-reference/feature-gates): what one server on one machine needs not.
+_CACHES = "ListFromCacheSnapshot=false,DetectCacheInconsistency=false,SizeBasedListCostEstimate=false"
 _SERVICES = "10.96.0.0/16"
-# Go's collector runs a third as often: a tenth of the CPU of these programs, for some hundred MiB. Whoever states GOGC
-# for all that is started here, as make test does, decides. GOMAXPROCS is left alone: with one thread KWOK 0.8.0 keeps
-# old lists of its resources (pkg/config/resources: a list may be older than the version by which it is kept).
-_GOGC = "300"
+# A socket in the directory of the control plane, which its owner alone may enter. etcd takes no name without a port.
+_ETCD = "unix://etcd:1"
+# Go's collector runs a third as often: a tenth of the CPU of these programs, for some hundred MiB, and for twice the
+# memory of the API server; where nodes are so many that memory is what ends, it runs as often as ever. Whoever states
+# GOGC for all that is started here, as make test does, decides.
+_GOGC, _GOGC_OF_MANY, _MANY = "300", "100", 200
+# One thread at a time for what takes a tenth of a core: two wake each other up. Not KWOK 0.8.0, which then keeps old
+# lists of its resources (pkg/config/resources: a list may be older than the version by which it is kept), and not the
+# API server, which has work for all cores.
+_ONE_THREAD = ("etcd", "kube-controller-manager", "kube-scheduler")
 
 WAVE_READY = 4
 """Processes that need the cluster with its nodes start in later waves than this one."""
@@ -52,6 +61,7 @@ class _Layout:
     pki: Pki
     ports: Mapping[str, int]
     programs: Mapping[str, Path]
+    nodes: int
 
     def kubeconfig(self, client: str) -> Path:
         return self.directory / f"{client}.kubeconfig"
@@ -64,12 +74,15 @@ class _Layout:
             key_file=pki.key(shown) if shown else "",
         )  # fmt: skip
         argv = (str(self.programs[name]), *flags)
-        return ProcessSpec(name=name, argv=argv, wave=wave, probe=probe, env={"GOGC": os.environ.get("GOGC") or _GOGC})
+        env = {"GOGC": os.environ.get("GOGC") or (_GOGC if self.nodes <= _MANY else _GOGC_OF_MANY)}
+        if name in _ONE_THREAD:
+            env["GOMAXPROCS"] = os.environ.get("GOMAXPROCS") or "1"
+        return ProcessSpec(name=name, argv=argv, wave=wave, probe=probe, env=env, cwd=str(self.directory))
 
 
 def plan_control_plane(
     directory: Path, programs: Mapping[str, Path], nodes: tuple[NodeSpec, ...], stages: Path, pull_s: float = 0.0,
-    *, audit: Path | None = None,
+    *, audit: Path | None = None, taken: Collection[int] = (),
 ) -> ControlPlane:  # fmt: skip
     """Choose ports, make keys and configuration files, and return what to run.
 
@@ -80,10 +93,11 @@ def plan_control_plane(
         stages: KWOK Stage documents.
         pull_s: how long pods of tests wait for their image.
         audit: where the API server writes who changed what; None: nowhere.
+        taken: ports that were chosen for other servers.
     """
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(mode=0o700, parents=True)
-    layout = _Layout(directory, make_pki(directory / "pki"), free_ports(_PORTS), programs)
+    layout = _Layout(directory, make_pki(directory / "pki"), free_ports(_PORTS, taken=taken), programs, len(nodes))
     for client in CLIENTS:
         write_kubeconfig(layout.kubeconfig(client), layout.pki, client, layout.ports["kube-apiserver"])
     scheduler.write_configuration(directory / "scheduler.yaml", layout.kubeconfig("scheduler"))
@@ -103,11 +117,13 @@ def _tls(pki: Pki) -> tuple[str, str]:
 def _etcd(layout: _Layout) -> ProcessSpec:
     pki = layout.pki
     client, peer = (f"https://127.0.0.1:{layout.ports[name]}" for name in ("etcd", "etcd-peer"))
-    # With keys on both ports: whoever can write to etcd can run commands through KWOK.
+    # Whoever can write to etcd can run commands through KWOK: keys on both ports, of which that of clients answers
+    # about its health alone. The API server goes through the socket, where nothing is encrypted.
     return layout.process(
         "etcd", 0, "/health", f"--data-dir={layout.directory / 'etcd'}", "--name=rehearsal", "--unsafe-no-fsync",
-        f"--listen-client-urls={client}", f"--advertise-client-urls={client}", f"--listen-peer-urls={peer}",
-        f"--initial-advertise-peer-urls={peer}", f"--initial-cluster=rehearsal={peer}", "--client-cert-auth",
+        f"--listen-client-urls={_ETCD}", f"--listen-client-http-urls={client}", f"--advertise-client-urls={client}",
+        f"--listen-peer-urls={peer}", f"--initial-advertise-peer-urls={peer}", f"--initial-cluster=rehearsal={peer}",
+        "--enable-grpc-gateway=false", "--client-cert-auth",
         f"--cert-file={pki.cert('server')}", f"--key-file={pki.key('server')}", f"--trusted-ca-file={pki.ca}",
         f"--peer-cert-file={pki.cert('server')}", f"--peer-key-file={pki.key('server')}", "--peer-client-cert-auth",
         f"--peer-trusted-ca-file={pki.ca}", "--log-level=warn", "--quota-backend-bytes=4294967296",
@@ -120,15 +136,14 @@ def _apiserver(layout: _Layout, audit: Path | None) -> ProcessSpec:
     audited = _audited(layout.directory, audit) if audit is not None else ()
     return layout.process(
         "kube-apiserver", 1, "/readyz", "--bind-address=127.0.0.1", f"--secure-port={ports['kube-apiserver']}",
-        "--advertise-address=127.0.0.1", f"--etcd-servers=https://127.0.0.1:{ports['etcd']}",
-        f"--etcd-cafile={pki.ca}", f"--etcd-certfile={pki.cert('apiserver')}", f"--etcd-keyfile={pki.key('apiserver')}",
-        f"--client-ca-file={pki.ca}", f"--tls-cert-file={pki.cert('server')}",
-        f"--tls-private-key-file={pki.key('server')}", f"--kubelet-certificate-authority={pki.ca}",
-        f"--kubelet-client-certificate={pki.cert('apiserver')}", f"--kubelet-client-key={pki.key('apiserver')}",
+        "--advertise-address=127.0.0.1", f"--etcd-servers={_ETCD}", f"--client-ca-file={pki.ca}",
+        f"--tls-cert-file={pki.cert('server')}", f"--tls-private-key-file={pki.key('server')}",
+        f"--kubelet-certificate-authority={pki.ca}", f"--kubelet-client-certificate={pki.cert('apiserver')}",
+        f"--kubelet-client-key={pki.key('apiserver')}",
         "--kubelet-preferred-address-types=InternalIP", "--authorization-mode=RBAC",
         f"--service-account-key-file={pki.account_key}", f"--service-account-signing-key-file={pki.account_key}",
         "--service-account-issuer=https://kubernetes.default.svc", f"--service-cluster-ip-range={_SERVICES}",
-        "--runtime-config=api/all=true", f"--feature-gates={_GATES}", "--endpoint-reconciler-type=none",
+        "--runtime-config=api/all=true", f"--feature-gates={_GATES},{_CACHES}", "--endpoint-reconciler-type=none",
         "--allow-privileged=true", "--anonymous-auth=false", "--enable-priority-and-fairness=false",
         "--max-requests-inflight=1000", "--max-mutating-requests-inflight=500", "--profiling=false",
         "--delete-collection-workers=4", *audited,

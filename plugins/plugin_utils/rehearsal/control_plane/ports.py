@@ -7,28 +7,53 @@ from __future__ import annotations
 
 import random
 import socket
+from collections.abc import Collection
 
 # Below the range from which the kernel takes ports for outgoing connections: such a port is not taken by accident
 # between choosing and binding it.
 _LOW, _HIGH = 20000, 32000
-_TRIES = 2000
+# For what is bound only minutes after its port was chosen: until then it looks free to everybody who chooses.
+_LATE_LOW = 18000
+_TRIES = 20000
 
 
-def free_ports(names: tuple[str, ...], chooser: random.Random | None = None) -> dict[str, int]:
+def free_ports(
+    names: tuple[str, ...], chooser: random.Random | None = None, taken: Collection[int] = ()
+) -> dict[str, int]:
     """Return a free, distinct port of 127.0.0.1 for each name.
+
+    Args:
+        names: what they are for.
+        chooser: draws them; None: they are new each time.
+        taken: ports that were chosen for others, who may not listen yet.
 
     Raises:
         OSError: there are not enough free ports.
     """
-    source = chooser or random.SystemRandom()
+    return _chosen(names, chooser or random.SystemRandom(), (_LOW, _HIGH), taken)
+
+
+def late_port(name: str) -> dict[str, int]:
+    """Return a free port for a server that starts much later, from a range that nobody else chooses from.
+
+    Raises:
+        OSError: there is no free port.
+    """
+    return _chosen((name,), random.SystemRandom(), (_LATE_LOW, _LOW), ())
+
+
+def _chosen(
+    names: tuple[str, ...], source: random.Random, limits: tuple[int, int], taken: Collection[int]
+) -> dict[str, int]:
+    low, high = limits
     chosen: dict[str, int] = {}
     for _try in range(_TRIES):
         if len(chosen) == len(names):
             return chosen
-        port = source.randrange(_LOW, _HIGH)
-        if port not in chosen.values() and is_free(port):
+        port = source.randrange(low, high)
+        if port not in taken and port not in chosen.values() and is_free(port):
             chosen[names[len(chosen)]] = port
-    raise OSError(f"no {len(names)} free ports between {_LOW} and {_HIGH} on 127.0.0.1")
+    raise OSError(f"no {len(names)} free ports between {low} and {high} on 127.0.0.1")
 
 
 def is_free(port: int) -> bool:

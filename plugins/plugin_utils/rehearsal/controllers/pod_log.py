@@ -12,12 +12,22 @@ from pathlib import Path
 from ...runtime.files import write_atomic
 
 _STEP_US, _SECOND_US = 137, 1_000_000
+_LAST_LINES = 20
 
 
 def cri_line(stream: str, text: str, at: datetime | None = None) -> str:
     """Return one line of a log file, with the time `at` or now."""
     moment = at or datetime.now(UTC)
     return f"{moment.strftime('%Y-%m-%dT%H:%M:%S.%f')}000Z {stream} F {text}\n"
+
+
+def last_lines(path: Path) -> str:
+    """Return what the last lines of a log say, one line each; empty without one."""
+    try:
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()[-_LAST_LINES:]
+    except OSError:
+        return ""
+    return "".join(f"\n  {line.split(' ', 3)[-1]}" for line in lines)
 
 
 def write_log(path: Path, lines: Sequence[tuple[str, str]]) -> None:

@@ -11,6 +11,7 @@ new simulator; nothing here depends on a particular one.
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -37,7 +38,7 @@ from ..workloads.pod_simulator import (
 from ..workloads.registry import simulator_for
 from .cluster_facts import ClusterFacts
 from .cluster_view import CREATE, MERGE, Change, ClusterView, Json, Key, annotations_of, is_deleted, key_of, labels_of
-from .pod_log import write_log
+from .pod_log import last_lines, write_log
 from .processes import RealPod, start
 
 MANAGER = "rehearsal"
@@ -46,6 +47,8 @@ EXIT_ANNOTATION = "rehearsal.gpufleet.invalid/exit-code"
 MESSAGE_ANNOTATION = "rehearsal.gpufleet.invalid/termination-message"
 JOB_LABEL = "batch.kubernetes.io/job-name"
 PURPOSE_LABEL = "gpufleet.io/purpose"
+# How a kubelet calls a container that it starts again and again, as it does for ever with restartPolicy Always.
+_CRASHES = "CrashLoopBackOff"
 
 
 @dataclass(slots=True)
@@ -55,6 +58,7 @@ class _Run:
     parts: Mapping[Key, PodOutput]
     began_at: float
     real: dict[Key, RealPod] = field(default_factory=dict)
+    told: set[Key] = field(default_factory=set)
 
 
 class PodPrograms:
@@ -177,10 +181,24 @@ class PodPrograms:
                 body = {"metadata": {"annotations": {FAULT_ANNOTATION: fault or None}}}
                 yield Change(MANAGER, MERGE, PODS, key[1], key[0], body)
             code = _ended(key, run)
-            if code is not None and EXIT_ANNOTATION not in annotations_of(pod):
+            if code:
+                self._tell(key, run, code)
+            if code and (pod.get("spec") or {}).get("restartPolicy") == "Always":
+                if shown != _CRASHES:
+                    body = {"metadata": {"annotations": {FAULT_ANNOTATION: _CRASHES}}}
+                    yield Change(MANAGER, MERGE, PODS, key[1], key[0], body)
+            elif code is not None and EXIT_ANNOTATION not in annotations_of(pod):
                 message = run.parts[key].message
                 ended = {EXIT_ANNOTATION: str(code), **({MESSAGE_ANNOTATION: message} if message else {})}
                 yield Change(MANAGER, MERGE, PODS, key[1], key[0], {"metadata": {"annotations": ended}})
+
+    def _tell(self, key: Key, run: _Run, code: int) -> None:
+        """Keep the last words of a program that really ran in the log of the controllers: that of its pod goes with the
+        pod."""
+        if key in run.real and key not in run.told:
+            run.told.add(key)
+            said = last_lines(self._file(key))
+            print(f"pod {'/'.join(key)}: its program ended with {code}: {said}", file=sys.stderr, flush=True)
 
     def _show(self, pod: Json, part: PodOutput) -> Change:
         namespace, name = key_of(pod)

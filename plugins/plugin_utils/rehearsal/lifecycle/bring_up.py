@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -71,6 +72,10 @@ def _refuse_missing_sets(request: RehearsalRequest) -> None:
     if missing or not wanted:
         reason = f"not installed: {', '.join(missing) or 'its programs'}."
         raise NotFoundError("rehearsal with FULL", reason, "run make setup-full in a checkout of the collection")
+    for name in wanted:
+        # tools/setup_full removes a set that nobody used for long.
+        with suppress(OSError):
+            os.utime(request.collection / ".cache" / name / ".stamp")
 
 
 def _clean(directory: Path, progress: Progress) -> None:
@@ -97,9 +102,13 @@ def _start(
     for attempt in range(1, _TRIES + 1):
         pull_s = simulated.model.stack.image_pull_s
         audit = request.directory / "audit.log" if request.audit else None
-        plane = plan_control_plane(request.directory / "cluster", paths, nodes, stages, pull_s, audit=audit)
-        telemetry = _telemetry(simulated, request, paths, plane)
+        # Theirs stay the same in this directory, so the others make room.
         bmcs = _bmcs(simulated, request)
+        plane = plan_control_plane(
+            request.directory / "cluster", paths, nodes, stages, pull_s, audit=audit, taken=bmcs.ports
+        )
+        taken = {*bmcs.ports, *plane.ports.values()}
+        telemetry = _telemetry(simulated, request, paths, plane, taken)
         spec = SupervisorSpec(
             rehearsal_id=new_id(request.directory), directory=str(request.directory), controller_pid=controller.pid,
             controller_start=controller.start_ticks, keep=request.keep,
@@ -141,14 +150,14 @@ def _fabric(simulated: Simulated) -> tuple[ProcessSpec, ...]:
 
 
 def _telemetry(
-    simulated: Simulated, request: RehearsalRequest, paths: dict[str, Path], plane: ControlPlane
+    simulated: Simulated, request: RehearsalRequest, paths: dict[str, Path], plane: ControlPlane, taken: set[int]
 ) -> SimulatedTelemetry | None:
     if simulated.prometheus is None:
         return None
     hardware = tuple(path / "hardware" for path in request.recipe_data)
     programs = TelemetryPrograms(simulated.prometheus, str(paths["alertmanager"]))
     directory, hosts = telemetry_directory(request.directory), len(request.nodes)
-    return plan_telemetry(directory, programs, simulated.model_file, hosts, hardware, plane.tls)
+    return plan_telemetry(directory, programs, simulated.model_file, hosts, hardware, plane.tls, taken)
 
 
 def _controllers(

@@ -44,7 +44,8 @@ def training_settings(nodes: int, *, full: bool) -> dict[str, Any]:
         "device": "cpu",
         "dtype": "float32",
         "steps": 50,
-        "load_s": 20.0,
+        # One window after the first steps: each second takes every core.
+        "load_s": 12.0,
         "shape": {**shape, "learning_rate": 0.001},
     }
     # A core has about this peak; many ranks share one.

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ...runtime.files import write_atomic
 from ...runtime.launch import python_argv
-from ..control_plane.ports import free_ports
+from ..control_plane.ports import free_ports, late_port
 from ..processes.spec import Probe, ProcessSpec
 from .programs import Prometheus
 
@@ -26,7 +26,7 @@ PORTS_FILE = "ports.json"
 PROMETHEUS_FILE, ALERTMANAGER_FILE = "prometheus.json", "alertmanager.json"
 ADAPTER_FILE = "adapter.json"
 TARGETS, RULES = "targets", "rules"
-_NAMES = ("prometheus", "alertmanager", "exporters", "alert-receiver", "adapter")
+_NAMES = ("prometheus", "alertmanager", "exporters", "adapter")
 _WAVE = 0
 _INTERVAL_S = 2
 # One process serves the exporters of all hosts; on a big fleet it is asked less often.
@@ -66,6 +66,7 @@ def plan_telemetry(
     hosts: int,
     hardware: tuple[Path, ...] = (),
     tls: tuple[str, str] | None = None,
+    taken: Collection[int] = (),
 ) -> SimulatedTelemetry:
     """Write the first configuration and return what to run; nothing is scraped and no alert goes anywhere yet.
 
@@ -76,6 +77,7 @@ def plan_telemetry(
         hosts: how many hosts there are.
         hardware: directories of more SKU facts.
         tls: files with certificate and key of the server of external metrics; None: there is none.
+        taken: ports that were chosen for other servers.
 
     Raises:
         OSError: the directory cannot be written, or there are no free ports.
@@ -83,7 +85,8 @@ def plan_telemetry(
     shutil.rmtree(directory, ignore_errors=True)
     for name in (TARGETS, RULES):
         (directory / name).mkdir(mode=0o700, parents=True)
-    ports = free_ports(_NAMES)
+    # A pod of a test listens on the last one, minutes from now.
+    ports = free_ports(_NAMES, taken=taken) | late_port("alert-receiver")
     write_atomic(directory / PORTS_FILE, json.dumps(ports))
     interval = f"{scrape_interval_s(hosts)}s"
     write_atomic(directory / PROMETHEUS_FILE, json.dumps(prometheus_configuration(interval, ports, wired=True)))

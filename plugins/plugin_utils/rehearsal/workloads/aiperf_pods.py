@@ -128,7 +128,11 @@ def _real(pod: Json, words: list[str], context: SimContext, port: int) -> PodOut
     # sockets lie there, and the path of a socket is short.
     env = {
         **env_of(pod), "PACKAGE": "", "ARTIFACTS": str(place / "artifacts"), "HF_HOME": str(place / "hub"),
-        "HOME": str(place), "PYTHONDONTWRITEBYTECODE": "",
+        # Compiled modules stay with the set, so that another checkout of this user has them.
+        "HOME": str(place), "PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": "",
+        # Else a directory of each load stays in /tmp, which in a pod is the pod's own (ai-dynamo/aiperf,
+        # common/environment.py).
+        "AIPERF_DATASET_MMAP_BASE_PATH": str(place),
     }  # fmt: skip
     place.mkdir(parents=True, exist_ok=True)
     return PodOutput(process=RealProcess(argv=tuple(argv), env=env, cwd=str(place)))

@@ -111,15 +111,16 @@ def _summary(run: TrainingJob, place: int) -> list[str]:
 def _for_real(
     run: TrainingJob, pods: Sequence[Json], options: Sequence[str], context: SimContext
 ) -> Mapping[str, PodOutput]:
-    python, port = context.program("training", "python"), _free_port()
+    # Where it really lies, which is the same for every checkout of a user: modules are compiled for a path.
+    programs, port = Path(context.program("training", "python")).parents[1].resolve(), _free_port()
     each = run.places[0].gpus
     env = {
         # There is no core for every rank.
         "OMP_NUM_THREADS": "1",
-        # Compiled modules are kept, or loading PyTorch takes twice as long; beside the programs, not the recipes: the
+        # Compiled modules are kept, or loading PyTorch takes twice as long; with the programs, not the recipes: the
         # next rehearsal has them, too.
         "PYTHONDONTWRITEBYTECODE": "",
-        "PYTHONPYCACHEPREFIX": str(Path(python).parents[2] / "pycache"),
+        "PYTHONPYCACHEPREFIX": str(programs / "pycache"),
         "MEETING": "127.0.0.1",
         "GPUFLEET_REHEARSAL_RANK": _misbehaviour(run, context),
     }
@@ -127,7 +128,7 @@ def _for_real(
     for place, pod in enumerate(pods):
         size = (f"--nnodes={len(pods)}", f"--nproc-per-node={each}", f"--master-port={port}", "--max-restarts=0")
         process = RealProcess(
-            argv=(python, str(_FOLDER / _BEGIN), *size, str(_FOLDER / _PROGRAM), *options),
+            argv=(str(programs / "bin" / "python"), str(_FOLDER / _BEGIN), *size, str(_FOLDER / _PROGRAM), *options),
             env={**env, "JOB_COMPLETION_INDEX": str(place)},
         )
         outputs[_name(pod)] = PodOutput(process=process)

@@ -74,6 +74,9 @@ def offers(world: World, hardware: Mapping[str, Sku], model: ClusterModel) -> fr
         "rdma": verbs,
         "ibstat": verbs and all("ibstat" not in node.tools for node in model.nodes),
         "plan": world.plan and bool(model.infiniband.switches),
+        # Adapters that call themselves otherwise than the plan are known by the GUIDs that their host says.
+        "adapter_names": not (world.plan and model.infiniband.switches)
+        or "{hca}" in model.infiniband.adapter_description,
         "standby": model.infiniband.subnet_managers == "both",
         "two_gpus": all(len(node.gpus) > 1 for node in model.nodes),
         **{word: alike >= least for word, least in HOSTS_WANTED.items()},

@@ -252,6 +252,9 @@ spec:
       phase: Running
       startTime: {{ or .status.startTime $now | Quote }}
 ---
+# A pod that runs and is not Ready any more: its containers no longer fail, or the node controller marked it while the
+# node did not renew its Lease (kubernetes/kubernetes pkg/util/node: MarkPodsNotReady sets condition Ready alone). A
+# kubelet that is back writes its own status again (pkg/kubelet/status: needsReconcile).
 apiVersion: kwok.x-k8s.io/v1alpha1
 kind: Stage
 metadata:
@@ -270,13 +273,19 @@ spec:
         operator: In
         values:
           - Running
-      - key: '.status.conditions.[] | select( .type == "ContainersReady" ) | .reason'
+      - key: '.status.conditions.[] | select( .type == "Ready" ) | .status'
         operator: In
         values:
-          - ContainersNotReady
+          - "False"
   next:
     statusTemplate: |
       {{ $now := Now }}
+      {{ $failed := false }}
+      {{ range .status.conditions }}
+      {{ if and (eq .type "ContainersReady") (eq (or .reason "") "ContainersNotReady") }}
+      {{ $failed = true }}
+      {{ end }}
+      {{ end }}
       conditions:
       {{ range list "ContainersReady" "Ready" }}
       - type: {{ . }}
@@ -284,6 +293,7 @@ spec:
         reason: ""
         lastTransitionTime: {{ $now | Quote }}
       {{ end }}
+      {{ if $failed }}
       containerStatuses:
       {{ range .spec.containers }}
       - name: {{ .name | Quote }}
@@ -301,6 +311,7 @@ spec:
             reason: Error
             startedAt: {{ $now | Quote }}
             finishedAt: {{ $now | Quote }}
+      {{ end }}
       {{ end }}
 ---
 apiVersion: kwok.x-k8s.io/v1alpha1

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import date
 from typing import Any
 
 import pytest
@@ -19,9 +20,11 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.selection i
     seconds_of,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.phases import PHASES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.ai_conformance import conformance
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.gate import decide
 
 SITE = Site(
     name="lab",
@@ -161,3 +164,36 @@ def test_durations_are_read_as_recipes_write_them(text: str, seconds: float) -> 
 def test_what_is_no_duration_is_an_error(text: str) -> None:
     with pytest.raises(InputError, match="is no duration"):
         seconds_of(text, "validation.performance.timeout")
+
+
+@pytest.mark.parametrize("phase", ["deployment", "conformance"])
+@pytest.mark.parametrize("names", [["platform-health"], []])
+def test_what_a_section_demands_is_judged_whatever_checks_it_names(phase: str, names: list[str]) -> None:
+    section = {"checks": names, "constraints": [{"name": "Deployment.gpu-operator.version", "value": ">= v24.6.0"}]}
+    found = declare_phase(phase, SITE, {"validation": {phase: section}}, components=("gpu-operator",))
+    assert "recipe-constraints" in found.expected
+
+
+# NVIDIA/aicr recipes/validators/catalog.yaml, later than 0.11.
+LATER = ["gke-gpu-nic-networks", "slinky-slurm-imex-channel", "nccl-cre-all-reduce-bw", "cre-training-goodput"]
+
+
+def test_later_names_of_upstream_are_known_and_those_without_a_check_are_no_pass() -> None:
+    require_names(LATER, "the recipe")
+    assert declared("performance", *LATER[2:]).unknown == ("cre-training-goodput",)
+    assert "nccl-all-nodes-bw" in declared("performance", "nccl-cre-all-reduce-bw").expected
+    assert declared("deployment", LATER[0]).unknown == (LATER[0],)
+    assert declared("conformance", LATER[1]).unknown == (LATER[1],)
+
+
+@pytest.mark.parametrize("section", [{"checks": []}, {"checks": [], "timeout": "30m"}, {}])
+def test_a_phase_of_which_a_recipe_states_that_it_asks_nothing_is_skipped_and_no_pass(section: dict[str, Any]) -> None:
+    """As NVIDIA/aicr recipes/overlays/h100-gke-cos-training-slurm.yaml: test pods would go past the Slurm there."""
+    found = declare_phase("performance", SITE, {"validation": {"performance": section}})
+    assert not found.expected and not found.unknown and found.not_declared
+    assert {entry.reason for entry in found.not_declared if "it names" in entry.reason} == {
+        "the recipe's validation.performance does not name it; it names none"
+    }
+    verdict = decide("performance", found.expected, (), SITE, date(2026, 11, 27), found.not_declared)
+    assert verdict.status is Status.SKIPPED
+    assert declare_phase("performance", SITE, {"validation": {"performance": {"timeout": "30m"}}}).expected

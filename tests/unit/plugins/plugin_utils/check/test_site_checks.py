@@ -14,8 +14,10 @@ import pytest
 from preflight_options import UNSTATED
 from sites import make_site
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check import site_checks as loader
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.declare import declare
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.platform_state import PlatformState
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.judge import judge_gate
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import (
     AnyCheck,
     checks_of,
@@ -23,10 +25,12 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry im
     site_checks,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.selection import declare_phase, names_of_checks
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext, ObserveContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import ProblemsError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory import Inventory, checked_inventory
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory import checked_inventory
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory_hosts import Inventory
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.observing import observe_gate
 
 ID = "checkpoint-storage"
 HOST = {"gpufleet_sku": "dgx-h100", "gpufleet_rack": "r1"}
@@ -116,6 +120,7 @@ def broken(example: Path, old: str, new: str) -> list[str]:
     [
         ("import Outcome, SubjectKind", "import Outcom, SubjectKind", "cannot be imported: ImportError"),
         ("def judge(", "def judge(:", r"checkpoint_storage.py:\d+ cannot be imported: SyntaxError"),
+        ("SPEC = CheckSpec(", "raise SystemExit('enough')\nSPEC = CheckSpec(", "SystemExit: enough"),
         ("SPEC = CheckSpec(", "raise OSError('at home\\nalone')\nSPEC = CheckSpec(", "OSError: at home alone"),
         ('id="checkpoint-storage"', 'id="checkpoints"', "has the id 'checkpoints', which is not its file's name"),
         ('gate="gpu_stack"', 'gate="nodes"', "lies in gpu_stack/, and its SPEC says gate 'nodes'"),
@@ -159,3 +164,65 @@ def test_a_file_that_is_broken_after_preflight_is_an_error_and_no_missing_check(
     assert len(site_checks((str(example),)).problems) == 1
     with pytest.raises(ProblemsError, match="nothing_of_this_name"):
         checks_of("gpu_stack", site(example))
+
+
+def test_a_file_that_does_not_end_is_a_problem_and_holds_nothing(
+    example: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loader, "_IMPORT_S", 0.2)
+    (said,) = broken(example, "SPEC = CheckSpec(", "while True:\n    pass\nSPEC = CheckSpec(")
+    assert "checkpoint_storage.py did not end within" in said
+
+
+OWN_OBSERVER = """
+import sys, time
+def look(context):
+    {look}
+OBSERVER = observer_of("own-storage", PlatformState, look)
+
+SPEC = """
+
+
+def with_observer(example: Path, look: str, judge: str = "pass") -> AnyCheck:
+    path = example / "gpu_stack" / "checkpoint_storage.py"
+    text = path.read_text().replace("\nSPEC = ", OWN_OBSERVER.format(look=look), 1)
+    text = text.replace("import Check, CheckSpec", "import observer_of, Check, CheckSpec")
+    path.write_text(text.replace("    wanted = context", f"    {judge}\n    wanted = context", 1))
+    return own(example)
+
+
+@pytest.mark.parametrize(
+    ("look", "told"),
+    [
+        ("time.sleep(60)", "did not end within"),
+        ("sys.exit(3)", "crashed with SystemExit"),
+        ("raise KeyError('x')", "crashed with KeyError"),
+    ],
+)
+def test_one_that_hangs_or_ends_the_process_is_other(
+    example: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, look: str, told: str
+) -> None:
+    monkeypatch.setattr(loader, "LONGEST_S", 0.2)
+    check = with_observer(example, look, "import sys; sys.exit(1)")
+    found = site(example)
+    context = ObserveContext(site=found, run_dir=tmp_path, today=date(2026, 11, 23), recipe={})
+    declaration = replace(
+        declare("gpu_stack", found), checks=tuple(c for c in declare("gpu_stack", found).checks if c.id == ID)
+    )
+    (seen,) = observe_gate(declaration, context, check_mode=False)
+    assert seen.error is not None and told in seen.error["reason"], seen.error
+    judging = JudgeContext(gate="gpu_stack", site=found, today=date(2026, 11, 23))
+    (outcome,) = judge_gate(declaration, judging, tmp_path)
+    assert outcome.status is Status.OTHER and check.spec.id == ID
+
+
+def test_a_judge_that_ends_the_process_is_other(example: Path, tmp_path: Path) -> None:
+    with_observer(example, "return PlatformState(storage_classes=())", "import sys; sys.exit(1)")
+    found = site(example)
+    context = ObserveContext(site=found, run_dir=tmp_path, today=date(2026, 11, 23), recipe={})
+    whole = declare("gpu_stack", found)
+    declaration = replace(whole, checks=tuple(entry for entry in whole.checks if entry.id == ID))
+    observe_gate(declaration, context, check_mode=False)
+    judging = JudgeContext(gate="gpu_stack", site=found, today=date(2026, 11, 23))
+    (outcome,) = judge_gate(declaration, judging, tmp_path)
+    assert (outcome.status, outcome.cause) == (Status.OTHER, "check-crashed") and "SystemExit" in outcome.summary

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from snapshot_api import UID, PagedApi, cluster_of, everything, node, pod
 
@@ -15,6 +17,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.detect imp
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.request import catalogue_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.criteria import cluster_facts
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.decode import parse_snapshot, to_text
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.difference import drift_between
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.drift_rules import Importance
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.model import Collected, Snapshot
 
 OPERATOR = "nvcr.io/nvidia/gpu-operator:v26.7.0"
@@ -54,6 +58,17 @@ def test_every_part_of_a_cluster_is_there() -> None:
     assert seen.policies["ClusterPolicy cluster-policy"]["driver.version"] == "580.95.05"
     assert not seen.failed
     assert "nicclusterpolicies.mellanox.com" in seen.collectors["policies"].not_served
+
+
+def test_a_driver_of_its_own_for_some_nodes_is_a_policy_as_well() -> None:
+    api = everything([node("gpu01")], [])
+    driver = {"metadata": {"name": "blackwell"}, "spec": {"version": "580.95.05", "nodeSelector": {"pool": "b200"}}}
+    api.lists["/apis/nvidia.com/v1alpha1/nvidiadrivers"] = [driver]
+    seen = taken(api)
+    assert seen.policies["NVIDIADriver blackwell"] == {"version": "580.95.05", "nodeSelector.pool": "b200"}
+    newer = {**seen.policies, "NVIDIADriver blackwell": {"version": "590.1.1", "nodeSelector.pool": "b200"}}
+    (change,) = drift_between(seen, replace(seen, policies=newer)).changes
+    assert (change.path, change.importance) == ("policy[version]", Importance.HIGH)
 
 
 def test_images_are_those_of_pods_that_last_with_the_digests_that_run() -> None:

@@ -4,8 +4,11 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import random
+import select
+import socket
 import ssl
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -29,6 +32,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors im
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control_plane.pki import make_pki
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.decode import parse_snapshot, to_text
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.model import Snapshot
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.to_upstream import to_upstream
 
 PLACE = "cm://ops/accepted"
 HEAD = "/api/v1/namespaces/ops/configmaps/accepted"
@@ -61,6 +65,16 @@ def test_a_file_is_read_back_and_is_its_owners_alone(tmp_path: Path) -> None:
     assert read_snapshot(str(path), nobody) == seen
 
 
+def test_a_file_in_upstreams_words_is_its_kind_and_says_what_it_has_words_for(tmp_path: Path) -> None:
+    seen, path = taken("gpu01", "gpu02"), tmp_path / "theirs.json"
+    write_snapshot(seen, str(path), nobody, upstream=True)
+    assert path.stat().st_mode & 0o777 == 0o600
+    written = json.loads(path.read_text())
+    assert (written["kind"], written["apiVersion"]) == ("Snapshot", "aicr.nvidia.com/v1alpha1")
+    again = read_snapshot(str(path), nobody)
+    assert {name: node.labels for name, node in again.nodes.items()} == {n: e.labels for n, e in seen.nodes.items()}
+
+
 def test_a_config_map_is_read_back_and_upstream_can_read_it_too() -> None:
     seen, api = taken("gpu01", "gpu02"), PagedApi({})
     assert write_snapshot(seen, PLACE, lambda: cluster_of(api)) == ()
@@ -68,6 +82,13 @@ def test_a_config_map_is_read_back_and_upstream_can_read_it_too() -> None:
     data = api.objects[HEAD]["data"]
     assert data["format"] == "yaml" and data["timestamp"] == seen.taken
     assert parse_snapshot(data["snapshot.yaml"], "up").nodes["gpu02"].labels == seen.nodes["gpu02"].labels
+
+
+@pytest.mark.parametrize("key", ["snapshot.yaml", "snapshot.json"])
+def test_one_of_upstream_is_read_by_either_of_its_keys(key: str) -> None:
+    api = PagedApi({})
+    api.objects[HEAD] = {"metadata": {"name": "accepted"}, "data": {key: json.dumps(to_upstream(taken("gpu01")))}}
+    assert list(read_snapshot(PLACE, lambda: cluster_of(api)).nodes) == ["gpu01"]
 
 
 def test_a_large_one_is_split_and_says_who_can_read_it() -> None:
@@ -87,6 +108,16 @@ def test_a_new_one_in_its_place_leaves_no_part_of_the_old() -> None:
     write_snapshot(taken("gpu01"), PLACE, lambda: cluster_of(api))
     own = json.loads(api.objects[HEAD]["data"]["parts"])
     assert sorted(parts(api)) == sorted([*own, "accepted-of-somebody-else"])
+
+
+def test_what_upstream_wrote_over_it_is_not_taken_for_the_old_one() -> None:
+    """NVIDIA/aicr pkg/serializer/configmap.go: by force, snapshot.yaml, format and timestamp alone."""
+    seen, api = taken("gpu01"), PagedApi({})
+    write_snapshot(seen, PLACE, lambda: cluster_of(api))
+    later = {"snapshot.yaml": json.dumps(to_upstream(taken("gpu02"))), "timestamp": "2031-01-01T00:00:00Z"}
+    api.objects[HEAD]["data"] |= later
+    with pytest.raises(InputError, match=f"another tool has written there since: .* of 2031-.* of {seen.taken}"):
+        read_snapshot(PLACE, lambda: cluster_of(api))
 
 
 @pytest.mark.parametrize("damage", ["part", "digest", "format", "empty"])
@@ -159,6 +190,55 @@ def test_recipe_and_snapshot_are_read_over_https_from_a_server_that_is_trusted(
         assert read_recipe_text(f"{base}/recipe.yaml", nobody) == (recipe, f"{base}/recipe.yaml")
         with pytest.raises(BringupError, match="404"):
             read_recipe_text(f"{base}/other.yaml", nobody)
+
+
+class Tunnel(BaseHTTPRequestHandler):
+    """A proxy for https: it joins both ends and keeps who asked for what."""
+
+    asked: ClassVar[list[tuple[str, str | None]]] = []
+
+    def do_CONNECT(self) -> None:
+        self.asked.append((self.path, self.headers.get("Proxy-Authorization")))
+        host, _colon, port = self.path.rpartition(":")
+        with socket.create_connection((host, int(port)), timeout=20) as far:
+            self.send_response(200)
+            self.end_headers()
+            ends = {self.connection: far, far: self.connection}
+            while ready := select.select(list(ends), [], [], 20)[0]:
+                data = ready[0].recv(65536)
+                if not data:
+                    return
+                ends[ready[0]].sendall(data)
+
+    def log_message(self, *_args: object) -> None: ...
+
+
+def test_an_address_beyond_a_proxy_is_reached_the_way_that_the_environment_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HTTPS_PROXY", "NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    seen = taken("gpu01")
+    monkeypatch.setattr(Served, "texts", {"/snapshot.json": to_text(seen)})
+    monkeypatch.setattr(Tunnel, "asked", [])
+    pki = make_pki(tmp_path / "pki")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pki.cert("server"), pki.key("server"))
+    server, proxy = ThreadingHTTPServer(("127.0.0.1", 0), Served), ThreadingHTTPServer(("127.0.0.1", 0), Tunnel)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    monkeypatch.setenv("SSL_CERT_FILE", pki.ca)
+    with served(server), served(proxy):
+        place = f"https://127.0.0.1:{server.server_address[1]}/snapshot.json"
+        monkeypatch.setenv("https_proxy", f"http://me:hunter%402@127.0.0.1:{proxy.server_address[1]}")
+        assert read_snapshot(place, nobody) == seen
+        login = base64.b64encode(b"me:hunter@2").decode()
+        assert Tunnel.asked == [(f"127.0.0.1:{server.server_address[1]}", f"Basic {login}")]
+        monkeypatch.setenv("no_proxy", "127.0.0.1")
+        assert read_snapshot(place, nobody) == seen and len(Tunnel.asked) == 1
+        monkeypatch.delenv("no_proxy")
+        monkeypatch.setenv("https_proxy", "127.0.0.1:1")
+        with pytest.raises(BringupError, match="no answer"):
+            read_snapshot(place, nobody)
 
 
 def test_a_recipe_is_read_from_a_config_map_by_its_key_or_as_its_only_one() -> None:

@@ -24,6 +24,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.d
     with_drift,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.install import Done
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.installation import Installed
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.manifest import Manifest
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.model import (
     DIGEST_LABEL,
@@ -34,7 +35,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.m
     Plan,
     Step,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.plan import Installed, make_plan
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.plan import make_plan
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.read import installed
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.tell import changed, preview_lines
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError

@@ -13,6 +13,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.helm.helm
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import Kind
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.apply import labelled
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.installation import Installed
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.model import (
     DIGEST_LABEL,
     MANAGED_BY,
@@ -21,7 +22,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.m
     Component,
     components_of,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.plan import Installed, make_plan
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.plan import make_plan
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.read import installed
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.workloads import release_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import ProblemsError

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.helm.helm import Release
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.installation import Installed
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.model import (
     MANAGED_BY,
     MANAGED_BY_LABEL,
@@ -24,11 +25,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.o
     leftover_crds,
     marks,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.plan import (
-    Installed,
-    make_plan,
-    policies_of,
-)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.plan import make_plan, policies_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 
 COMPONENT = Component(

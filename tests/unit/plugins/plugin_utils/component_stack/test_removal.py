@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.helm.helm import Release
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.installation import Installed
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.model import (
     MANAGED_BY,
     MANAGED_BY_LABEL,
     REVISION_LABEL,
     Component,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.plan import Installed
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.removal import (
     Holdings,
     Ref,

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.helm.helm import Release
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.installation import Installed
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.model import (
     DIGEST_LABEL,
     MANAGED_BY,
@@ -18,7 +19,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.m
     Component,
     Step,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.plan import Installed, make_plan
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.plan import make_plan
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.upgrades import (
     Crossing,
     crossing_of,

@@ -31,10 +31,10 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model imp
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import Deadline
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service import ServiceStore, open_service
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service_model import Cycle, NodeResult
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.job_words import JobState
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.model import (
     JobResult,
     JobSpec,
-    JobState,
     PodResult,
 )
 

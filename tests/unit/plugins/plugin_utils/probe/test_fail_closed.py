@@ -153,6 +153,15 @@ def test_damaged_output_is_read_or_refused(name: str, data: st.DataObject) -> No
         parse(sample[:at] + middle + sample[at + length :])
 
 
+def test_a_count_is_a_count_with_whatever_stands_around_it() -> None:
+    """Python takes a unit separator for white space where it strips a text, and not where it reads a number."""
+    line = "/sys/class/infiniband/mlx5_0/ports/1/counters/link_downed:"
+    assert port_counters.parse(f"{line}\x1f255\n")[0].counters == {"link_downed": 255}
+    for other in ("N/A (no PMA)", "25\x1f5", "-1", ""):
+        found = port_counters.parse(f"{line}{other}\n{line.replace('link', 'port')}7\n")
+        assert found[0].counters == {"port_downed": 7}
+
+
 @pytest.mark.parametrize("name", SAMPLES)
 @given(text=st.text(alphabet=st.characters(codec="utf-8"), max_size=200))
 def test_random_text_is_read_or_refused(name: str, text: str) -> None:

@@ -45,6 +45,15 @@ def test_gdrdma_capture_proves_by_channels(shared: Path) -> None:
     assert log.environment == {"NCCL_IB_GID_INDEX": "3", "NCCL_IB_TC": "106"}
 
 
+def test_a_line_that_comes_again_changes_nothing_and_one_of_another_host_counts(shared: Path) -> None:
+    text = (shared / "captures/nccl-debug/ib-gdrdma-16rank-excerpt.log").read_text()
+    assert nccl_debug.parse(text + text) == nccl_debug.parse(text)
+    again = [f"Channel {n:02d}/24 : 0[0] -> 8[0] [send] via NET/IB/{n % 2}/GDRDMA" for n in range(24)]
+    told = nccl_debug.parse(lines(*again) + lines(again[0], host="gpu02")).hosts
+    assert [channel.device for channel in told["gpu01"].channels] == [0, 1]
+    assert [channel.device for channel in told["gpu02"].channels] == [0]
+
+
 def test_using_lines_of_three_systems(shared: Path) -> None:
     texts = (shared / "captures/nccl-debug/using-lines-ib-socket-bond.log").read_text().splitlines()
     first, second, third = (nccl_debug.parse(text).hosts[""] for text in texts)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import pytest
+from returned import described, misfits
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError, ProblemsError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.criteria import parse_criteria
@@ -13,6 +14,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.detect imp
     Detection,
     NodeFacts,
     detect,
+    plain_detection,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.hydrate import component_values
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.merge import merged_values
@@ -104,6 +106,10 @@ def test_different_nodes_are_pools(own: Catalogue) -> None:
         ("l40s-ubuntu", ("b",)),
     ]
     assert detection.pools[0].criteria.get("service") == "generic"
+    told = plain_detection(detection)
+    assert told["criteria"] == detection.criteria.to_dict() and told["pools"][0]["criteria"]["accelerator"] == "h100"
+    for module in ("recipe", "snapshot_info"):
+        assert list(misfits(told, described(module, "detection"))) == []
 
 
 def two_pools(tree: Tree, **gb200: object) -> tuple[Catalogue, list[Pool]]:

@@ -7,8 +7,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from returned import described, misfits
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.criteria import parse_criteria
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.hydrate import hydrated
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.installable import not_installable
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.model import Catalogue
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.output import summary
@@ -55,6 +57,7 @@ def test_the_summary_shows_tags_and_what_the_controller_needs(own: Catalogue) ->
     criteria = {"service": "generic", "accelerator": "h100", "intent": "training", "os": "ubuntu"}
     with_mpi = parse_criteria({**criteria, "platform": "mpi-operator"}, own.vocabulary)
     found = summary(resolve(with_mpi, own), own)
+    assert list(misfits(found, described("recipe", "recipe"))) == []
     assert found["needs"] == {"kustomize": ["mpi-operator"]}
     assert found["components"]["mpi-operator"].startswith("v")
     assert summary(resolve(parse_criteria(criteria, own.vocabulary), own), own)["needs"] == {}
@@ -70,3 +73,18 @@ def test_criteria_that_change_nothing_are_named(tree: Tree) -> None:
     assert summary(resolve(asked, catalogue), catalogue)["without_effect"] == ["service", "nodes"]
     alone = parse_criteria({"service": "eks"}, catalogue.vocabulary)
     assert summary(resolve(alone, catalogue), catalogue)["without_effect"] == []
+
+
+def test_every_hydrated_recipe_is_as_described(own: Catalogue) -> None:
+    said = described("recipe_hydrated_info", "recipe")
+    # As a value of a dictionary in Jinja it cannot be named, so RETURN cannot list it.
+    for criteria in supported_combinations(own)[::7]:
+        recipe = hydrated(resolve(criteria, own), own)
+        assert all("values" in entry for entry in recipe["componentRefs"])
+        told = {**recipe, "componentRefs": [without_values(entry) for entry in recipe["componentRefs"]]}
+        assert list(misfits(told, said)) == [], criteria
+
+
+def without_values(entry: dict[str, Any]) -> dict[str, Any]:
+    """Return a component without its chart values."""
+    return {name: value for name, value in entry.items() if name != "values"}

@@ -16,6 +16,8 @@ KNOWN = [
     ("Ubuntu 22.04.5 LTS", "ubuntu", "22.04", "ubuntu"),
     ("Red Hat Enterprise Linux 9.4 (Plow)", "rhel", "9.4", "rhel"),
     ("Red Hat Enterprise Linux CoreOS 418.94.202501221327-0", "rhcos", None, "rhel"),
+    ("Red Hat Enterprise Linux CoreOS 9.6.20250916-0 (Plow)", "rhel", "9.6", "rhel"),
+    ("Red Hat Enterprise Linux CoreOS 10.2.20260611-0 (Coughlan)", "rhel", "10.2", "rhel"),
     ("Rocky Linux 9.5 (Blue Onyx)", "rocky", "9.5", "rocky"),
     ("AlmaLinux 9.4 (Seafoam Ocelot)", "almalinux", "9.4", "alma"),
     ("Oracle Linux Server 8.10", "ol", "8.10", "ol"),

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import pytest
+from returned import described, misfits
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import failed_result
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError, ProblemsError
@@ -75,6 +76,7 @@ def test_a_hint_is_never_empty(tree: Tree) -> None:
 
 def test_the_listing_is_read_by_people(own: Catalogue) -> None:
     found = listing(own)
+    assert list(misfits(found, described("recipe_catalogue_info", "listing"))) == []
     lines = listing_lines(found)
     assert len(lines) < 200
     assert lines[0].startswith(f"{found['supported']} questions are supported.")

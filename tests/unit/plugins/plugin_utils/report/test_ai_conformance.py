@@ -15,6 +15,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry im
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import (
     Evidence,
+    Measure,
     Outcome,
     Rating,
     Status,
@@ -78,6 +79,15 @@ def test_why_a_check_was_not_asked_of_the_site_is_told() -> None:
     (found,) = judged((replace(GANG, check="dra-slices"),), "1.35", ["dra_support"], why)
     assert (found.level, found.verdict) == ("MUST", SKIP)
     assert found.reason == "not asked in this run: dra-allocation (the device plugin gives out the GPUs)"
+
+
+@pytest.mark.parametrize(("served", "verdict"), [(1, PASS), (0, SKIP), (None, SKIP)])
+def test_a_check_that_had_nothing_to_look_at_shows_nothing(served: int | None, verdict: str) -> None:
+    measured = () if served is None else (Measure("Gateways served", served, "count"),)
+    class_alone = replace(GANG, check="inference-gateway", summary="no Gateway uses it yet", measured=measured)
+    (found,) = judged((class_alone,), "1.37", ["ai-inference"])
+    assert (found.level, found.verdict) == ("MUST", verdict)
+    assert ("no Gateway uses it yet" in found.reason) is (verdict == SKIP)
 
 
 def test_that_nobody_gets_alerts_is_no_matter_of_metrics() -> None:

@@ -44,6 +44,12 @@ WORSE = replace(KEPT, worse=("tpot",), lines=("tpot: worse",))
         (replace(QUIET, snapshot=LOW), ()),
         (replace(QUIET, snapshot=HIGH), ("snapshot: 1 change(s)",)),
         (replace(QUIET, snapshot=replace(SAME, important=True, complete=False)), ("snapshot: not everything",)),
+        (
+            replace(QUIET, snapshot=replace(HIGH, importances=(Importance.LOW, Importance.CRITICAL), complete=False)),
+            ("snapshot: not everything could be compared; 2 change(s), the most important critical",),
+        ),
+        # fail_on: never.
+        (replace(QUIET, snapshot=replace(SAME, complete=False)), ()),
         (replace(QUIET, figures=WORSE), ("figures: tpot is worse",)),
         (replace(QUIET, figures=FigureDrift(compared=Counter(), worse=(), lines=())), ("figures: not one figure",)),
         (replace(QUIET, snapshot=HIGH, figures=WORSE), ("snapshot: 1 change(s)", "figures: tpot is worse")),

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from archives import unpack
 from old_runs import without_unrecorded
+from returned import described, misfits
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.declare import Declaration
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
@@ -277,6 +278,7 @@ def test_two_runs_are_compared_and_both_values_told(run: Run, monkeypatch: pytes
     assert [entry.figure for entry in found.worse] == ["intra-node-busbw"]
     lines = comparison_lines(found)
     assert any(line.startswith("intra-node-busbw: worse; 4 compared, worst gpu03 -20.0%") for line in lines)
+    assert list(misfits(plain_changes(found), described("baseline_info", "compared"))) == []
     change = next(c for c in plain_changes(found) if c["subject"] == "gpu03" and c["figure"] == "intra-node-busbw")
     assert change["before"] > change["now"] and change["change"] == pytest.approx(-0.2, abs=0.001)
 
@@ -301,6 +303,7 @@ def test_a_new_driver_is_told_before_and_after_and_its_key_is_kept_beside_the_ol
     store.accept(words, {GATE: old})
     found = compare_run(run, store.accepted_figures("rehearsal", rehearsal=True))
     assert not found.compared and not found.worse
+    assert list(misfits(plain_software_changes(found), described("baseline_info", "software"))) == []
     told = {entry["figure"]: entry for entry in plain_software_changes(found)}
     assert told["intra-node-busbw"]["subjects"] == len(HOSTS)
     assert told["intra-node-busbw"]["change"] == pytest.approx(1 / 1.1 - 1, abs=1e-6)

@@ -4,7 +4,7 @@
 
 Commands and answers are those of NVIDIA/aicr, "Validating a Cluster", and of vCluster's walkthrough with an A100
 ("Introducing and a Deep Dive Into AICR with vCluster"): five nodes, Kubernetes v1.34.0, one NVIDIA A100-SXM4-40GB. Its
-five checks on a control plane: tests/rehearsal/test_walkthrough.py.
+five checks on a control plane: tests/rehearsal/test_walkthrough.py; what it printed itself: test_seed_walkthrough.py.
 """
 
 from __future__ import annotations
@@ -18,49 +18,101 @@ from typing import Any
 import pytest
 import yaml
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_checks
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.selection import names_of_checks
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import Connection
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.hydrate import plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.request import answer, request_of
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.asked import asked_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.validation import (
-    asked_of,
     decide_phase,
     declared_phase,
-    start_validation,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.validation_looks import observe_readiness
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.validation_start import start_validation
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import now_utc
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import silent
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import new_run
 
-COMMANDS = [
-    "brew install aicr",
-    "aicr snapshot --output",
-    "aicr recipe --service --accelerator --output",
-    "aicr recipe --snapshot cm://",
-    "aicr query --selector",
-    "aicr diff --fail-on-drift",
-    "aicr bundle --recipe --deployer helm",
-    "./deploy.sh",
-    "./undeploy.sh",
-    "aicr validate --recipe --snapshot",
-    "aicr validate --recipe --snapshot cm:// https://",
-    "--phase conformance",
-    "--phase all",
-    "--fail-fast",
-    "--no-cluster",
-    "--skip-check",
-    "--fail-on-error=false",
-    "--node-selector --toleration",
-    "--evidence-dir --cncf-submission --feature",
-    "--emit-attestation --push",
-    "aicr evidence verify",
-    "--kubeconfig",
-    "--data",
-    "AICR_INFERENCE_PERF_",
-    "report.json",
-]
+U = "unit/plugins/plugin_utils"
+# Each command of the two texts, with the test (file below tests/, function) that shows what is here in its place.
+COMMANDS = {
+    "brew install aicr": ("rehearsal/test_installed.py", "test_a_rehearsal_from_the_installed_collection_passes"),
+    "vcluster create token kubectl get nodes nvidia-smi": (
+        f"{U}/run/test_seed_walkthrough.py", "test_its_nodes_and_its_gpu_are_those_that_we_know",
+    ),
+    "aicr snapshot --output": (
+        "rehearsal/test_validate.py", "test_snapshot_and_drift_work_with_exactly_the_shipped_rights",
+    ),
+    "aicr recipe --service --accelerator --output": (
+        f"{U}/run/test_seed_walkthrough.py",
+        "test_the_command_for_a_recipe_gives_its_criteria_layers_components_order_and_checks",
+    ),
+    "aicr recipe --snapshot cm://": (f"{U}/recipe/test_clusters.py", "test_the_users_word_wins_and_the_report_says_so"),
+    "aicr query --selector": (f"{U}/recipe/test_questions.py", "test_query"),
+    "aicr diff --fail-on-drift": ("integration/test_drift_playbook.py", "test_the_exit_code_is_that_of_a_check"),
+    "aicr bundle --recipe --deployer helm": (
+        "rehearsal/test_gpu_stack.py", "test_components_are_installed_after_what_they_need_and_only_once",
+    ),
+    "./deploy.sh": (
+        "rehearsal/test_gpu_stack.py", "test_components_are_installed_after_what_they_need_and_only_once",
+    ),
+    "./undeploy.sh": (
+        "rehearsal/test_component_life.py",
+        "test_the_playbooks_put_back_what_an_upgrade_changed_and_remove_all_of_ours",
+    ),
+    "aicr validate --recipe --snapshot": (
+        f"{U}/run/test_seed_walkthrough.py", "test_its_own_recipe_is_validated_and_gives_its_answers",
+    ),
+    "aicr validate --recipe --snapshot cm:// https://": (
+        f"{U}/collect/test_snapshot_place.py",
+        "test_recipe_and_snapshot_are_read_over_https_from_a_server_that_is_trusted",
+    ),
+    "--phase conformance": (
+        "rehearsal/test_walkthrough.py", "test_readiness_and_the_five_checks_pass_as_there",
+    ),
+    "--phase all": (
+        f"{U}/run/test_validation.py",
+        "test_after_a_phase_that_is_not_passed_the_others_are_gone_through_unless_the_first_is_to_end_it",
+    ),
+    "--fail-fast": (
+        f"{U}/run/test_validation.py",
+        "test_after_a_phase_that_is_not_passed_the_others_are_gone_through_unless_the_first_is_to_end_it",
+    ),
+    "--no-cluster": (f"{U}/run/test_validation.py", "test_a_recipe_is_validated_against_a_snapshot_alone"),
+    "--skip-check": (
+        f"{U}/run/test_validation.py", "test_a_check_that_was_left_out_is_told_and_the_phase_is_not_passed",
+    ),
+    "--fail-on-error=false": (
+        "integration/test_validate_playbook.py",
+        "test_a_phase_that_failed_ends_with_0_where_it_only_informs_and_is_shown_and_no_pass",
+    ),
+    "--node-selector --toleration": (
+        f"{U}/run/test_validation.py", "test_nodes_that_the_recipe_selects_are_told_as_not_used",
+    ),
+    "--evidence-dir --cncf-submission --feature": (
+        f"{U}/report/test_ai_conformance.py", "test_the_pages_of_a_whole_run_say_that_it_was_rehearsed",
+    ),
+    "--emit-attestation --push": (f"{U}/run/test_saved_runs.py", "test_it_is_judged_as_then"),
+    "aicr evidence verify": (f"{U}/run/test_saved_runs.py", "test_each_result_is_computed_again_from_its_observations"),
+    "--kubeconfig": (f"{U}/clients/test_kube.py", "test_options_win_over_the_environment"),
+    "--data": (
+        f"{U}/run/test_site_validators.py", "test_those_of_the_phase_are_asked_unless_the_recipe_names_what_it_wants",
+    ),
+    "AICR_INFERENCE_PERF_": (
+        f"{U}/run/test_site_values.py", "test_a_storage_class_is_written_where_the_recipe_asks_for_a_volume",
+    ),
+    "report.json": (f"{U}/run/test_validation.py", "test_a_recipe_is_validated_against_a_snapshot_alone"),
+}  # fmt: skip
+# Of NVIDIA/aicr pkg/cli/validate.go (0.11.1), its command line reference (later), and pkg/errors/exitcode.go.
+FLAGS = [
+    "recipe", "snapshot", "phase", "fail-on-error", "no-cluster", "namespace", "image", "image-pull-secret", "job-name",
+    "service-account-name", "node-selector", "toleration", "timeout", "no-cleanup", "require-gpu", "evidence-dir",
+    "cncf-submission", "feature", "output", "kubeconfig", "data", "fail-fast", "skip-check", "config",
+]  # fmt: skip
+EXITS = range(10)
 COMPONENTS = [
     "cert-manager", "nfd", "network-operator", "nodewright-operator", "prometheus-operator-crds",
     "kube-prometheus-stack", "gpu-operator", "k8s-ephemeral-storage-metrics", "kai-scheduler", "nvidia-dra-driver-gpu",
@@ -83,8 +135,21 @@ def rows(repository: Path) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_has_its_place_in_the_guide(command: str, repository: Path) -> None:
+def test_every_command_has_its_place_in_the_guide_and_a_test_of_its_own(command: str, repository: Path) -> None:
     assert any(all(word in left for word in command.split()) for left, _right in rows(repository)), command
+    file, name = COMMANDS[command]
+    assert f"def {name}(" in (repository / "tests" / file).read_text(encoding="utf-8"), (command, file)
+
+
+@pytest.mark.parametrize("flag", FLAGS)
+def test_every_flag_of_a_validation_has_its_equivalent_or_a_reason(flag: str, repository: Path) -> None:
+    assert any(re.search(rf"--{flag}(?![-\w])", left) for left, _right in rows(repository)), flag
+
+
+@pytest.mark.parametrize("code", EXITS)
+def test_every_exit_code_has_its_equivalent(code: int, repository: Path) -> None:
+    codes = [re.findall(r"\b(\d)\b", left) for left, _right in rows(repository) if left.startswith("exit ")]
+    assert sum(str(code) in found for found in codes) == 1, code
 
 
 def test_what_the_guide_names_is_there(repository: Path) -> None:
@@ -102,6 +167,24 @@ def test_what_the_guide_names_is_there(repository: Path) -> None:
     read = "\n".join(path.read_text("utf-8") for path in (repository / "playbooks").glob("*.yml"))
     named = set(re.findall(r"gpufleet_\w+", right))
     assert {name for name in named if name not in known and name not in read} == set()
+
+
+def test_every_name_of_a_check_is_told_with_what_is_asked_here(repository: Path) -> None:
+    text = (repository / "docs" / "from-aicr.md").read_text(encoding="utf-8").partition("## Its checks")[2]
+    told: dict[str, set[str]] = {}
+    for names, _weak, here in re.findall(r"^\| (`.+?) \| (.*?) ?\| (.+) \|$", text, re.MULTILINE):
+        asked = set(re.findall(r"`([\w-]+)`", here.partition(":")[0]))
+        told |= dict.fromkeys(re.findall(r"`([\w-]+)`", names), asked)
+    elsewhere = {
+        "nccl-all-reduce-bw", "nccl-all-reduce-bw-net", "nccl-all-reduce-bw-nvls", "nccl-cre-all-reduce-bw",
+        "inference-perf",
+    }  # fmt: skip
+    catalogue = yaml.safe_load((repository / "recipes" / "validators" / "catalog.yaml").read_text(encoding="utf-8"))
+    named = {entry["name"] for entry in catalogue["validators"]}
+    assert named - elsewhere == set(told)
+    ours = {check.spec.id for check in all_checks()}
+    known = names_of_checks()
+    assert {name: set(known[name]) & ours for name in told} == told
 
 
 def snapshot() -> dict[str, Any]:

@@ -17,7 +17,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control
     mark_cluster,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run import contact
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory import Inventory
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory_hosts import Inventory
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import new_run, run_summary

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any
 
 import pytest
+from returned import described, misfits
 from service_rows import cycle, node_result
 from sites import make_site
 
@@ -81,6 +82,7 @@ def test_slurm_and_history_make_the_plan_and_nothing_is_changed(tmp_path: Path) 
         "not free: gpu02: jobs run on it (ALLOCATED)",
         "not free: gpu03: is IDLE+DRAIN by root: bad fan",
     ]
+    assert list(misfits(positions_of(found.plan), described("fleet_plan_info", "positions"))) == []
     first = positions_of(found.plan)[0]
     assert first == {
         "number": 1, "node": "gpu01", "rack": "r1", "now": True, "waits": "",

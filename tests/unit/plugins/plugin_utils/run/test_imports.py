@@ -41,9 +41,11 @@ import {PACKAGE}.run.decision, {PACKAGE}.run.observing
 from {PACKAGE}.run.preload import preload
 preload()
 before = set(sys.modules)
+import {PACKAGE}.check.comparison.specs, {PACKAGE}.collect.identity, {PACKAGE}.collect.shared_facts
+import {PACKAGE}.component_stack.render, {PACKAGE}.report.run_report
 from {PACKAGE}.check.registry import all_checks, observers_of
 all_checks(), [observers_of(gate) for gate in GATE_IDS]
-print(sorted(name for name in set(sys.modules) - before if "plugin_utils.check." in name), "sqlalchemy" in sys.modules)
+print(sorted(name for name in set(sys.modules) - before if name.startswith("{PACKAGE}.")), "sqlalchemy" in sys.modules)
 """
     assert _printed(repository, code) == "[] True"
 

@@ -12,17 +12,17 @@ from typing import Any
 
 import pytest
 from preflight_options import UNSTATED
+from returned import described, misfits
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.declare import declare
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError, ProblemsError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory import (
-    Inventory,
     checked_inventory,
     checked_settings_of,
-    hosts_to_read,
     tool_options,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory_hosts import Inventory, hosts_to_read
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.plan import plan_lines, planned
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.settings_sources import (
     laid_over,
@@ -192,6 +192,7 @@ def test_the_plan_names_images_of_tests_that_have_a_tag_alone() -> None:
 
 def test_the_plan_names_the_components_and_what_keeps_gate_facility_from_passing(tmp_path: Path) -> None:
     plan = planned(OPTIONS, inventory())
+    assert list(misfits(list(plan.gates), described("plan_info", "plan"))) == []
     lines = plan_lines(plan)
     assert "gate facility cannot pass: gpufleet_settings.facility.record is not stated" in plan.warnings
     assert any(line.startswith("recipe: ") and "gpu-operator" in line for line in lines)
@@ -226,6 +227,25 @@ def test_the_plan_tells_of_decisions_that_have_ended() -> None:
     assert [line for line in lines if "applies to nothing" in line] == [
         f"waiver of gpu-ecc for {NAMES[0]} by ada ended on 2020-01-31 and applies to nothing"
     ]
+
+
+def test_a_decision_that_is_not_whole_is_looked_up_all_the_same() -> None:
+    acceptance = {"check": "clock-sync", "subject": "gpu22", "reason": "r", "who": "ada", "until": "new year"}
+    unsigned = {"check": "clock-syn", "subject": "gpu01", "reason": "r", "until": "31.12.2026"}
+    aside = {"node": "gpu22", "reason": "r", "ticket": "T-1"}
+    with pytest.raises(ProblemsError) as caught:
+        planned(OPTIONS | {"acceptances": [acceptance, unsigned], "quarantine": [aside]}, inventory())
+    no_day = "expected a day as YYYY-MM-DD. Fix: write for example 2026-12-31"
+    like = "Fix: did you mean 'gpu02' or 'gpu03' or 'gpu01'?"
+    assert sorted(str(problem) for problem in caught.value.problems) == sorted([
+        f"gpufleet_acceptances[0]: until is 'new year', {no_day}",
+        f"gpufleet_acceptances[0].subject: 'gpu22' matches no host of the group. {like}",
+        "gpufleet_acceptances[1]: who: missing. Fix: add who",
+        f"gpufleet_acceptances[1]: until is '31.12.2026', {no_day}",
+        "gpufleet_acceptances[1].check: 'clock-syn' is not a check. Fix: did you mean 'clock-sync'?",
+        "gpufleet_quarantine[0]: who: missing. Fix: add who",
+        f"gpufleet_quarantine[0].node: 'gpu22' is not a host of the group. {like}",
+    ])  # fmt: skip
 
 
 def test_the_plan_refuses_what_preflight_refuses() -> None:

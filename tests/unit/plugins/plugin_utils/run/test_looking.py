@@ -17,9 +17,15 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.declare import Declaration
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.observation import observation_path
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import ObserveContext, observer_of
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import AbortedError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import (
+    Disturbance,
+    ObserveContext,
+    observer_of,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import AbortedError, UnavailableError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run import observing
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.observing import Looking, looking_meanwhile
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.pausing import pause
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Site, SiteProfile
@@ -52,6 +58,42 @@ def test_observers_look_at_once_and_beside_what_makes_pods(tmp_path: Path) -> No
         pods.set()
     assert [entry.key for entry in seen] == ["a", "b", "c"]
     assert all(saved(tmp_path, key)["data"] == {"met": "yes"} for key in "abc")
+
+
+@pytest.mark.parametrize("how", ["together", "check mode", "refused"])
+def test_in_a_gate_pods_without_gpus_are_beside_the_others_which_follow_each_other(
+    how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[str] = []
+    plain, last = Event(), Event()
+
+    def sees(key: str, before: Event | None = None, after: Event | None = None) -> Looking:
+        def look(_context: ObserveContext) -> dict[str, str]:
+            assert before is None or before.wait(PATIENCE_S)
+            order.append(key)
+            if after is not None:
+                after.set()
+            return {"seen": key}
+
+        return looking(tmp_path, key, look)
+
+    # The first one ends last, and the others begin only once it does: one after another nobody would get on.
+    entries = [sees("alert", last), sees("metrics", plain), sees("autoscaling", None, last)]
+    kinds = (Disturbance.PLAIN_PODS, Disturbance.NOTHING, Disturbance.TEST_PODS)
+    needed = [(entry.observer, kind) for entry, kind in zip(entries, kinds, strict=True)]
+    monkeypatch.setattr(observing, "needed_observers", lambda *_words: needed)
+    plain.set()
+    found = observing.observe_gate(
+        Declaration(gate="telemetry", checks=()), entries[0].context, check_mode=how == "check mode",
+        refused=UnavailableError("the cluster", "is another one.") if how == "refused" else None,
+    )  # fmt: skip
+    assert order == {"together": ["metrics", "autoscaling", "alert"], "check mode": ["metrics"], "refused": []}[how]
+    told = {entry.key: (entry.error or {}).get("reason", "") for entry in found}
+    assert told.keys() == {"alert", "metrics", "autoscaling"}
+    assert ["check mode" in told[key] for key in ("alert", "metrics", "autoscaling")] == (
+        [True, False, True] if how == "check mode" else [False] * 3
+    )
+    assert all(saved(tmp_path, key)["error"] is None for key in told) is (how == "together")
 
 
 def test_what_does_not_end_in_time_is_saved_so_and_what_it_sees_later_is_dropped(tmp_path: Path) -> None:

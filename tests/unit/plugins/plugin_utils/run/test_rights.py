@@ -14,6 +14,7 @@ import yaml
 from sites import make_site
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.rights import (
+    ASKING_GATES,
     LEVELS,
     Choices,
     choices_of,
@@ -47,6 +48,12 @@ NOT_NEEDED = (
     "list prometheusrules.monitoring.coreos.com",
     "list queues.scheduling.volcano.sh",
 )
+
+
+def test_a_role_is_made_for_every_gate_that_asks(repository: Path) -> None:
+    assert ASKING_GATES == GATES
+    stated = yaml.safe_load((repository / "roles/rbac/defaults/main.yml").read_text("utf-8"))["rbac_gates"]
+    assert stated == [], "the list stands in one place: empty means all of it"
 
 
 def test_every_kind_of_object_in_the_manifests_of_recipes_may_be_read() -> None:

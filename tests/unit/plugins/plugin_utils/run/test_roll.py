@@ -17,7 +17,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.nobody impo
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.decisions import Quarantine
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status, Subject, SubjectKind
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory import Inventory
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory_hosts import Inventory
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.roll import (
     begin_or_resume,
     journal_path,

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import recorded
 from recorded import SITE
+from returned import described, misfits
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError, NotFoundError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
@@ -45,6 +46,7 @@ def test_components_that_the_older_recipe_does_not_have_are_told(tmp_path: Path)
     good = made(tmp_path, "a", "1.0.0", gpu_stack=Status.PASSED)
     run = made(tmp_path, "b", "1.0.0", "dra", gpu_stack=Status.FAILED)
     assert rollback_facts(good, run) == {"run_id": "a", "stays": ["dra"]}
+    assert list(misfits(rollback_facts(good, run), described("component_stack", "rollback"))) == []
 
 
 def test_a_gate_that_began_and_was_never_decided_is_not_passed(tmp_path: Path) -> None:

@@ -21,19 +21,18 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.conn
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import dumps
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError, InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.asked import Asked, asked_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rejudge import rejudge
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.validation import (
-    Asked,
-    asked_of,
     decide_phase,
     declared_phase,
-    start_validation,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.validation_looks import (
     observe_phase,
     observe_readiness,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.validation_start import start_validation
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import now_utc
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import silent
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import new_run

@@ -5,19 +5,26 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from archives import unpack
+from returned import described, misfits
 from snapshot_api import PagedApi, cluster_of, everything, node
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.helm.helm import Helm, Release
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import Connection
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import UnavailableError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run import snapshot as room
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.detected import criteria_lines, detected
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rbac import snapshot_role
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.snapshot import summary, take_snapshot, unseen
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.snapshot import (
+    summary,
+    take_snapshot,
+    unseen,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.model import Collected, Snapshot
 
 ARCHIVE = Path(__file__).resolve().parents[4] / "data" / "saved_runs" / "0.1.0_healthy.tar.xz"
@@ -113,14 +120,18 @@ def test_hosts_have_settings_boot_parameters_and_units_as_gate_nodes_read_them(a
     )
 
 
-def test_a_host_that_was_not_read_makes_the_collector_fail_by_name(api: PagedApi, tmp_path: Path) -> None:
+def test_a_host_that_was_not_read_is_named_and_the_others_are_there(api: PagedApi, tmp_path: Path) -> None:
     del api
     unpack(ARCHIVE, tmp_path)
     gone = min((tmp_path / "evidence" / "hosts").glob("*.json"))
     gone.unlink()
     seen = taken(tmp_path)
-    assert gone.stem in seen.failed["hosts"].reason
-    assert seen.hosts
+    assert seen.hosts[gone.stem].not_read and gone.stem in seen.collectors["hosts"].reason
+    assert any(host.driver for host in seen.hosts.values())
+    told = summary(seen)
+    assert (told["hosts_not_read"], told["hosts"]) == (1, len(seen.hosts) - 1)
+    (line,) = (line for line in unseen(seen) if "not read" in line)
+    assert gone.stem in line and "Fix: run gate nodes again" in line
 
 
 def test_a_run_that_is_none_is_a_collector_that_failed(api: PagedApi, tmp_path: Path) -> None:
@@ -133,7 +144,18 @@ def test_without_a_run_hosts_are_not_asked_for(api: PagedApi) -> None:
     seen = taken()
     assert seen.collectors["hosts"].state is Collected.NOT_ASKED
     short = summary(seen)
+    assert list(misfits(short, described("snapshot_info", "summary"))) == []
     assert (short["nodes"], short["gpu_nodes"], short["gpus"], short["providers"]) == (2, 2, 16, ["aws"])
+
+
+def test_each_criterion_is_one_line_with_its_evidence_and_pools_are_named(api: PagedApi) -> None:
+    del api
+    seen = taken()
+    other = replace(seen.nodes["gpu02"], labels={**seen.nodes["gpu02"].labels, "nvidia.com/gpu.product": "NVIDIA-A100"})
+    lines = criteria_lines(detected(replace(seen, nodes={**seen.nodes, "gpu02": other}), ()))
+    assert any(line.startswith("fabric: efa (node gpu01: ") for line in lines), lines
+    assert any(line.startswith("accelerator: mixed (") for line in lines), lines
+    assert [line.rpartition(": ")[2] for line in lines if line.startswith("pool ")] == ["gpu02", "gpu01"], lines
 
 
 def test_the_role_allows_what_was_asked_and_only_reading(api: PagedApi) -> None:

@@ -32,12 +32,13 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.model im
     Collected,
     CollectorResult,
     Host,
-    Node,
     Snapshot,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.node import Node
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload import namespace as namespace_room
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.lease import Claim, acquire
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.node_pods import RIGHTS
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.tolerations import tolerations_with
 
 Json = dict[str, Any]
 SEEN = CollectorResult(state=Collected.WHOLE)
@@ -118,6 +119,10 @@ def read_by_pods(cluster: Kubelets, seen: Snapshot, over_ssh: OverSsh | None = N
     return with_pods(cluster.api, seen, over_ssh or OverSsh(), PodsAsked(limit_s=20.0, **asked))
 
 
+def read_hosts(found: Collection) -> list[str]:
+    return sorted(name for name, host in found.parts["hosts"].items() if not host.not_read)
+
+
 def test_the_script_asks_the_kernel_and_its_log_says_the_host(tmp_path: Path) -> None:
     code, log = in_a_shell(node_script(20.0), tmp_path)
     assert code == 0 and is_whole(log)
@@ -166,10 +171,10 @@ def test_a_pod_that_never_starts_is_named_and_the_rest_is_there(tmp_path: Path) 
     nodes = {f"gpu0{number}": PLAIN for number in range(1, 5)}
     # The others ended when they were made, so there is no time to wait for.
     found = with_pods(cluster.api, snapshot(**nodes), OverSsh(), PodsAsked(limit_s=5.0, start_s=-15.0))
-    assert found.result.state is Collected.FAILED
     assert "gpu02 (its pod did not start: ContainerCreating: no such file /etc/os-release)" in found.result.reason
     assert "gpu03 (its pod ended with 137: OOMKilled)" in found.result.reason
-    assert sorted(found.parts["hosts"]) == ["gpu01", "gpu04"] and found.result.hint
+    assert read_hosts(found) == ["gpu01", "gpu04"] and found.result.hint
+    assert found.parts["hosts"]["gpu03"].not_read == "its pod ended with 137: OOMKilled"
     assert not cluster.list_objects(PODS)
 
 
@@ -186,14 +191,26 @@ def test_a_pod_that_never_starts_is_named_and_the_rest_is_there(tmp_path: Path) 
 def test_no_pod_is_made_where_none_may_be_and_the_node_is_named(tmp_path: Path, node: Node, why: str) -> None:
     cluster = Kubelets(tmp_path)
     found = read_by_pods(cluster, snapshot(gpu01=PLAIN, gpu02=node))
-    assert found.result.state is Collected.FAILED
-    assert f"gpu02 ({why}" in found.result.reason
-    assert len(cluster.made) == 1 and sorted(found.parts["hosts"]) == ["gpu01"]
+    assert f"1 not read: gpu02 ({why}" in found.result.reason and found.result.hint
+    assert len(cluster.made) == 1 and read_hosts(found) == ["gpu01"]
+    assert why in found.parts["hosts"]["gpu02"].not_read
+    none = read_by_pods(cluster, snapshot(gpu02=node))
+    assert none.result.state is Collected.FAILED and f"gpu02 ({why}" in none.result.reason
 
 
 def test_a_gpu_node_with_the_taints_of_platforms_is_read(tmp_path: Path) -> None:
     tainted = replace(PLAIN, taints=("nvidia.com/gpu=present:NoSchedule",))
     assert read_by_pods(Kubelets(tmp_path), snapshot(gpu01=tainted)).result.state is Collected.WHOLE
+
+
+def test_a_node_with_a_taint_of_the_site_is_read_when_the_site_states_it(tmp_path: Path) -> None:
+    tainted = replace(PLAIN, taints=("dedicated=team-a:NoSchedule",))
+    cluster = Kubelets(tmp_path)
+    assert not cluster.made and "dedicated" in read_by_pods(cluster, snapshot(gpu01=tainted)).result.reason
+    found = read_by_pods(cluster, snapshot(gpu01=tainted), tolerations=tolerations_with(["dedicated=team-a"]))
+    assert found.result.state is Collected.WHOLE and read_hosts(found) == ["gpu01"]
+    (pod,) = cluster.made
+    assert {"key": "dedicated", "operator": "Equal", "value": "team-a"} in pod["spec"]["tolerations"]
 
 
 def test_hosts_that_ssh_read_are_not_asked_again_and_others_are_by_their_names_in_the_inventory(tmp_path: Path) -> None:
@@ -206,7 +223,7 @@ def test_hosts_that_ssh_read_are_not_asked_again_and_others_are_by_their_names_i
     assert found.result.state is Collected.WHOLE, found.result
     assert {name: host.read_by for name, host in found.parts["hosts"].items()} == {"a": "ssh", "b": "pod"}
     lost = read_by_pods(cluster, snapshot(gpu01=PLAIN), over_ssh)
-    assert lost.result.state is Collected.FAILED and "b (unreachable)" in lost.result.reason
+    assert "b (unreachable)" in lost.result.reason and lost.parts["hosts"]["b"].not_read == "unreachable"
 
 
 def test_what_the_server_refuses_is_a_collector_that_failed(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.model im
     CollectorResult,
     Release,
     Snapshot,
+    Workload,
 )
 
 RECIPE: dict[str, Any] = {
@@ -70,6 +71,19 @@ def test_a_component_that_differs_is_told_once(release: Release | None, path: st
     (change,) = drift_from_recipe(RECIPE, snapshot(release)).changes
     assert (change.path, change.subjects, change.after) == (path, ("gpu-operator",), after)
     assert change.importance is (Importance.CRITICAL if path == "component" else Importance.HIGH)
+
+
+def test_a_component_that_argo_cd_rendered_is_there_without_a_release() -> None:
+    """argoproj/argo-cd docs/user-guide/helm.md: charts are rendered by helm template, and no release is kept."""
+    image = "nvcr.io/nvidia/gpu-operator:v26.7.0"
+    runs = {"Deployment gpu-operator/gpu-operator": Workload(images={"gpu-operator": (image,)})}
+    (change,) = drift_from_recipe(RECIPE, snapshot(None, workloads=runs)).changes
+    assert (change.path, change.importance) == ("component.release", Importance.HIGH)
+    assert change.after == "no Helm release, Deployment gpu-operator/gpu-operator runs it"
+    # What the operator made for its nodes outlives it, and is not the operator.
+    left = {"DaemonSet gpu-operator/nvidia-operator-validator": Workload(images={"validator": (image,)})}
+    (change,) = drift_from_recipe(RECIPE, snapshot(None, workloads=left)).changes
+    assert (change.path, change.importance) == ("component", Importance.CRITICAL)
 
 
 def test_a_constraint_that_does_not_hold_is_told_with_the_nodes_that_break_it() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import yaml
+from returned import described, misfits
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
@@ -19,6 +20,8 @@ def test_no_artifact_has_the_name_of_a_variable(tmp_path: Path, repository: Path
     run = Run(tmp_path)
     run.save_record(new_run("r1", "lab", "2026-11-22T10:00:00Z", GATE_IDS, rehearsal=True))
     stats = run_stats(run)
+    for module in ("gate", "run_end", "run_start"):
+        assert list(misfits(stats, described(module, "stats"))) == []
     assert stats["gpufleet_was_rehearsal"] is True and stats["gpufleet_passed"] is False
     variables: set[str] = set()
     for spec in (repository / "roles").glob("*/meta/argument_specs.yml"):

@@ -15,21 +15,21 @@ import pytest
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import Connection
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.sections import PHASE_CONSTRAINTS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run import validation_looks
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.asked import Asked, asked_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rejudge import rejudge
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.stats import run_stats
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.validation import (
-    Asked,
-    asked_of,
     closed_by,
     decide_phase,
-    start_validation,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.validation_looks import (
     observe_readiness,
     supplied_snapshot,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.validation_start import start_validation
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import now_utc
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import silent
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.decode import to_text
@@ -44,6 +44,9 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run impor
 
 NOWHERE = Connection(kubeconfig="/nowhere")
 CHECKS = ["platform-health", "gpu-operator-health", "dra-support", "accelerator-metrics", "ai-service-metrics"]
+
+
+BANDWIDTH = {"name": "nccl-all-reduce-bw"}
 
 
 def recipe(version: str = ">= 1.25", **more: Any) -> dict[str, Any]:
@@ -203,6 +206,10 @@ def test_a_check_that_was_left_out_is_told_and_the_phase_is_not_passed(run: Run,
         (recipe(), {"skip_checks": ["gang-schedulin"]}, "gang-schedulin"),
         (recipe(validation={"conformance": {"checks": ["dra-suport"]}}), {}, "dra-suport"),
         (recipe(constraints=[{"name": "K8s.servr.version", "value": "1"}]), {}, "K8s.servr.version"),
+        (recipe(constraints=[{"name": "K8s.server.version", "value": "~> 1.30"}]), {}, "~>, which is no operator"),
+        (recipe(constraints=[{"name": "K8s.server.version", "value": ">= newest"}]), {}, "compared with nothing"),
+        (recipe(constraints=[{"name": "K8s.server.version"}]), {}, "is not a constraint"),
+        (recipe(validation={"performance": {"constraints": [BANDWIDTH | {"value": ">= many"}]}}), {}, "with nothing"),
         (recipe(validation={"performance": {"timeout": "long"}}), {}, "no duration"),
         (recipe(), {"snapshot": ""}, "needs a snapshot"),
         (recipe(validation={"performance": {"infrastructure": "nccl-doctor"}}), {}, "is no component of the recipe"),
@@ -249,6 +256,13 @@ def test_a_supplied_snapshot_of_this_cluster_and_of_late_is_looked_at(tmp_path: 
 
 
 OLD = (datetime.now(UTC) - timedelta(hours=2)).isoformat()
+AHEAD = (datetime.now(UTC) + timedelta(hours=2)).isoformat()
+
+
+@pytest.mark.usefixtures("here")
+def test_a_clock_that_is_a_minute_ahead_takes_no_snapshot_away(tmp_path: Path) -> None:
+    soon = (datetime.now(UTC) + timedelta(minutes=1)).isoformat()
+    assert supplied_snapshot(supplied(tmp_path, taken=soon), NOWHERE).taken == soon
 
 
 @pytest.mark.usefixtures("here")
@@ -258,6 +272,7 @@ OLD = (datetime.now(UTC) - timedelta(hours=2)).isoformat()
         ({"cluster_uid": "another"}, "is of cluster another, this is cluster 6d1f0a4c"),
         ({"cluster_uid": "", "made_by": "aicr 0.13.0"}, "does not say of which cluster it is"),
         ({"taken": OLD}, "at most 1 h"),
+        ({"taken": AHEAD}, "after the time here: nobody knows how old it is"),
         ({"taken": "yesterday"}, "does not say when it was taken"),
     ],
 )
@@ -266,3 +281,17 @@ def test_a_supplied_snapshot_of_another_cluster_or_past_its_age_is_no_answer(
 ) -> None:
     with pytest.raises(InputError, match=told):
         supplied_snapshot(supplied(tmp_path, **changes), NOWHERE)
+
+
+def test_what_upstream_states_of_its_own_benchmark_is_taken_and_told(run: Run, tmp_path: Path) -> None:
+    """The performance section of NVIDIA/aicr recipes/overlays/gb200-oke-ubuntu-inference-dynamo.yaml, and a unit."""
+    stated = {
+        "inference-model": "Qwen/Qwen3-8B", "inference-concurrency-per-gpu": "256",
+        "inference-routing-mode": "dynamo-router", "inference-throughput": ">= 50000", "inference-ttft-p99": "<= 2000",
+        "nccl-all-reduce-bw": ">= 300 GB/s",
+    }  # fmt: skip
+    entries = [{"name": name, "value": value} for name, value in stated.items()]
+    asked(run, tmp_path, recipe(validation={"performance": {"constraints": entries}}), upstream())
+    told = [note for note in run.record.notes if "routing-mode" in note]
+    assert len(told) == 1 and "is not used" in told[0]
+    assert PHASE_CONSTRAINTS in run.site.capabilities

@@ -15,7 +15,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.nodes.dcgm_
     DCGM_DIAG,
     DcgmDiagSettings,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory import Inventory, checked_inventory
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory import checked_inventory
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory_hosts import Inventory
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.plan import plan_lines, planned
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.waves import Waves, diagnostic_waves
 

@@ -15,15 +15,20 @@ from hypothesis import strategies as st
 from snapshot_api import cluster_of, everything, node, pod
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.snapshot_cluster import collect_cluster
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.difference import (
     Drift,
     Fact,
-    Importance,
     drift_between,
     drift_of,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.drift_rules import (
+    Importance,
+    SiteRule,
     drift_rules,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.model import (
+    WHOLE_HOST,
     Collected,
     CollectorResult,
     Host,
@@ -31,6 +36,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.model im
     Release,
     Snapshot,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.node import Node
 
 NEW = "something-else"
 SEEN = CollectorResult(state=Collected.WHOLE)
@@ -68,6 +74,9 @@ def _each(value: Any, subject: str, put: Callable[[Any], Snapshot]) -> Iterator[
     if is_dataclass(value) and not isinstance(value, type):
         for entry in (field for field in fields(value) if field.name not in _NO_FACTS):
             name, inner = entry.name, getattr(value, entry.name)
+            if name in ("modules", "taints"):
+                yield subject, "", put(replace(value, **{name: (*inner, f"{NEW}:NoExecute")}))
+                continue
             yield from _each(inner, subject, lambda new, name=name: put(replace(value, **{name: new})))
     elif isinstance(value, dict):
         for key, inner in value.items():
@@ -166,6 +175,7 @@ def test_the_most_important_comes_first() -> None:
         "node.labels[nvidia.com/gfd.timestamp]",
         "host.units[kubelet.service][ActiveEnterTimestamp]",
         "host.units[kubelet.service][MainPID]",
+        "host.units[kubelet.service][CPUUsageNSec]",
         "host.sysctl[/proc/sys/kernel/random/uuid]",
     ],
 )
@@ -182,11 +192,106 @@ def test_what_moves_by_itself_is_ignored_and_said(path: str) -> None:
         "node.labels[nvidia.com/gpu.product]",
         "host.units[kubelet.service][ActiveState]",
         "host.units[kubelet.service][FragmentPath]",
+        "host.units[kubelet.service][CPUQuotaPerSecUSec]",
+        "host.units[kubelet.service][TimeoutStopUSec]",
         "host.sysctl[/proc/sys/kernel/osrelease]",
     ],
 )
 def test_what_somebody_changed_is_not_ignored(path: str) -> None:
     assert len(drift_of([Fact(path, "gpu01", "1", "2")]).changes) == 1
+
+
+GPU_NODE = {"nvidia.com/gpu": "8"}
+KARPENTER = {"karpenter.sh/nodepool": "cpu"}
+
+
+def _with_node(**changes: Any) -> Snapshot:
+    return replace(WHOLE, nodes={**WHOLE.nodes, "gpu01": replace(WHOLE.nodes["gpu01"], **changes)})
+
+
+def test_each_taint_and_each_module_is_a_fact_of_its_own() -> None:
+    before = _with_node(taints=("dedicated=a:NoSchedule", "old:NoSchedule", "x:NoExecute", "x:NoSchedule"))
+    after = _with_node(taints=("dedicated=b:NoSchedule", "new:NoExecute", "x:NoSchedule"))
+    assert {(c.path, c.before, c.after) for c in drift_between(before, after).changes} == {
+        ("node.taints[dedicated]", "a:NoSchedule", "b:NoSchedule"),
+        ("node.taints[old]", "NoSchedule", ""),
+        ("node.taints[new]", "", "NoExecute"),
+        ("node.taints[x]", "NoExecute, NoSchedule", "NoSchedule"),
+    }
+    host = WHOLE.hosts["gpu01"]
+    less = replace(WHOLE, hosts={**WHOLE.hosts, "gpu01": replace(host, modules=("nouveau", "tls"))})
+    told = {change.path: change.importance for change in drift_between(WHOLE, less).changes}
+    assert told == {
+        "host.modules[nvidia]": Importance.HIGH, "host.modules[nouveau]": Importance.HIGH,
+        "host.modules[tls]": Importance.LOW,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("taint", "told"),
+    [
+        # kubernetes/autoscaler cluster-autoscaler/utils/taints: the value is the time at which it was seen unneeded.
+        ("DeletionCandidateOfClusterAutoscaler=1786925486:PreferNoSchedule", 0),
+        ("ToBeDeletedByClusterAutoscaler=1786925486:NoSchedule", 0),
+        ("karpenter.sh/disrupted:NoSchedule", 0),
+        ("node.kubernetes.io/unschedulable:NoSchedule", 0),
+        ("node.kubernetes.io/disk-pressure:NoSchedule", 1),
+        ("dedicated=team-a:NoSchedule", 1),
+    ],
+)
+def test_taints_that_come_and_go_by_themselves_are_ignored_and_others_told(taint: str, told: int) -> None:
+    drift = drift_between(_with_node(taints=()), _with_node(taints=(taint,)))
+    assert len(drift.changes) == told and len(drift.ignored) == 1 - told
+
+
+@pytest.mark.parametrize(
+    ("labels", "capacity", "told"),
+    [
+        (KARPENTER, {"cpu": "8"}, 0),
+        (KARPENTER, GPU_NODE, 1),
+        ({**KARPENTER, "nvidia.com/gpu.product": "NVIDIA-H100"}, {}, 1),
+        ({"eks.amazonaws.com/compute-type": "fargate"}, {}, 0),
+        ({"eks.amazonaws.com/compute-type": "ec2"}, {}, 1),
+        ({}, {"cpu": "8"}, 1),
+    ],
+)
+def test_nodes_of_an_autoscaler_come_and_go_unless_they_have_gpus(
+    labels: dict[str, str], capacity: dict[str, str], told: int
+) -> None:
+    more = replace(WHOLE, nodes={**WHOLE.nodes, "new": Node(ready="True", labels=labels, capacity=capacity)})
+    for before, after in ((WHOLE, more), (more, WHOLE)):
+        drift = drift_between(before, after)
+        assert [change.path for change in drift.changes] == ["node"] * told
+        assert len(drift.ignored) == 1 - told
+
+
+def test_services_that_timers_start_matter_less_than_those_of_gpu_nodes() -> None:
+    def level(unit: str) -> Importance | None:
+        changes = drift_of([Fact(f"host.units[{unit}]", "gpu01", "there", "")]).changes
+        return changes[0].importance if changes else None
+
+    assert level("kubelet.service") is level("nvidia-fabricmanager.service") is Importance.HIGH
+    assert level("apt-daily.service") is level("kubelet-extra.service") is Importance.LOW
+    assert level("user@1000.service") is None
+
+
+def test_what_a_site_knows_to_move_is_left_out_by_its_rule_and_said() -> None:
+    facts = [Fact("node", "ip-10-0-0-1", "there", "not there"), Fact("node", "gpu01", "there", "not there")]
+    rule = SiteRule(path="node", subject=r"ip-10-.*", reason="spot nodes")
+    drift = drift_of(facts, own=(rule,))
+    assert [change.subjects for change in drift.changes] == [("gpu01",)]
+    assert drift.ignored == ("by a rule of the site, spot nodes: 1 value(s)",)
+    assert not drift_between(WHOLE, _with_node(labels={}), (SiteRule(path=r"node\.labels\[.*\]"),)).changes
+    # A rule that fits a part of a path is none for the whole.
+    assert drift_of(facts, own=(SiteRule(path="nod"),)).changes[0].subjects == ("gpu01", "ip-10-0-0-1")
+    with pytest.raises(InputError, match="no regular expression"):
+        SiteRule(path="node.labels[")
+
+
+def test_a_taint_that_went_is_told_between_programs_and_what_one_does_not_record_is_not() -> None:
+    before = replace(_with_node(taints=("dedicated=a:NoSchedule",)), made_by="aicr 0.11.1")
+    after = _with_node(taints=(), kubelet="")
+    assert [change.path for change in drift_between(before, after).changes] == ["node.taints[dedicated]"]
 
 
 def _failing(collector: str) -> Snapshot:
@@ -241,6 +346,24 @@ def test_what_a_host_did_not_give_is_not_gone_and_leaves_the_comparison_incomple
     assert drift.not_compared == ("sysctl of 1 host(s) (gpu01): not given in one of the snapshots",)
     alike = drift_between(_with_hosts(gpu01=cut), _with_hosts(gpu01=cut))
     assert not alike.changes and not alike.incomplete
+
+
+def test_a_host_that_nobody_can_ask_does_not_end_every_comparison_and_is_told() -> None:
+    full, out = Host(kernel="6.8.0", read_by="pod"), Host(unread={WHOLE_HOST: "cordoned"})
+    accepted = _with_hosts(gpu01=full, gpu02=out)
+    alike = drift_between(accepted, _with_hosts(gpu01=full, gpu02=out))
+    assert not alike.changes and not alike.incomplete
+    assert alike.not_compared == ("1 host(s) not read in both snapshots: gpu02 (cordoned)",)
+    newer = drift_between(accepted, _with_hosts(gpu01=replace(full, kernel="6.9.0"), gpu02=out))
+    assert [(change.path, change.subjects) for change in newer.changes] == [("host.kernel", ("gpu01",))]
+    # What was read once and is not now may have changed.
+    for before, after in ((full, out), (out, full)):
+        blind = drift_between(_with_hosts(gpu01=full, gpu02=before), _with_hosts(gpu01=full, gpu02=after))
+        assert not blind.changes and blind.incomplete and blind.reaches(Importance.CRITICAL)
+        word = "second" if after is out else "first"
+        assert blind.not_compared == (f"1 host(s) not read in the {word} snapshot: gpu02 (cordoned)",)
+    gone = drift_between(accepted, _with_hosts(gpu01=full))
+    assert [change.path for change in gone.changes] == ["host"] and not gone.incomplete
 
 
 def test_a_host_that_is_read_in_another_way_differs_by_what_both_ways_see() -> None:

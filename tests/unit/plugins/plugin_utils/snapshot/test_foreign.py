@@ -7,6 +7,7 @@ Each is read, and says what it lacks. The forms are public; every file in tests/
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,11 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.decode i
     to_text,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.difference import drift_between
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.measure import evaluate_in, gpu_nodes
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.drift_rules import Importance
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.gpus import gpu_nodes
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.measure import evaluate_in
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.model import Collected, Snapshot
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.to_upstream import to_upstream
 
 PLACE = Path(__file__).resolve().parents[4] / "data" / "foreign_snapshots"
 FILES = sorted(PLACE.glob("*.yaml"))
@@ -115,3 +119,71 @@ def test_one_whose_hosts_nobody_read_says_so() -> None:
     server = {"type": "K8s", "subtypes": [{"subtype": "server", "data": {"version": "v1.33.0"}}]}
     seen = from_data({**FIRST, "measurements": [server]}, "old.yaml")
     assert seen.collectors["hosts"].state is Collected.FAILED
+
+
+# NVIDIA/aicr pkg/collector/topology/topology.go, encodeTaints, of 0.11.1 and later: of a key with several effects the
+# effect is in the key alone. Kubernetes itself gives both to a node that does not answer.
+UNREACHABLE = "node.kubernetes.io/unreachable"
+TAINTS = {f"{UNREACHABLE}.NoSchedule": "|gpu02", f"{UNREACHABLE}.NoExecute": "|gpu02", "team": "NoSchedule|a|gpu01"}
+
+
+def _topology(label: dict[str, Any], taint: dict[str, Any], count: int) -> Snapshot:
+    subtypes = {"summary": {"node-count": count}, "taint": taint, "label": label}
+    topology = [{"subtype": name, "data": data} for name, data in subtypes.items()]
+    head = {"kind": "Snapshot", "apiVersion": "aicr.nvidia.com/v1alpha1", "metadata": {"version": "v0.11.1"}}
+    server = {"type": "K8s", "subtypes": [{"subtype": "server", "data": {"version": "v1.33.0"}}]}
+    return from_data({**head, "measurements": [server, {"type": "NodeTopology", "subtypes": topology}]}, "up.yaml")
+
+
+def test_a_taint_with_two_effects_is_read_as_upstream_writes_it_and_written_so() -> None:
+    seen = _topology({"zone": "a|gpu01,gpu02"}, TAINTS, 2)
+    assert not seen.failed.keys() - {"hosts", "policies"}
+    assert seen.nodes["gpu02"].taints == (f"{UNREACHABLE}:NoExecute", f"{UNREACHABLE}:NoSchedule")
+    assert seen.nodes["gpu01"].taints == ("team=a:NoSchedule",)
+    (topology,) = (m for m in to_upstream(seen)["measurements"] if m["type"] == "NodeTopology")
+    assert next(part["data"] for part in topology["subtypes"] if part["subtype"] == "taint") == TAINTS
+
+
+def test_one_whose_tool_did_not_reach_the_api_server_does_not_say_that_there_are_no_nodes() -> None:
+    # pkg/collector/topology/topology.go, emptyMeasurement: what it writes then.
+    assert "no node in" in _topology({}, {}, 0).failed["nodes"].reason
+
+
+@pytest.mark.parametrize(
+    ("parts", "count"),
+    [
+        ({"smi": {"driver": "570.86.16", "gpu-count": 8, "gpu.model": "NVIDIA H100 80GB HBM3"}}, 8),
+        # Releases after 0.11 (pkg/collector/gpu/doc.go): the bus is asked, and nvidia-smi is not, or has no driver yet.
+        ({"hardware": {"gpu-present": True, "gpu-count": 4, "driver-loaded": False, "model": "h100"}}, 4),
+        ({"hardware": {"gpu-present": True, "gpu-count": 2}, "smi": {"gpu-count": 0}}, 2),
+        ({"hardware": {"gpu-present": False, "gpu-count": 0}}, 0),
+    ],
+)
+def test_all_gpus_of_the_node_are_counted_though_one_is_described(parts: dict[str, Any], count: int) -> None:
+    gpus = {"type": "GPU", "subtypes": [{"subtype": name, "data": data} for name, data in parts.items()]}
+    node = {"type": "K8s", "subtypes": [{"subtype": "node", "data": {"source-node": NODE, "provider-id": "aws:///x"}}]}
+    labels = {"type": "NodeTopology", "subtypes": [{"subtype": "label", "data": {"zone": f"a|{NODE}"}}]}
+    seen = from_data({**FIRST, "measurements": [gpus, node, labels]}, "up.yaml")
+    assert not seen.unread
+    assert seen.hosts[NODE].gpu_count == count and bool(gpu_nodes(seen)) == bool(count)
+    if count:
+        assert status(seen, "GPU.smi.gpu-count", f"== {count}") is ConstraintStatus.PASS
+        assert status(seen, "GPU.smi.gpu-count", "== 1") is ConstraintStatus.FAIL
+        less = {"first of 1": next(iter(seen.hosts[NODE].gpus.values()))}
+        fewer = replace(seen, hosts={NODE: replace(seen.hosts[NODE], gpus=less)})
+        assert drift_between(seen, fewer).changes[0].importance is Importance.CRITICAL
+
+
+def test_a_unit_that_was_started_again_runs_the_same_and_another_command_is_told() -> None:
+    def seen(command: str, times: str) -> Snapshot:
+        said = {"ExecStart": f"[[/usr/bin/containerd [{command}] false {times}]]", "TimeoutStartUSec": 90000000}
+        unit = {"type": "SystemD", "subtypes": [{"subtype": "containerd.service", "data": said}]}
+        return from_data({**FIRST, "measurements": [unit]}, "up.yaml")
+
+    started = "1764981219416498 12345 0 0 2410 0 0"
+    before = seen("/usr/bin/containerd", started)
+    assert not drift_between(
+        before, seen("/usr/bin/containerd", "1764999999416498 99 1764999999416490 98 7 1 -1")
+    ).changes
+    (change,) = drift_between(before, seen("/usr/bin/containerd --debug", started)).changes
+    assert change.path == "host.units[containerd.service][ExecStart]" and "--debug" in change.after

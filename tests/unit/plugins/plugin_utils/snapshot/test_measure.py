@@ -20,19 +20,21 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.constraint.names 
     OPEN,
     unknown_name,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.measure import evaluate_in, gpu_nodes
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.gpus import gpu_nodes
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.measure import evaluate_in
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.model import (
     COLLECTORS,
+    WHOLE_HOST,
     Collected,
     CollectorResult,
     Host,
     HostGpu,
-    Node,
     Release,
     Server,
     Snapshot,
     Workload,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.node import Node
 
 WHOLE = CollectorResult(state=Collected.WHOLE)
 NODE = Node(
@@ -162,6 +164,12 @@ def test_a_collector_that_failed_is_the_reason_why_nothing_is_known() -> None:
     cut = replace(SEEN, collectors={**SEEN.collectors, "nodes": failed})
     result = evaluate_in(Constraint(name="OS.release.ID", value="ubuntu"), cut, GPUS)
     assert result.status is ConstraintStatus.MISSING and "nodes: nodes: forbidden" in result.reason
+
+
+def test_a_host_that_nobody_could_ask_is_the_reason_why_nothing_is_known_of_it() -> None:
+    lost = {GPUS[0]: Host(unread={WHOLE_HOST: "cordoned"})}
+    result = evaluate_in(Constraint(name="OS.kmod.nvidia", value="true"), replace(SEEN, hosts=lost), GPUS[:1])
+    assert result.status is ConstraintStatus.MISSING and f"Not read: {GPUS[0]} (cordoned)" in result.reason
 
 
 def test_labels_of_feature_discovery_say_what_a_snapshot_of_one_node_does_not() -> None:

@@ -68,8 +68,8 @@ measurements:
       - subtype: taint
         data:
           nvidia.com/gpu: NoSchedule|present|gpu01
-          maintenance.NoExecute: NoExecute||gpu02
-          maintenance.NoSchedule: NoSchedule||gpu02
+          maintenance.NoExecute: "|gpu02"
+          maintenance.NoSchedule: "|gpu02"
       - subtype: label
         data:
           kubernetes.io/hostname.gpu01: gpu01|gpu01

@@ -88,6 +88,12 @@ ENDINGS = {
     "out of memory": (ObservedJob(pods=[ended(0, 137, "OOMKilled"), pod(1)]), "failed", "137 (OOMKilled)"),
     "worker crash": (ObservedJob(pods=[pod(0), ended(1, 71)], ended_s=11), "failed", "pair-1-x on gpu02"),
     "eviction": (ObservedJob(pods=[pod(0, "Failed", reason="Evicted", message="disk full")]), "failed", "disk full"),
+    "drain": (ObservedJob(pods=[pod(0), disturbed(1, "EvictionByEvictionAPI")]), "lost-node", "pair-1-x on gpu02"),
+    "node under pressure": (
+        ObservedJob(pods=[pod(0, "Failed", reason="Evicted", message="The node was low on resource: memory. ")]),
+        "lost-node",
+        "was evicted: The node was low on resource: memory.",
+    ),
     "preemption": (ObservedJob(pods=[disturbed(0, "PreemptionByScheduler"), pod(1)]), "preempted", "pair-0-x"),
     "taint": (ObservedJob(pods=[pod(0), disturbed(1, "DeletionByTaintManager")]), "lost-node", "gpu02"),
     "shutdown": (ObservedJob(pods=[pod(0), pod(1, "Failed", reason="NodeShutdown")]), "lost-node", "NodeShutdown"),

@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.deaths import deaths_of, told_deaths
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.manifests import job_objects
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.model import JobSpec
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.namespace import (
@@ -18,7 +19,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.namespac
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.serving import (
     ServerSpec,
-    deaths_of,
     is_ready,
     loading_progress,
     server_objects,
@@ -111,6 +111,22 @@ def _pod(node: str = "gpu01", **status: Any) -> dict[str, Any]:
 )
 def test_deaths(status: dict[str, Any], deaths: tuple[int, int | None]) -> None:
     assert deaths_of(_pod(**status)) == deaths
+
+
+@pytest.mark.parametrize(
+    ("deaths", "code", "told"),
+    [
+        (1, 137, "ended once, with exit code 137"),
+        (5, 1, "ended 5 times, the last time with exit code 1"),
+        (
+            5,
+            None,
+            "ended 5 times, with which exit code is not known: its pod waits to start it again and no longer says",
+        ),
+    ],
+)
+def test_deaths_are_told_with_their_exit_code_or_without(deaths: int, code: int | None, told: str) -> None:
+    assert told_deaths(deaths, code) == told
 
 
 def test_where_a_server_is_on_its_way() -> None:

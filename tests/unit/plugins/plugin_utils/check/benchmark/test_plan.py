@@ -39,7 +39,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku impo
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.adapters import ComputeAdapters
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.capacity import NodeCapacity, imex_nodes
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.model import JobKind, JobState, PodNeeds
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.job_words import JobKind, JobState
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.model import PodNeeds
 
 HOST = Host(name="gpu01", sku="dgx-h100", node_name="node-1")
 SETTINGS = NetworkSettings(

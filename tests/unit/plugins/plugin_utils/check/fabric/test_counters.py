@@ -108,4 +108,7 @@ def test_a_counter_of_64_bits_has_no_end(fabric: Any) -> None:
     assert "70000 older errors" in passed(fabric).summary
     narrow = replace(report, ports=(replace(wide, wide=frozenset()),))
     fabric.subnet = {"errors": narrow, "errors_before": narrow}
-    assert fabric.one().cause == "counter-saturated"
+    found = fabric.one()
+    assert found.cause == "counter-saturated"
+    (lid,) = {end.lid for end in fabric.ends() if end.guid == fabric.guid("leaf2")}
+    assert f"(`perfquery -R {lid} 3`)" in found.hint

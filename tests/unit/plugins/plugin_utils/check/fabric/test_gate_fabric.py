@@ -241,6 +241,8 @@ def test_a_port_that_is_not_active_is_not_converged(fabric: Any, values: dict[st
     found = fabric.one()
     assert (found.check, found.cause) == ("subnet-manager", "not-converged")
     assert "gpu03/mlx5_2" in names(found)
+    (end,) = (end for end in fabric.ends() if end.name == "gpu03 mlx5_2")
+    assert f"`smpquery portinfo {end.lid} {end.port}`" in found.hint
 
 
 def test_a_lid_twice_is_not_converged(fabric: Any) -> None:

@@ -87,6 +87,42 @@ def test_adapters_are_found_by_guid_whatever_the_host_calls_them(fabric: Any, na
     assert "gpu03/mlx5_2" in {subject.name for subject in found.subjects}
 
 
+@pytest.mark.parametrize("named", ["gpu02 HCA-{number}", "gpu02", "node with blanks {number}"])
+def test_a_host_that_was_not_asked_is_in_the_fabric_whatever_its_adapters_are_called(fabric: Any, named: str) -> None:
+    ask_hosts(fabric)
+    forget_names(fabric, named)
+    found = fabric.one()
+    assert (found.check, found.cause, found.status) == ("cabling", "adapters-not-told-apart", Status.OTHER)
+    assert "gpu02" in {subject.name for subject in found.subjects}
+
+
+@pytest.mark.parametrize("named", ["gpu02", "gpu02 mlx5_bond_{number}"])
+def test_without_a_plan_of_ports_its_name_tells_that_the_host_is_there(fabric: Any, named: str) -> None:
+    fabric.forget_the_plan()
+    ask_hosts(fabric)
+    forget_names(fabric, named)
+    assert {(o.check, o.cause) for o in fabric.held()} == {("cabling", "adapters-not-told-apart")}
+    del fabric.cables[End("gpu02 mlx5_2", 1), End("leaf2", 2)]
+    assert ("link-present", "link-missing") in {(o.check, o.cause) for o in fabric.held()}
+
+
+def test_a_host_that_was_not_asked_and_is_not_there_is_absent(fabric: Any) -> None:
+    ask_hosts(fabric)
+    forget_names(fabric, "gpu02 HCA-{number}")
+    for cable in [cable for cable in fabric.cables if cable[0].node.startswith("gpu02 ")]:
+        del fabric.cables[cable]
+    assert {(o.check, o.cause) for o in fabric.held()} == {("link-present", "host-absent")}
+
+
+def forget_names(fabric: Any, named: str) -> None:
+    """Host gpu02 does not say its GUIDs, and its adapters are called otherwise than planned."""
+    links = [replace(link, near_guid=0) if link.host == "gpu02" else link for link in fabric.plan.links]
+    fabric.plan = replace(fabric.plan, links=tuple(links))
+    for link in links:
+        if link.host == "gpu02":
+            fabric.descriptions[link.near.node] = named.format(number=link.rail + 1)
+
+
 def test_switches_are_found_by_their_own_names_within_a_description(fabric: Any) -> None:
     fabric.descriptions |= {leaf: f"MF0;{leaf}:MQM9700/U1" for leaf in LEAVES}
     fabric.descriptions |= {"spine1": " spine1 "}

@@ -39,6 +39,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku impo
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.rank_log import parse
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control_plane.ports import free_ports
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import build_model
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import ModelSpec, numbered_nodes
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.pod_simulator import (
@@ -273,6 +274,17 @@ def test_who_had_nobody_to_reach_on_a_network_does_not_pass(two: Bench) -> None:
     assert failed(alone)["gpu02"] == "further-network-missing" and failed(alone)["gpu01"] == "no-partner"
 
 
+def test_who_is_left_alone_follows_what_keeps_the_other_host_out(two: Bench) -> None:
+    two.asks["gpu02"] = {}
+    two.benchmark.plan = two.plan()
+    assert {name: o.blocked_by for name, o in two.of().items()} == dict.fromkeys(("gpu01", "gpu02"), "nccl-transport")
+    first, second = two.plan().hosts
+    two.benchmark.plan = replace(
+        two.plan(), hosts=(replace(first, asks=ASKS), replace(second, closed="dead", asks=ASKS))
+    )
+    assert {name: o.blocked_by for name, o in two.of().items()} == dict.fromkeys(("gpu01", "gpu02"), "nccl-results")
+
+
 def test_a_job_that_never_ran_is_other_with_its_reason(two: Bench) -> None:
     two.job()
     record = Record(
@@ -305,7 +317,6 @@ def program() -> ModuleType:
 
 def really(
     program: ModuleType,
-    port: int,
     there: Mapping[int, int],
     rail: Mapping[int, str],
     monkeypatch: pytest.MonkeyPatch,
@@ -314,6 +325,7 @@ def really(
 
     `there` is by rank who is at its address, `rail` its address on a further network.
     """
+    port = free_ports(("ranks",))["ranks"]
     said: list[str] = []
     lock = threading.Lock()
 
@@ -350,7 +362,7 @@ def really(
 def test_the_program_itself_reaches_the_others_on_both_networks(
     program: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen = really(program, 29411, {0: 0, 1: 1, 2: 2}, {n: f"127.10.0.{n}" for n in range(3)}, monkeypatch)
+    seen = really(program, {0: 0, 1: 1, 2: 2}, {n: f"127.10.0.{n}" for n in range(3)}, monkeypatch)
     assert set(seen) == {0, 1, 2}
     for rank in seen.values():
         assert {pair.peer for pair in rank.pairs} == {0, 1, 2} - {rank.index}
@@ -362,7 +374,7 @@ def test_the_program_tells_a_silent_rank_a_wrong_one_and_one_without_the_network
 ) -> None:
     rail = {0: "127.10.1.0", 1: "127.10.1.1", 2: "", 3: "127.10.1.3"}
     # Rank 3 is at the address of rank 2, so nobody is at its own, and whoever looks for rank 2 gets rank 3.
-    seen = really(program, 29412, {0: 0, 1: 1, 3: 2}, rail, monkeypatch)
+    seen = really(program, {0: 0, 1: 1, 3: 2}, rail, monkeypatch)
     of = {pair.peer: pair for pair in seen[0].pairs}
     assert of[1].reached == "ok" and of[1].networks == {"net1": "ok"}
     assert of[2].reached == "rank 3 answers in its place" and of[2].networks == {}

@@ -61,6 +61,21 @@ def test_partitions_in_a_slice_count_as_well() -> None:
     assert {outcome.cause for outcome in found} == {"gpus-advertised-twice"}
 
 
+def test_a_device_plugin_that_just_went_is_waited_for_and_one_that_fails_is_told() -> None:
+    """The kubelet counts its devices for five minutes more, and gives none of them out."""
+    left: dict[str, Any] = {"allocatable": {"nvidia.com/gpu": 0}, "capacity": {"nvidia.com/gpu": 8}}
+    own = tuple(entry for entry in healthy().slices or () if entry.node == "gpu02")
+    view = changed_node(replace(healthy(), slices=own), "gpu02", **left)
+    found = _of(dual_advertisement.judge(view, context()), "gpu02")
+    assert (found.status, found.cause) == (Status.FAILED, "gpus-advertised-twice")
+    kept = tuple(o for o in view.operands or () if o.workload.app != "nvidia-device-plugin-daemonset")
+    found = _of(dual_advertisement.judge(replace(view, operands=kept), context()), "gpu02")
+    assert (found.status, found.cause) == (Status.OTHER, "device-plugin-leaves")
+    # Of somebody else's device plugin, which still gives them out.
+    view = changed_node(replace(view, operands=kept), "gpu02", allocatable={"nvidia.com/gpu": 8})
+    assert _of(dual_advertisement.judge(view, context()), "gpu02").status is Status.FAILED
+
+
 def test_channels_of_compute_domains_are_no_gpus() -> None:
     slices = tuple(replace(entry, driver="compute-domain.nvidia.com") for entry in healthy().slices or ())
     found = dual_advertisement.judge(replace(healthy(), slices=slices), context())

@@ -19,6 +19,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.a
     Looked,
     NodeAccess,
     looked,
+    owner_seen,
     refused_by_kubelet,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.claimed_container import ContainerSeen
@@ -196,6 +197,28 @@ def test_a_pod_that_its_kubelet_refuses_has_no_container() -> None:
     assert refused_by_kubelet({"status": status}) == "UnexpectedAdmissionError: no healthy devices present"
     assert refused_by_kubelet({"status": {"phase": "Failed", "containerStatuses": [{"name": "owner"}]}}) == ""
     assert refused_by_kubelet({"status": {"phase": "Running"}}) == ""
+
+
+@pytest.mark.parametrize("code", [143, 0])
+def test_a_container_that_somebody_else_ended_says_nothing_of_its_gpus(code: int) -> None:
+    """A drain and a user of higher priority end it with a code of its own; how many GPUs it had listed is chance."""
+    ended = [{"name": "owner", "state": {"terminated": {"exitCode": code, "reason": "Error"}}}]
+    disruption = {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": "EvictionByEvictionAPI",
+        "message": "evicting",
+    }
+    status = {"phase": "Failed", "containerStatuses": ended, "conditions": [disruption]}
+    pod = {"metadata": {"name": "n2-owner"}, "spec": {"nodeName": "gpu02"}, "status": status}
+    outcome = on_gpu02(gpu_containers, seen_on(owner=owner_seen(pod, "", "", "")))
+    assert (outcome.status, outcome.cause) == (Status.OTHER, "container-not-started")
+    assert "n2-owner on gpu02: evicting" in outcome.summary
+    assert refused_by_kubelet({**pod, "status": {**status, "containerStatuses": []}}) == ""
+    assert looked(pod, "owner", "", "").reason == "n2-owner on gpu02: evicting"
+    status["conditions"] = []
+    failed = on_gpu02(gpu_containers, seen_on(owner=owner_seen(pod, "", "", "")))
+    assert (failed.status, failed.cause) == (Status.FAILED, "gpus-not-visible")
 
 
 @pytest.mark.parametrize(

@@ -66,11 +66,6 @@ def controllers(seen: PlatformState) -> tuple[Outcome, ...]:
     return robust_controller.judge(seen, with_components("kubeflow-trainer"))
 
 
-def gateway(seen: PlatformState) -> Outcome:
-    (outcome,) = inference_gateway.judge(seen, with_components("agentgateway"))
-    return outcome
-
-
 def volumes(**more: Any) -> Outcome:
     (outcome,) = default_storage_class.judge(replace(SEEN, **more), context())
     return outcome
@@ -178,6 +173,30 @@ def test_volcano_refuses_a_job_whose_tasks_have_one_name(
     assert (outcome.cause, outcome.status is Status.PASSED) == (cause, not cause)
 
 
+# As the API server says it of a policy (kubernetes/apiserver, pkg/admission/plugin/policy/validating/dispatcher.go).
+_POLICY = "ValidatingAdmissionPolicy '{}' with binding '{}-binding' denied request: "
+
+
+@pytest.mark.parametrize(
+    ("said", "passes"),
+    [
+        # A site's own policies, as Kyverno's and Gatekeeper's webhooks tell them.
+        ('admission webhook "validate.kyverno.svc-fail" denied the request: disallow-default-namespace', False),
+        ('admission webhook "validation.gatekeeper.sh" denied the request: [owner] label required', False),
+        (f"{_POLICY.format('owners', 'owners')}no label owner", False),
+        (f"{_POLICY.format('job-validation-policy', 'job-validation')}duplicated task name found", True),
+        (TWINS, True),
+    ],
+)
+def test_a_refusal_by_a_policy_of_the_site_says_nothing_of_the_component(said: str, passes: bool) -> None:
+    served = replace(ANSWERED, name="validatejob.volcano.sh", service="volcano-system/volcano-admission-service")
+    refused = TriedObject(component="volcano", kind="Job", accepted=False, said=said)
+    seen = replace(SEEN, webhooks=(served,), tried=(refused,))
+    (outcome,) = robust_controller.judge(seen, with_components("volcano"))
+    assert outcome.cause == ("" if passes else "refused-otherwise")
+    assert passes or outcome.rating is Rating.UNKNOWN
+
+
 def test_every_webhook_that_nobody_serves_is_told() -> None:
     down = (replace(ANSWERED, ready=0), replace(ANSWERED, name="second", ready=0))
     assert [outcome.cause for outcome in controllers(replace(SEEN, webhooks=down))] == ["webhook-unserved"] * 2
@@ -215,39 +234,6 @@ def test_the_checks_know_the_components_of_the_facts() -> None:
         if entry.webhooks:
             group = entry.invalid["apiVersion"].partition("/")[0]
             assert any(right.verb == "create" and right.group == group for right in entry.permissions), name
-
-
-@pytest.mark.parametrize(
-    ("change", "status", "cause"),
-    [
-        ({}, Status.PASSED, ""),
-        (
-            {"gateways": (Condition(name="edge/gw", status="True", of_class="agentgateway"),)},
-            Status.PASSED,
-            "",
-        ),
-        ({"gateways": (Condition(name="edge/gw", status="False", of_class="istio"),)}, Status.PASSED, ""),
-        (
-            {"gateways": (Condition(name="edge/gw", status="False", message="AddressNotAssigned",
-                                    of_class="agentgateway"),)},
-            Status.FAILED,
-            "gateway-not-programmed",
-        ),
-        (
-            {"gateways": (Condition(name="edge/gw", status="", of_class="agentgateway"),)},
-            Status.FAILED,
-            "gateway-not-programmed",
-        ),
-        ({"gateway_classes": ()}, Status.FAILED, "gateway-class-not-accepted"),
-        ({"gateway_classes": (replace(ACCEPTED, status="Unknown"),)}, Status.FAILED, "gateway-class-not-accepted"),
-        ({"gateway_classes": (replace(ACCEPTED, name="istio"),)}, Status.FAILED, "gateway-class-not-accepted"),
-        ({"gateway_classes": None, "gateways": None}, Status.FAILED, "gateway-api-missing"),
-        ({"unready": (("agentgateway", "0 of 1"),)}, Status.OTHER, "blocked-by-component-health"),
-    ],
-)  # fmt: skip
-def test_the_gateway_of_the_recipe(change: dict[str, Any], status: Status, cause: str) -> None:
-    outcome = gateway(replace(SEEN, **change))
-    assert (outcome.status, outcome.cause) == (status, cause)
 
 
 def claim(**more: Any) -> VolumeClaim:

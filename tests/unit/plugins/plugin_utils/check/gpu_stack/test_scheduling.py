@@ -20,7 +20,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.c
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.observe_dra import (
     ClaimedDevice,
     ClaimResult,
-    free_devices,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.observe_gang import WAITS, GangResult
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.dra import dra_kinds
@@ -294,16 +293,6 @@ def test_gpus_in_use_are_not_free() -> None:
     pods = [pod("a", "3", "Running"), pod("a", "4", "Succeeded"), pod("b", "8", "Pending")]
     slots = slots_of(node_capacity([_node("a"), _node("b")], pods, [], [], {"a", "b"}).values(), 4)
     assert slots is not None and (slots.nodes, slots.count, slots.gpus) == (("a",), 5, 1)
-
-
-def test_devices_that_a_claim_holds_are_not_free() -> None:
-    slices = [
-        {"spec": {"driver": driver, "nodeName": "a", "pool": {"name": "a"}, "devices": [{"name": "0"}, {"name": "1"}]}}
-        for driver in ("gpu.nvidia.com", "compute-domain.nvidia.com")
-    ]
-    claims = [{"status": {"allocation": {"devices": {"results": [{"pool": "a", "device": "1"}]}}}}, {}]
-    assert free_devices(slices, claims, ["a"]) == {"a": 1}
-    assert free_devices(slices, claims, ["b"]) == {}
 
 
 def _parted(name: str, parts: dict[str, str], **more: Any) -> dict[str, Any]:

@@ -27,12 +27,16 @@ BY_BUS = Subject(SubjectKind.GPU, "acme02/00000000:1B:00.0", "acme02")
     ("hint", "subjects", "expected"),
     [
         ("`mlxlink -d <hca> -m`", [LINK, HCAS[1]], "`mlxlink -d mlx5_1 -m`"),
-        ("`mlxlink -d <hca> -m`", HCAS[:2], "`mlxlink -d <hca> -m`"),
-        ("`mlxlink -d <hca> -m`", [], "`mlxlink -d <hca> -m`"),
+        ("`mlxlink -d <hca> -m`", HCAS[:2], "`mlxlink -d mlx5_0 -m` (likewise mlx5_1)"),
+        ("`mlxlink -d <hca> -m`", [], "`mlxlink -d <hca> -m` (<hca>: an adapter that `ibstat -l` lists)"),
         ("`nvidia-smi -r -i <gpu>`", [GPUS[3]], "`nvidia-smi -r -i 3`"),
         ("`nvidia-smi -r -i <gpu>`", [GPUS[3], GPUS[5], GPUS[3]], "`nvidia-smi -r -i 3,5`"),
         ("`nvidia-smi -r -i <gpu>`", [BY_BUS], "`nvidia-smi -r -i 00000000:1B:00.0`"),
-        ("`nvidia-smi -r -i <gpu>`", [node_subject("acme02")], "`nvidia-smi -r -i <gpu>`"),
+        (
+            "`nvidia-smi -r -i <gpu>`",
+            [node_subject("acme02")],
+            "`nvidia-smi -r -i <gpu>` (<gpu>: its number in `nvidia-smi -L`)",
+        ),
     ],
 )
 def test_a_hint_names_the_part_where_it_is_known(hint: str, subjects: list[Subject], expected: str) -> None:

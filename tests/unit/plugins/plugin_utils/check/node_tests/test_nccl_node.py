@@ -18,7 +18,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import Sku, load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import RECIPES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service_model import NodeResult
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.model import JobResult, JobState, PodResult
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.job_words import JobState
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.model import JobResult, PodResult
 
 NODE = "gpu01"
 HARDWARE = load_hardware([RECIPES / "hardware"])

@@ -25,7 +25,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError, InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import RECIPES
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.model import JobResult, JobState, PodResult
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.job_words import JobState
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.model import JobResult, PodResult
 
 ONE, OTHER = NODES = ("gpu01", "gpu02")
 HARDWARE = load_hardware([RECIPES / "hardware"])

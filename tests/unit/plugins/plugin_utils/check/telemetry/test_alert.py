@@ -11,8 +11,7 @@ import sys
 import urllib.request
 from datetime import date
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from crd_schema import crd_schema
@@ -20,7 +19,6 @@ from sites import make_site
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.settings_layers import checked_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry import observe_alert
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.alert_delivery import SPEC, judge
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.model import AlertDelivery, Problem
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.notices import is_listening, received
@@ -30,9 +28,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.s
     way_into,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.settings import TelemetrySettings
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import DeadlineError, InputError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import silent
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.render import render
 
@@ -111,23 +108,6 @@ def test_only_a_whole_notice_of_this_alert_counts(log: str, there: bool) -> None
 def test_the_receiver_says_that_it_listens() -> None:
     assert is_listening('{"listening": 8080}\n')
     assert not is_listening("Traceback: listening")
-
-
-def test_a_receiver_that_is_held_by_a_gate_asks_nobody_about_its_image(monkeypatch: pytest.MonkeyPatch) -> None:
-    pod = {"metadata": {"name": "receiver"}, "spec": {"schedulingGates": [{"name": "kueue.x-k8s.io/admission"}]}}
-    space = SimpleNamespace(
-        name="t", labels={}, priority_class="p", create=lambda _objects: [], pods=lambda: [pod], cluster=None
-    )
-    monkeypatch.setattr(observe_alert, "_longest_s", lambda _alert: 60.0)
-    alert = SimpleNamespace(image="python", ready_s=0.0)
-    look = SimpleNamespace(emit=silent)
-    with pytest.raises(DeadlineError, match=r"scheduling gate kueue\.x-k8s\.io/admission") as caught:
-        observe_alert._receive(cast("Any", space), cast("Any", alert), cast("Any", look))
-    assert "managedJobsNamespaceSelector" in caught.value.hint
-    del pod["spec"]["schedulingGates"]
-    with pytest.raises(DeadlineError) as caught:
-        observe_alert._receive(cast("Any", space), cast("Any", alert), cast("Any", look))
-    assert "can the cluster pull" in caught.value.hint
 
 
 def owner(**spec: Any) -> dict[str, Any]:

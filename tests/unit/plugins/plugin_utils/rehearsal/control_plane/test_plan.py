@@ -22,6 +22,11 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control_plane.plan import plan_control_plane
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control_plane.ports import free_ports
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.telemetry.plan import (
+    TelemetryPrograms,
+    plan_telemetry,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.telemetry.programs import Prometheus
 
 PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok")
 
@@ -36,10 +41,20 @@ def test_a_taken_port_is_passed_over() -> None:
     assert len(set(chosen.values())) == 3
     assert first not in chosen.values()
     assert free_ports(("a",), random.Random(7)) == {"a": first}
+    assert free_ports(("a",), random.Random(7), {first}) != {"a": first}
 
 
 def test_ports_lie_below_the_range_of_outgoing_connections() -> None:
     assert all(20000 <= port < 32000 for port in free_ports(tuple("abcdefgh")).values())
+
+
+def test_nobody_is_given_the_port_of_a_server_that_starts_much_later(tmp_path: Path) -> None:
+    """The receiver of the test alert found the BMC of a host on its port: chosen apart, and free when both were."""
+    programs = TelemetryPrograms(Prometheus("prometheus", {}), "alertmanager")
+    planned = plan_telemetry(tmp_path / "t", programs, tmp_path / "model.yaml", 2, taken=range(20000, 31000))
+    late = planned.ports.pop("alert-receiver")
+    assert 18000 <= late < 20000
+    assert all(31000 <= port < 32000 for port in planned.ports.values())
 
 
 @pytest.fixture
@@ -62,10 +77,38 @@ def test_every_listener_is_on_loopback(tmp_path: Path, repository: Path) -> None
     for process in plan.processes:
         if process.name.startswith("kube-"):
             assert "--bind-address=127.0.0.1" in process.argv
-        listens = [word for word in process.argv if "--listen-" in word]
+        listens = [word for word in process.argv if "--listen-" in word and not word.endswith("=unix://etcd:1")]
         assert all("https://127.0.0.1:" in word for word in listens)
     options = json.loads((tmp_path / "c" / "kwok.yaml").read_text().split("\n---\n")[0])["options"]
     assert options["serverAddress"].startswith("127.0.0.1:")
+
+
+def test_etcd_is_spoken_to_in_a_directory_that_nobody_else_may_enter(tmp_path: Path, repository: Path) -> None:
+    stages = repository / "roles/rehearsal/files/kwok/stages.yaml.tpl"
+    plan = plan_control_plane(tmp_path / "c", {name: Path("/bin/true") for name in PROGRAMS}, (), stages)
+    told = {process.name: process for process in plan.processes}
+    assert "--listen-client-urls=unix://etcd:1" in told["etcd"].argv
+    assert "--client-cert-auth" in told["etcd"].argv and "--peer-client-cert-auth" in told["etcd"].argv
+    assert "--etcd-servers=unix://etcd:1" in told["kube-apiserver"].argv
+    # A name without a path lies where its process runs.
+    assert {told[name].cwd for name in ("etcd", "kube-apiserver")} == {str(plan.directory)}
+    assert stat.S_IMODE(plan.directory.stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize(("number", "often"), [(1, "300"), (200, "300"), (201, "100")])
+@pytest.mark.parametrize("stated", ["", "50"])
+def test_garbage_is_collected_as_often_as_memory_asks_for(
+    tmp_path: Path, repository: Path, monkeypatch: pytest.MonkeyPatch, number: int, often: str, stated: str
+) -> None:
+    monkeypatch.setenv("GOGC", stated)
+    monkeypatch.delenv("GOMAXPROCS", raising=False)
+    stages = repository / "roles/rehearsal/files/kwok/stages.yaml.tpl"
+    nodes = tuple(NodeSpec(name=f"gpu{n}") for n in range(number))
+    plan = plan_control_plane(tmp_path / "c", {name: Path("/bin/true") for name in PROGRAMS}, nodes, stages)
+    told = {process.name: process.env for process in plan.processes if process.name in PROGRAMS}
+    assert {environment["GOGC"] for environment in told.values()} == {stated or often}
+    one_thread = {name for name, environment in told.items() if environment.get("GOMAXPROCS") == "1"}
+    assert one_thread == {"etcd", "kube-controller-manager", "kube-scheduler"}
 
 
 def test_the_audit_log_is_written_where_somebody_asks_for_it(tmp_path: Path, repository: Path) -> None:

@@ -134,14 +134,25 @@ def test_a_ready_policy_is_left_alone(facts: ClusterFacts) -> None:
     assert gpu_operator.reconcile(view, facts) == []
 
 
-def test_a_gateway_is_programmed_by_the_controller_of_its_class_while_that_runs(facts: ClusterFacts) -> None:
-    own = (gateway.GATEWAY_CLASSES, {"metadata": meta("agentgateway"), "spec": {"controllerName": gateway.CONTROLLER}})
+@pytest.mark.parametrize("manager", ["agentgateway", "kgateway"])
+def test_a_gateway_is_programmed_by_the_controller_of_its_class_while_that_runs(
+    facts: ClusterFacts, manager: str
+) -> None:
+    spec = {"controllerName": gateway.CONTROLLERS[manager]}
+    own = (gateway.GATEWAY_CLASSES, {"metadata": meta(manager), "spec": spec})
     foreign = (gateway.GATEWAY_CLASSES, {"metadata": meta("other"), "spec": {"controllerName": "example.com/other"}})
-    entry = (gateway.GATEWAYS, {"metadata": meta("inference"), "spec": {"gatewayClassName": "agentgateway"}})
+    entry = (gateway.GATEWAYS, {"metadata": meta("inference"), "spec": {"gatewayClassName": manager}})
     stray = (gateway.GATEWAYS, {"metadata": meta("stray"), "spec": {"gatewayClassName": "other"}})
     kind, operator = a_deployment("x")
-    operator["metadata"]["labels"] = {"app.kubernetes.io/name": gateway.MANAGER}
-    changes = gateway.reconcile(view_of((kind, operator), own, foreign, entry, stray), facts)
+    operator["metadata"]["labels"] = {"app.kubernetes.io/name": manager}
+    first = gateway.reconcile(view_of((kind, operator), own, foreign, entry, stray), facts)
+    assert [(change.name, change.kind.kind) for change in first] == [
+        (manager, "GatewayClass"), ("inference", "Deployment"), ("inference", "Service"),
+    ]  # fmt: skip
+    made = [(change.kind, {**change.body, "spec": {**change.body["spec"], "clusterIP": "10.0.0.7"}})
+            for change in first[1:]]  # fmt: skip
+    changes = gateway.reconcile(view_of((kind, operator), own, foreign, entry, stray, *made), facts)
     told = {change.name: [item["type"] for item in change.body["status"]["conditions"]] for change in changes}
-    assert told == {"agentgateway": ["Accepted"], "inference": ["Accepted", "Programmed"]}
+    assert told == {manager: ["Accepted"], "inference": ["Accepted", "Programmed"]}
+    assert changes[-1].body["status"]["addresses"] == [{"type": "IPAddress", "value": "10.0.0.7"}]
     assert gateway.reconcile(view_of(own, entry), facts) == []

@@ -90,9 +90,11 @@ def test_a_node_without_the_image_keeps_the_others_waiting() -> None:
 
 
 def test_with_full_every_pod_is_a_torchrun_of_this_machine(tmp_path: Path) -> None:
-    program = tmp_path / "full-training" / "bin" / "python"
+    installed = tmp_path / "cache of the user" / "training-1"
+    program = installed / "bin" / "python"
     program.parent.mkdir(parents=True)
     program.touch()
+    (tmp_path / "full-training").symlink_to(installed)
     where = context(fault("gpu.compute", 0.5, "gpu", "gpu02/gpu3"), full=tmp_path)
     processes = [cast(RealProcess, part.process) for part in outputs(where).values()]
     assert [process.argv[0] for process in processes] == [str(program)] * 2
@@ -100,8 +102,8 @@ def test_with_full_every_pod_is_a_torchrun_of_this_machine(tmp_path: Path) -> No
     assert all("--nnodes=2 --nproc-per-node=8" in text and "--device cuda" in text for text in words)
     assert [process.env["JOB_COMPLETION_INDEX"] for process in processes] == ["0", "1"]
     assert {process.env["GPUFLEET_REHEARSAL_RANK"] for process in processes} == {"11:2"}
-    # The next rehearsal finds compiled what this one loaded.
-    assert {process.env["PYTHONPYCACHEPREFIX"] for process in processes} == {str(tmp_path / "pycache")}
+    # The next rehearsal finds compiled what this one loaded, in another checkout too.
+    assert {process.env["PYTHONPYCACHEPREFIX"] for process in processes} == {str(installed / "pycache")}
     program.unlink()
     with pytest.raises(NotFoundError, match="setup-full"):
         outputs(where)

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.performance_constraints import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.comparison.performance_constraints import (
     judge_bounds,
+    not_judged,
     stated_bounds,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.constraint.names import OF_PERFORMANCE
@@ -84,3 +85,46 @@ def test_a_bound_that_only_warns_waits_for_a_person() -> None:
 def test_every_name_of_the_phase_has_a_figure() -> None:
     for name in OF_PERFORMANCE:
         assert judged(name, ">= 1").cause == "constraint-unmeasured"
+
+
+def load(name: str, model: str = "Qwen/Qwen3-8B", requests: int = 2048, gpus: int = 8) -> Outcome:
+    """What a host generated, with what it depends on."""
+    return measured(
+        "inference-throughput", name, Measure("output throughput", 60000.0, "tokens/s"), Measure("model", model),
+        Measure("requests at a time", requests, "count"), Measure("GPUs", gpus, "count"),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "status"),
+    [
+        ("inference-model", "Qwen/Qwen3-8B", Status.PASSED),
+        ("inference-model", "meta/llama-70b", Status.OTHER),
+        ("inference-concurrency-per-gpu", "256", Status.PASSED),
+        ("inference-concurrency-per-gpu", "64", Status.OTHER),
+    ],
+)
+def test_bounds_are_meant_for_the_load_that_the_recipe_states(name: str, value: str, status: Status) -> None:
+    found = judged(name, value, load("gpu01"), load("gpu02"))
+    assert found.status is status
+    if status is Status.OTHER:
+        assert found.cause == "other-benchmark" and "gpufleet_settings.inference_acceptance" in found.hint
+    assert judged(name, value).cause == "constraint-unmeasured"
+
+
+def test_what_only_benchmarks_of_others_have_is_told_and_not_judged() -> None:
+    entries = [
+        {"name": "inference-routing-mode", "value": "dynamo-router"},
+        {"name": "nccl-all-reduce-bw", "value": ">= 1"},
+    ]
+    recipe = {"validation": {"performance": {"constraints": entries}}}
+    assert [bound.name for bound in stated_bounds(recipe, "performance")] == ["nccl-all-reduce-bw"]
+    assert not_judged(recipe) == ("inference-routing-mode",)
+
+
+def test_a_constraint_of_the_cluster_below_performance_is_told_with_its_place() -> None:
+    found = judged("K8s.server.version", ">= 1.30", busbw(450.0))
+    assert (found.status, found.cause) == (
+        Status.OTHER,
+        "constraint-unmeasured",
+    ) and "measured by no load" in found.summary

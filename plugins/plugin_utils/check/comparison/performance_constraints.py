@@ -1,0 +1,166 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Constraints of `validation.performance`: what was measured, against the bounds of the recipe. Pure.
+
+The bounds hold as they are written, with operator and unit; upstream lets a floor be missed by a tenth. What a recipe
+says of the benchmark that its bounds are meant for (model, load) is compared with how ours was run: a bound that is
+kept under another load says nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ...constraint.declared import declared_constraint
+from ...constraint.evaluate import evaluate
+from ...constraint.model import Constraint, ConstraintStatus, Severity
+from ...constraint.names import OF_OTHER_BENCHMARKS
+from ...outcome.model import Basis, Expectation, Measure, Outcome, Rating, Status, Subject, SubjectKind
+from ...outcome.phases import PERFORMANCE
+from ...recipe.sections import constraints_of
+
+CHECK = "performance-constraints"
+_FABRIC, _INFERENCE = "fabric_validation", "inference_acceptance"
+Measured = Mapping[str, Measure]
+
+
+@dataclass(frozen=True, slots=True)
+class _Figure:
+    """Which measure of which check answers; `unit` is its unit, `test` the program that it must be of; `of` gives the
+    figure where it is more than that measure, `how` says that it tells how was measured, not how well."""
+
+    gate: str
+    check: str
+    measure: str
+    unit: str = ""
+    test: str = ""
+    of: Callable[[Measured], str] | None = None
+    how: str = ""
+
+    def value(self, measured: Measured) -> str:
+        """Return the figure among the measures of a result, empty where it has none."""
+        own, test = measured.get(self.measure), measured.get("test")
+        if own is None or own.value is None or (self.unit and own.unit != self.unit):
+            return ""
+        if self.test and (test is None or test.value != self.test):
+            return ""
+        return self.of(measured) if self.of is not None else str(own.value)
+
+
+def _per_gpu(measured: Measured) -> str:
+    load, gpus = measured["requests at a time"].value, measured["GPUs"].value if "GPUs" in measured else None
+    if not isinstance(load, int | float) or not isinstance(gpus, int | float) or not gpus:
+        return ""
+    return f"{load / gpus:g}"
+
+
+_BANDWIDTH = _Figure(_FABRIC, "nccl-all-nodes-bw", "busbw", "GB/s", "all_reduce_perf")
+_THROUGHPUT = "inference-throughput"
+_FIGURES = {
+    "nccl-all-reduce-bw": _BANDWIDTH,
+    "nccl-all-reduce-bw-net": _BANDWIDTH,
+    "nccl-all-reduce-bw-nvls": _BANDWIDTH,
+    "nccl-cre-all-reduce-bw": _BANDWIDTH,
+    "inference-throughput": _Figure(_INFERENCE, _THROUGHPUT, "output throughput", "tokens/s"),
+    "inference-ttft-p99": _Figure(_INFERENCE, "inference-ttft", "TTFT p99", "ms"),
+    "inference-model": _Figure(_INFERENCE, _THROUGHPUT, "model", how="gpufleet_settings.inference_acceptance.model"),
+    "inference-concurrency-per-gpu": _Figure(
+        _INFERENCE,
+        _THROUGHPUT,
+        "requests at a time",
+        of=_per_gpu,
+        how="gpufleet_settings.inference_acceptance.concurrency_per_gpu",
+    ),
+}
+# What is measured, but not under load.
+_NONE = _Figure("", "", "")
+
+
+def stated_bounds(recipe: Mapping[str, Any] | None, phase: str, gate: str = "") -> tuple[Constraint, ...]:
+    """Return the constraints of a phase that this judges; with `gate`, those whose figures that gate measures."""
+    stated = constraints_of(recipe, PERFORMANCE) if phase == PERFORMANCE else []
+    judged = [bound for bound in map(declared_constraint, stated) if bound.name not in OF_OTHER_BENCHMARKS]
+    # What no load measures is told once, by the gate of the first.
+    gates = {bound.name: _FIGURES[bound.name].gate if bound.name in _FIGURES else _FABRIC for bound in judged}
+    return tuple(bound for bound in judged if gate in ("", gates[bound.name]))
+
+
+def unit_of(name: str) -> str:
+    """Return the unit in which the figure of that constraint is measured, empty where it has none."""
+    return _FIGURES.get(name, _NONE).unit
+
+
+def not_judged(recipe: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """Return the names of constraints that are about parts which only benchmarks of others have."""
+    stated = (str(entry.get("name")) for entry in constraints_of(recipe, PERFORMANCE))
+    return tuple(name for name in stated if name in OF_OTHER_BENCHMARKS)
+
+
+def unasked(bounds: Iterable[Constraint], asked: Collection[str]) -> tuple[str, ...]:
+    """Return the checks that measure these bounds and are not among those that were asked."""
+    checks = {_FIGURES[bound.name].check for bound in bounds if bound.name in _FIGURES}
+    return tuple(sorted(checks - set(asked)))
+
+
+def judge_bounds(
+    bounds: Iterable[Constraint], outcomes: Iterable[Outcome], site: str, gate: str, check: str = CHECK
+) -> tuple[Outcome, ...]:
+    """Return one outcome if all bounds are kept, else one for each that is not, or that nothing was measured for."""
+    found, seen = list(outcomes), Subject(SubjectKind.SITE, site)
+    kept: list[str] = []
+    bad: list[Outcome] = []
+    for bound in bounds:
+        figure = _FIGURES.get(bound.name, _NONE)
+        values = _values(figure, found)
+        measurable = replace(bound, unit=bound.unit or figure.unit)
+        results = {name: evaluate(measurable, f"{value} {figure.unit}".strip()) for name, value in values.items()}
+        failed = [name for name, result in results.items() if result.status is ConstraintStatus.FAIL]
+        unknown = [name for name, result in results.items() if result.status is not ConstraintStatus.PASS]
+        told = [f"{name} {values[name]} {figure.unit}".strip() for name in (failed or unknown or list(values))]
+        if values and not unknown:
+            kept.append(f"{bound.name} {bound.value}: {', '.join(told[:8])}")
+            continue
+        answer = Outcome(
+            check=check,
+            gate=gate,
+            subjects=(seen,),
+            measured=tuple(Measure(f"{figure.measure} {name}", value, figure.unit) for name, value in values.items()),
+            expected=(Expectation(bound.name, "satisfies", bound.value, Basis.RECIPE, figure.unit),),
+            **_not_kept(bound, figure, told, bool(failed)),
+        )
+        bad.append(answer)
+    text = "; ".join(kept) or "the recipe has none"
+    passed = Outcome(check=check, gate=gate, status=Status.PASSED, rating=Rating.GOOD, subjects=(seen,), summary=text)
+    return tuple(bad) or (passed,)
+
+
+def _not_kept(bound: Constraint, figure: _Figure, told: list[str], failed: bool) -> dict[str, Any]:
+    """Return what is said of a bound that is not kept, or not known to be."""
+    said = f"{bound.name} is to be {bound.value}, measured: {', '.join(told[:8]) or 'nothing'}"
+    read = f"read what check {figure.check} says of it"
+    if figure is _NONE:
+        said, read = f"{bound.name} is measured by no load", "state it below constraints of the recipe"
+    if figure.how and failed:
+        return {
+            "status": Status.OTHER, "rating": Rating.UNKNOWN, "cause": "other-benchmark",
+            "summary": f"{said}; the recipe's bounds are meant for the load that it states",
+            "hint": f"state it in {figure.how}, and run again",
+        }  # fmt: skip
+    sure = failed and bound.severity is Severity.ERROR
+    return {
+        "status": Status.FAILED if sure else Status.OTHER,
+        "rating": Rating.BAD if sure else Rating.MARGINAL if failed else Rating.UNKNOWN,
+        "cause": "constraint-not-met" if failed else "constraint-unmeasured",
+        "summary": said,
+        "hint": bound.remediation or read,
+    }
+
+
+def _values(figure: _Figure, outcomes: Iterable[Outcome]) -> dict[str, str]:
+    """Return the figure by what it was measured on."""
+    own = [outcome for outcome in outcomes if outcome.check == figure.check]
+    values = {o.subjects[-1].name: figure.value({measure.name: measure for measure in o.measured}) for o in own}
+    return {name: value for name, value in values.items() if value}

@@ -1,0 +1,82 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Constraints below `validation.deployment` and `validation.conformance` of a recipe, against what the gate saw after
+the components were installed: the version of the GPU operator, the driver of every node. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ...constraint.declared import declared_constraint
+from ...constraint.model import ConstraintResult
+from ...constraint.names import unknown_name
+from ...outcome.errors import InputError
+from ...outcome.phases import CONFORMANCE, DEPLOYMENT
+from ...recipe.sections import PHASE_CONSTRAINTS, constraints_of
+from ..spec import JudgeContext
+from .cluster_state import ClusterState
+
+if TYPE_CHECKING:
+    from ...snapshot.model import Release, Snapshot
+
+_OPERATOR = "gpu-operator"
+_SEEN = ("server", "nodes", "releases")
+
+
+def phase_results(recipe: Mapping[str, Any], seen: ClusterState, context: JudgeContext) -> list[ConstraintResult]:
+    """Return what became of each of these constraints; what the gate did not see is unmeasured.
+
+    Raises:
+        InputError: a constraint that nothing measures.
+    """
+    if PHASE_CONSTRAINTS not in context.site.capabilities:
+        return []
+    # Few recipes have any, and what measures them is made for whole snapshots.
+    from ...snapshot.measure import evaluate_in
+
+    stated = {phase: constraints_of(recipe, phase) for phase in (DEPLOYMENT, CONFORMANCE)}
+    for phase, entries in stated.items():
+        for entry in entries:
+            hint = unknown_name(str(entry.get("name")), phase)
+            if hint:
+                place = f"constraint {entry.get('name')!r} of validation.{phase}"
+                raise InputError(place, "is about nothing that is measured.", hint)
+    snapshot, nodes = _as_snapshot(recipe, seen), tuple(host.node_name for host in context.site.in_scope)
+    every = [entry for entries in stated.values() for entry in entries]
+    once = [entry for number, entry in enumerate(every) if entry not in every[:number]]
+    return [evaluate_in(declared_constraint(entry), snapshot, nodes) for entry in once]
+
+
+def _as_snapshot(recipe: Mapping[str, Any], seen: ClusterState) -> Snapshot:
+    """Return what the gate saw in the form that constraints are measured in."""
+    from ...snapshot.model import COLLECTORS, Collected, CollectorResult, Server, Snapshot
+    from ...snapshot.node import Node
+
+    unseen = CollectorResult(state=Collected.FAILED, reason="the gate does not look at it")
+    looked = {name: CollectorResult(state=Collected.WHOLE) if name in _SEEN else unseen for name in COLLECTORS}
+    nodes = {
+        node.name: Node(labels=node.labels, kernel=node.kernel, os_image=node.os_image) for node in seen.nodes or ()
+    }
+    return Snapshot(
+        taken="",
+        made_by="gate gpu_stack",
+        collectors=looked,
+        server=Server(version=seen.version),
+        nodes=nodes,
+        releases=_operators(recipe, seen),
+    )
+
+
+def _operators(recipe: Mapping[str, Any], seen: ClusterState) -> dict[str, Release]:
+    """Return the GPU operator as it is installed; none where what is used in its place says no version."""
+    from ...snapshot.model import Release
+
+    found = {}
+    for ref in recipe.get("componentRefs") or ():
+        chart = str(ref.get("chart") or ref["name"]).rpartition("/")[2]
+        state = seen.component(str(ref["name"]))
+        if chart == _OPERATOR and state is not None and state.version:
+            found[state.release or state.name] = Release(chart=_OPERATOR, version=state.version)
+    return found

@@ -1,0 +1,48 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""APIs that components serve beside the API server's own, as workloads of their releases. Pure.
+
+Charts of what serves metrics to autoscalers register them as APIServices (prometheus-community/helm-charts,
+charts/prometheus-adapter/templates/custom-metrics-apiservice.yaml, external-metrics-apiservice.yaml; kedacore/charts,
+keda/templates/metrics-server/apiservice.yaml). The API server asks each again and again, and says in the condition
+Available whether it answers (kubernetes/kube-aggregator, pkg/controllers/status/remote). With one that does not, no
+namespace is deleted any more (kubernetes/kubernetes#60807), whatever its pods say of themselves.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from ..clients.kube.conditions import condition, is_true
+from ..clients.kube.kinds import Kind
+from .lasting import age_s
+from .workloads import Workload, release_of
+
+API_SERVICES = Kind("apiregistration.k8s.io/v1", "APIService", "apiservices", namespaced=False)
+NOT_AVAILABLE = "api-not-available"
+Json = dict[str, Any]
+
+
+def api_workload(item: Json, now: datetime) -> Workload | None:
+    """Return what is to be said about an API that a service in the cluster answers; None for one of the API server."""
+    service = (item.get("spec") or {}).get("service")
+    if not service:
+        return None
+    said, name = condition(item, "Available"), str(item["metadata"]["name"])
+    ready = is_true(item, "Available")
+    words = str(said.get("message") or said.get("reason") or "nobody asked it yet")
+    return Workload(
+        kind=API_SERVICES.kind,
+        name=name,
+        namespace=str(service.get("namespace") or ""),
+        release=release_of(item),
+        app=name,
+        desired=1,
+        ready=int(ready),
+        state="ready" if ready else "pending",
+        cause="" if ready else NOT_AVAILABLE,
+        reason="" if ready else f"the API server does not reach it: {words}"[:400],
+        ready_for_s=round(age_s(str(said.get("lastTransitionTime") or ""), now), 1) if ready else 0.0,
+    )
