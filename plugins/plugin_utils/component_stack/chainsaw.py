@@ -6,8 +6,9 @@
 A `Test` has steps that `assert` (some object is so) or `error` (no object is so); a plain document asserts itself. A
 key in parentheses is an expression in JMESPath over the object at its place, and what it gives is compared with the
 tree at that key: `(availableReplicas > `0`): true` (documentation of chainsaw, "Assertion trees"; NVIDIA/aicr
-pkg/chainsaw: what its own health checks use). Bindings, and expressions as values, are not known here: nothing is
-guessed at.
+pkg/chainsaw: what its own health checks use). What a key or a value is besides (a loop, a binding, an escape) is read
+as kyverno/kyverno-json pkg/core/expression/expression.go tells them apart and refused here, as are options of a test
+that change what it asserts (kyverno/chainsaw pkg/apis/v1alpha1: `skip`, `cluster`, `compiler`): nothing is guessed at.
 """
 
 from __future__ import annotations
@@ -25,6 +26,17 @@ from .expression import Expression, parse, same
 API = "chainsaw.kyverno.io/"
 _HINT = "assert with plain fields and expressions in JMESPath; see docs/validate.md"
 _EXPRESSION = re.compile(r"\((.+)\)", re.DOTALL)
+# A loop, a binding, an escape. Read as the name of a field it would be a field that no object has.
+_SPECIAL = re.compile(r"~\w*\..*|.*->\s*\w+|\\.+\\", re.DOTALL)
+# Fields that change nothing of what is asserted. Every other one does, or may one day.
+_FIELDS = {
+    "test": {
+        "concurrent", "delayBeforeCleanup", "deletionPropagationPolicy", "description", "failFast",
+        "fastNamespaceDeletion", "forceTerminationGracePeriod", "namespace", "skipDelete", "steps", "timeouts",
+    },
+    "step": {"name", "description", "try", "timeouts"},
+    "operation": {"resource", "timeout"},
+}  # fmt: skip
 # By which the upstream tool tells a check without assertions from one that has lost them.
 _NOTHING_ASSERTED = "aicr/no-op-check"
 Json = dict[str, Any]
@@ -71,9 +83,12 @@ def assertions_of(text: str, source: str) -> tuple[Assertion, ...]:
 
 
 def _of_test(document: Json, source: str) -> Iterator[Assertion]:
-    for step in (document.get("spec") or {}).get("steps") or ():
-        for name in set(step) - {"name", "description", "try", "timeouts"}:
-            raise InputError(source, f"has {name!r} in a step, which is not known here.", _HINT)
+    spec = document.get("spec") or {}
+    _require_fields(spec, "test", source)
+    namespace = str(spec.get("namespace") or "")
+    _require_known(namespace, source)
+    for step in spec.get("steps") or ():
+        _require_fields(step, "step", source)
         for operation in step.get("try") or ():
             kinds = set(operation) - {"description"}
             if kinds not in ({"assert"}, {"error"}):
@@ -81,13 +96,21 @@ def _of_test(document: Json, source: str) -> Iterator[Assertion]:
                     source, f"has the operation {', '.join(sorted(kinds))}; assert and error are known.", _HINT
                 )
             kind = kinds.pop()
+            _require_fields(operation[kind] or {}, "operation", source)
             resource = (operation[kind] or {}).get("resource")
             if not isinstance(resource, dict):
                 raise InputError(source, f"an operation {kind} has no resource.", _HINT)
-            yield _assertion(resource, kind == "assert", source)
+            yield _assertion(resource, kind == "assert", source, namespace)
 
 
-def _assertion(resource: Json, must: bool, source: str) -> Assertion:
+def _require_fields(found: Json, place: str, source: str) -> None:
+    for name in sorted(set(map(str, found)) - _FIELDS[place]):
+        raise InputError(source, f"has {name!r} in the {place}, which is not known here.", _HINT)
+
+
+def _assertion(resource: Json, must: bool, source: str, namespace: str = "") -> Assertion:
+    """Return an assertion; an object that names no namespace is in that of its test (kyverno/chainsaw
+    pkg/engine/namespacer/namespacer.go)."""
     metadata = resource.get("metadata") or {}
     if not resource.get("apiVersion") or not resource.get("kind"):
         raise InputError(source, "asserts something without apiVersion and kind.", _HINT)
@@ -101,7 +124,7 @@ def _assertion(resource: Json, must: bool, source: str) -> Assertion:
         kind=str(resource["kind"]),
         must=must,
         name=str(metadata.get("name") or ""),
-        namespace=str(metadata.get("namespace") or ""),
+        namespace=str(metadata.get("namespace") or namespace),
         labels={str(key): str(value) for key, value in (metadata.get("labels") or {}).items()},
         wanted=tree,
     )
@@ -120,10 +143,10 @@ def _require_known(tree: Any, source: str) -> None:
                 parse(text[1])
             except InputError as error:
                 raise InputError(source, f"expression {key}: {error.reason}", _HINT) from None
-        elif str(key).startswith(("~", "(")) or str(key).endswith(")"):
+        elif str(key).startswith(("~", "(")) or str(key).endswith(")") or _SPECIAL.fullmatch(str(key)):
             raise InputError(source, f"key {key!r} is not known here.", _HINT)
         _require_known(value, source)
-    if isinstance(tree, str) and _EXPRESSION.fullmatch(tree):
+    if isinstance(tree, str) and (_EXPRESSION.fullmatch(tree) or _SPECIAL.fullmatch(tree)):
         raise InputError(source, f"value {tree!r} is an expression, which is not known here.", _HINT)
 
 
@@ -134,6 +157,9 @@ def mismatch(wanted: Any, found: Any, path: str = "") -> str:
         InputError: an expression cannot be asked of the object: a function does not take what lies there.
     """
     if isinstance(wanted, Mapping):
+        # An empty tree asks that something is there (kyverno/kyverno-json pkg/core/assertion/assertion.go, `mapNode`).
+        if not wanted and found is None:
+            return f"{path or 'it'} is null, expected a value"
         for key, value in wanted.items():
             text = _EXPRESSION.fullmatch(str(key))
             if text is not None:

@@ -177,6 +177,11 @@ def test_a_health_check_that_the_recipe_skips_is_told() -> None:
         ({"(ready == desired)": True}, {"ready": 3, "desired": 4}, "it: ready == desired is false, expected true"),
         ({"(length(items) >= `2`)": True}, {"items": [1, 2]}, ""),
         ({"(phase != 'Failed')": True}, {"phase": "Running"}, ""),
+        ({"a": {}}, {"a": None}, "a is null, expected a value"),
+        ({"a": {}}, {"a": {"b": 1}}, ""),
+        ({"a": {}}, {"a": []}, ""),
+        ({"(a[0])": {}}, {"a": []}, "(a[0]) is null, expected a value"),
+        ({"(a[0])": {}}, {"a": [{"b": 1}]}, ""),
     ],
 )
 def test_trees_and_expressions_are_compared_as_chainsaw_does(wanted: Any, found: Any, told: str) -> None:
@@ -185,6 +190,7 @@ def test_trees_and_expressions_are_compared_as_chainsaw_does(wanted: Any, found:
 
 RESOURCE = "apiVersion: v1\nkind: Pod\nmetadata: {namespace: x}\n"
 STEP = "apiVersion: chainsaw.kyverno.io/v1alpha1\nkind: Test\nspec: {steps: [{try: [%s]}]}\n"
+OPERATION = "{assert: {%s resource: {apiVersion: v1, kind: Pod, metadata: {name: x%s}, status: {phase: Running}}}}"
 
 
 @pytest.mark.parametrize(
@@ -198,6 +204,16 @@ STEP = "apiVersion: chainsaw.kyverno.io/v1alpha1\nkind: Test\nspec: {steps: [{tr
         (RESOURCE + "status: {~.containers: {ready: true}}", "not known here"),
         (RESOURCE + "status: {phase: (upper(x))}", "which is not known here"),
         ("kind: Pod\n", "without apiVersion"),
+        (RESOURCE + "status: {phase -> x: Failed}", "not known here"),
+        (RESOURCE + "status: {(phase) -> x: Failed}", "not known here"),
+        (RESOURCE + "status: {'\\(phase)\\': Failed}", "not known here"),
+        (RESOURCE + "status: {phase: '\\(Failed)\\'}", "which is not known here"),
+        (RESOURCE + "status: {phase: 'Failed -> x'}", "which is not known here"),
+        (RESOURCE + "status: {phase: '~.Failed'}", "which is not known here"),
+        (STEP.replace("spec: {", "spec: {skip: true, ") % OPERATION % ("", ""), "'skip' in the test"),
+        (STEP.replace("spec: {", "spec: {compiler: cel, ") % OPERATION % ("", ""), "'compiler' in the test"),
+        (STEP.replace("spec: {", "spec: {namespace: ($x), ") % OPERATION % ("", ""), "which is not known here"),
+        (STEP % OPERATION % ("cluster: other,", ""), "'cluster' in the operation"),
     ],
 )
 def test_what_is_not_known_is_refused_and_not_guessed_at(text: str, told: str) -> None:
@@ -209,3 +225,17 @@ def test_what_is_not_known_is_refused_and_not_guessed_at(text: str, told: str) -
 def test_a_plain_document_asserts_itself() -> None:
     (assertion,) = assertions_of(RESOURCE + "status: {phase: Running}", "x")
     assert (assertion.must, assertion.kind, assertion.wanted) == (True, "Pod", {"status": {"phase": "Running"}})
+
+
+@pytest.mark.parametrize(
+    ("own", "place"), [("", "gpu-operator"), (", namespace: monitoring", "monitoring")], ids=["of-the-test", "its-own"]
+)
+def test_an_object_without_a_namespace_is_in_that_of_its_test(own: str, place: str) -> None:
+    text = STEP.replace("spec: {", "spec: {namespace: gpu-operator, ") % OPERATION % ("timeout: 1m,", own)
+    (assertion,) = assertions_of(text, "x")
+    assert assertion.namespace == place
+
+
+def test_a_text_with_an_arrow_or_parentheses_inside_is_a_text() -> None:
+    (assertion,) = assertions_of(RESOURCE + "status: {message: 'a (b) and c -> d.', reason: '~1'}", "x")
+    assert assertion.wanted == {"status": {"message": "a (b) and c -> d.", "reason": "~1"}}
