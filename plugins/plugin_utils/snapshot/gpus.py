@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ..clients.kube.quantity import whole_number
 from .model import Snapshot
 from .node import Node
 
@@ -43,8 +44,7 @@ def _mig(node: Node) -> bool:
 
 
 def _number(said: Mapping[str, str], key: str) -> int:
-    text = said.get(key, "")
-    return int(text) if text.isdecimal() else 0
+    return whole_number(said.get(key, "")) or 0
 
 
 def _devices(node: Node) -> int:

@@ -20,6 +20,7 @@ from ..clients.kube.conditions import condition
 from ..clients.kube.dra import dra_kinds
 from ..clients.kube.kinds import NODES, PODS, Kind
 from ..clients.kube.node_object import Cleaner, read_node
+from ..clients.kube.quantity import whole_number
 from ..outcome.errors import NotFoundError
 from ..snapshot.node import Node
 from .closed_nodes import closed
@@ -246,8 +247,7 @@ def gpus_asked(spec: Json) -> Counter[str]:
 
 
 def _whole(value: Any) -> int:
-    text = str(value or "0")
-    return int(text) if text.isdecimal() else 0
+    return whole_number(value or 0) or 0
 
 
 def _closed(node: Node, obj: Json, tolerations: tuple[Toleration, ...] | None, roll: str = "") -> str:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -19,6 +20,7 @@ from .cluster_state import NodeState, OperandState, PolicyState, SliceState
 
 Json = dict[str, Any]
 DRIVER_APP = "nvidia-driver-daemonset"
+_DRIVERS = re.compile(rf"{DRIVER_APP}-|nvidia-v?gpu-driver-")
 _LABEL_PREFIXES = (
     "nvidia.com/", "feature.node.kubernetes.io/pci-10de", "feature.node.kubernetes.io/pci-15b3",
     "network.nvidia.com/operator.", "topology.kubernetes.io/",
@@ -63,9 +65,10 @@ def gpu_resources(quantities: Mapping[str, Any], node: str) -> dict[str, int]:
     for name, quantity in quantities.items():
         if not name.startswith("nvidia.com/"):
             continue
-        if not str(quantity).isdecimal():
+        number = whole_number(quantity)
+        if number is None:
             raise InputError(f"node {node}", f"allocatable {name} is {quantity!r}, not a whole number.")
-        found[name] = int(quantity)
+        found[name] = number
     return found
 
 
@@ -111,9 +114,11 @@ def _by_its_name(workload: Workload) -> Workload:
     """Return a workload with the label that others know.
 
     On OpenShift the driver has a DaemonSet for each version of the nodes' system, which ends its name and its label
-    (NVIDIA/gpu-operator controllers/object_controls.go, transformOpenShiftDriverToolkitContainer; #990).
+    (NVIDIA/gpu-operator controllers/object_controls.go, transformOpenShiftDriverToolkitContainer; #990). A NVIDIADriver
+    has one for each system of its nodes, `nvidia-<driver type>-driver-<system>-<hash>` (internal/state/driver.go,
+    getDriverAppName; manifests/state-driver/0500_daemonset.yaml).
     """
-    versioned = workload.app.startswith(f"{DRIVER_APP}-") and workload.app == workload.name
+    versioned = _DRIVERS.match(workload.app) is not None and workload.app == workload.name
     return replace(workload, app=DRIVER_APP) if versioned else workload
 
 

@@ -23,6 +23,7 @@ from ...clients.kube.cluster import Cluster
 from ...clients.kube.connection import connection_from
 from ...clients.kube.errors import ForbiddenError
 from ...clients.kube.kinds import CONFIG_MAPS, EVENTS, NODES, Kind
+from ...clients.kube.quantity import whole_number
 from ...component_stack.facts import stack_facts
 from ...runtime.clock import Deadline
 from ...runtime.progress import Progress
@@ -233,7 +234,8 @@ class NodeTest:
             seen = replace(seen, node=node, up_s=round(elapsed_s, 1))
         if seen.node:
             there = self._cluster.find(NODES, seen.node) or {}
-            seen = replace(seen, gpus=int(((there.get("status") or {}).get("allocatable") or {}).get(GPU, 0)))
+            offered = ((there.get("status") or {}).get("allocatable") or {}).get(GPU, 0)
+            seen = replace(seen, gpus=whole_number(offered) or 0)
         return replace(
             seen,
             words=words,

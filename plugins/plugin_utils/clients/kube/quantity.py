@@ -13,9 +13,9 @@ _WHOLE = re.compile(r"(\d+)([kMGTPE]?)")
 _THOUSANDS = "kMGTPE"
 
 
-def whole_number(text: str) -> int | None:
+def whole_number(quantity: str | int) -> int | None:
     """Return a quantity that is a whole number, None if it is none or has a unit of bytes (`Mi`)."""
-    match = _WHOLE.fullmatch(text.strip())
+    match = _WHOLE.fullmatch(str(quantity).strip())
     if match is None:
         return None
     number, suffix = match.groups()

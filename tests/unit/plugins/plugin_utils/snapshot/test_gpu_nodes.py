@@ -41,6 +41,7 @@ def node(labels: dict[str, str], capacity: dict[str, str], **more: dict[str, Att
         (node({PRODUCT: f"{H100}-SHARED", COUNT: "8", REPLICAS: "4"}, {GPU: "32"}), 8, True),
         (node({PRODUCT: H100, COUNT: "8", REPLICAS: "4"}, {GPU: "0", f"{GPU}.shared": "32"}), 8, True),
         (node({PRODUCT: f"{H100}-MIG-1g.10gb", COUNT: "56", STRATEGY: "single"}, {GPU: "56"}), 0, True),
+        (node({}, {f"{GPU}.shared": "1k"}), 0, True),
         # No GPU is in MIG mode, whatever the strategy would be.
         (node({PRODUCT: H100, COUNT: "8", STRATEGY: "single"}, {GPU: "8"}), 8, True),
         (node({PRODUCT: H100, COUNT: "8", STRATEGY: "mixed"}, {GPU: "4", MIG: "28"}), 8, True),

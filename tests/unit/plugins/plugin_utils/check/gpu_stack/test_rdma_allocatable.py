@@ -27,6 +27,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.a
     adapter_promises,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.promised import Promised
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
 
@@ -313,6 +314,15 @@ def test_a_node_keeps_what_other_vendors_plugins_offer() -> None:
     state = node_state({"metadata": {"name": "n"}, "status": {"allocatable": amounts, "capacity": amounts}})
     assert (state.allocatable, state.capacity) == ({"nvidia.com/gpu": 8, SHARED: 1000}, {"nvidia.com/gpu": 8})
     assert state.gpus == {"nvidia.com/gpu": 8}
+
+
+def test_gpus_that_are_shared_by_many_are_counted_too() -> None:
+    """8 GPUs that time-slicing gives out 125 times each are written as `1k`."""
+    amounts = {"nvidia.com/gpu.shared": "1k"}
+    state = node_state({"metadata": {"name": "n"}, "status": {"allocatable": amounts, "capacity": amounts}})
+    assert state.capacity == {"nvidia.com/gpu.shared": 1000}
+    with pytest.raises(InputError, match="not a whole number"):
+        node_state({"metadata": {"name": "n"}, "status": {"allocatable": {"nvidia.com/gpu": "1.5"}}})
 
 
 def test_a_node_with_adapters_and_no_gpu_offers_no_gpu(view: ClusterState) -> None:

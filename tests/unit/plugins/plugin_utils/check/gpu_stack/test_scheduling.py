@@ -295,6 +295,14 @@ def test_gpus_in_use_are_not_free() -> None:
     assert slots is not None and (slots.nodes, slots.count, slots.gpus) == (("a",), 5, 1)
 
 
+def test_many_shares_of_gpus_and_what_pods_hold_of_them_are_counted() -> None:
+    """The API server writes 1000 as `1k`; a node whose shares are all held was taken for one with whole GPUs."""
+    limits = {"resources": {"limits": {"nvidia.com/gpu.shared": "1k"}}}
+    pod = {"spec": {"nodeName": "a", "containers": [limits]}, "status": {"phase": "Running"}}
+    room = node_capacity([_parted("a", {"nvidia.com/gpu.shared": "2k"})], [pod], [], [], {"a"})["a"]
+    assert (room.parts, room.parts_used) == ({"nvidia.com/gpu.shared": 2000}, {"nvidia.com/gpu.shared": 1000})
+
+
 def _parted(name: str, parts: dict[str, str], **more: Any) -> dict[str, Any]:
     node = _node(name, **more)
     node["status"]["allocatable"] = {"pods": "110", "nvidia.com/gpu": "0", **parts}
