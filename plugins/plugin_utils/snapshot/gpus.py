@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..clients.kube.quantity import whole_number
 from .model import Snapshot
 from .node import Node
+from .quantity import whole_number
 
 _PRODUCT = "nvidia.com/gpu.product"
 _GPU = "nvidia.com/gpu"

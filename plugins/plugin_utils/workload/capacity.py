@@ -20,9 +20,9 @@ from ..clients.kube.conditions import condition
 from ..clients.kube.dra import dra_kinds
 from ..clients.kube.kinds import NODES, PODS, Kind
 from ..clients.kube.node_object import Cleaner, read_node
-from ..clients.kube.quantity import whole_number
 from ..outcome.errors import NotFoundError
 from ..snapshot.node import Node
+from ..snapshot.quantity import whole_number
 from .closed_nodes import closed
 from .dra_devices import is_kept_away, is_whole_gpu
 from .own_cordon import out_by

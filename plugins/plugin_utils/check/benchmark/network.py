@@ -15,13 +15,13 @@ from ...clients.kube.cluster import Cluster
 from ...clients.kube.kinds import NODES
 from ...clients.kube.node_object import Cleaner, read_node
 from ...clients.kube.permission import Permission
-from ...clients.kube.quantity import whole_number
 from ...collect.adapters import HostAdapters, read_adapters
 from ...component_stack.facts import stack_facts
 from ...hardware.sku import Fabric, Sku
 from ...site.adapters import LINK_LAYERS, VARIABLE, carries_gpu_traffic, nccl_port
 from ...site.cabling import CablingPlan, stated_cabling
 from ...site.model import Host
+from ...snapshot.quantity import whole_number
 from ...workload.capacity import NodeCapacity, imex_nodes
 from ...workload.claims import CLASS_PREFIX
 from ...workload.job_words import JobKind

@@ -12,9 +12,9 @@ from typing import Any
 
 from ...clients.kube.conditions import condition, is_true
 from ...clients.kube.node_object import Cleaner, read_node
-from ...clients.kube.quantity import whole_number
 from ...component_stack.workloads import Workload
 from ...outcome.errors import InputError
+from ...snapshot.quantity import whole_number
 from ...workload.dra_devices import gpus_covered
 from .cluster_state import NodeState, OperandState, PolicyState, SliceState
 

@@ -23,11 +23,11 @@ from ...clients.kube.cluster import Cluster
 from ...clients.kube.connection import connection_from
 from ...clients.kube.errors import ForbiddenError
 from ...clients.kube.kinds import CONFIG_MAPS, EVENTS, NODES, Kind
-from ...clients.kube.quantity import whole_number
 from ...component_stack.facts import stack_facts
 from ...runtime.clock import Deadline
 from ...runtime.progress import Progress
 from ...runtime.recipe_files import RECIPES
+from ...snapshot.quantity import whole_number
 from ...workload.follow import node_of
 from ...workload.kueue import served_version
 from ...workload.namespace import MARGIN_S, TemporaryNamespace, temporary_namespace

@@ -22,7 +22,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.c
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.kube_objects import node_state
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.observe_cluster import unsettled
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.quantity import whole_number
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.adapter_promises import (
     adapter_promises,
 )
@@ -30,6 +29,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.p
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.quantity import whole_number
 
 from .conftest import NAMES, SKU, changed_component, changed_node, context, recipe, site, workload
 
