@@ -10,6 +10,7 @@ skipped; a reason of at most 4096 bytes in /dev/termination-log; what is for peo
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,11 @@ RESULT = "RESULT: "
 _LINES, _LENGTH, _MESSAGE = 1000, 512, 4096
 # Reasons of a kubelet or of the API server for which a container with an exit code of its own did not end by itself.
 _NOT_ITS_OWN = ("OOMKilled", "ContainerStatusUnknown", "Evicted", "DeadlineExceeded")
+# What the API server says to an account that lacks a right (kubernetes/apiserver, pkg/endpoints/handlers/
+# responsewriters/errors.go), and client-go to a pod without a token (rest/config.go: InClusterConfig).
+_NO_TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount/token: no such file"
+_DENIED = r'User \\?"system:serviceaccount:[^:"\\]+:{account}\\?" cannot '
+_LAST_WORDS = 20
 _CAUSES = {
     "unschedulable": "validator-not-placed",
     "image": "image-not-pulled",
@@ -45,6 +51,8 @@ _HINTS = {
     "validator-refused": "let the run's account make it: docs/validate.md (Validators that are images)",
     "validator-timeout": "raise its timeout in validators/catalog.yaml, if it needs the time",
     "validator-lost": "run the phase again",
+    "validator-forbidden": "state `rules` for it in validators/catalog.yaml; they give rights in its own namespace and "
+    "nowhere else: docs/validate.md (Validators that are images)",
     "validator-not-started": "run the phase again; kubectl get events -A -w beside it says what is waited for",
 }
 
@@ -88,6 +96,11 @@ def key_of(validator: ValidatorImage) -> str:
     return f"validator-{validator.name}"
 
 
+def account_of(name: str) -> str:
+    """Return the name of the pod and of the account of a validator."""
+    return f"v-{name}"
+
+
 def ended(validator: ValidatorImage, pod: Mapping[str, Any], ending: Ending, log: str, unread: str) -> ValidatorRun:
     """Return how a validator ended, from its pod and its log."""
     status = pod.get("status") or {}
@@ -97,14 +110,18 @@ def ended(validator: ValidatorImage, pod: Mapping[str, Any], ending: Ending, log
     # A pod that was evicted or took too long says so itself, whatever became of its container.
     word = str(status.get("reason") or terminated.get("reason") or "")
     code = terminated.get("exitCode")
+    state, reason = ending.state, ending.reason
+    if state == "failed" and (pod.get("metadata") or {}).get("deletionTimestamp"):
+        # Whoever is told to end answers in the middle of its work, with whatever code that gives.
+        state, reason = "lost-node", f"somebody removed its pod; {reason}"
     return ValidatorRun(
         name=validator.name,
         image=validator.image,
-        state=ending.state,
+        state=state,
         exit_code=int(code) if isinstance(code, int) else None,
         word=word,
         message=str(terminated.get("message") or "").strip()[:_MESSAGE],
-        reason=ending.reason[:1000],
+        reason=reason[:1000],
         node=str((pod.get("spec") or {}).get("nodeName") or ""),
         lines=tuple(line[:_LENGTH] for line in log.splitlines()[-_LINES:]),
         unread=unread,
@@ -147,6 +164,9 @@ def _answered(run: ValidatorRun, said: str, about: Mapping[str, Any], other: Any
     if run.exit_code == 0 and run.state == "succeeded":
         text = said or "exit code 0"
         return Outcome(status=Status.PASSED, rating=Rating.GOOD, summary=text[:600], **about)
+    if run.exit_code == 1 and (denied := _denied(run)):
+        found: Outcome = other("validator-forbidden", f"it could not look: {denied}")
+        return found
     if run.exit_code == 1:
         text = said or "exit code 1, and no word why"
         hint = f"read its output in the run directory: {about['evidence'][0].path}"
@@ -160,3 +180,12 @@ def _answered(run: ValidatorRun, said: str, about: Mapping[str, Any], other: Any
         "validator-broken", f"exit code {run.exit_code} is none of 0, 1 and 2: {said or run.reason}"
     )
     return result
+
+
+def _denied(run: ValidatorRun) -> str:
+    """Return what a validator said of a right that its account lacks, empty if nothing: images of the upstream tool
+    end with 1 for whatever keeps them from looking (NVIDIA/aicr, validators/runner.go), which is no word about the
+    cluster. What was tried on the way to another reason does not count: the message says how it ended."""
+    denied = re.compile(_DENIED.format(account=re.escape(account_of(run.name))))
+    words = [run.message] if run.message else list(run.lines[-_LAST_WORDS:])
+    return next((" ".join(word.split()) for word in words if _NO_TOKEN in word or denied.search(word)), "")

@@ -31,7 +31,7 @@ from ...workload.tolerations import Toleration
 from ..kit.tolerations import cluster_queue_of, tolerations_of
 from ..spec import ObserveContext, Observer, observer_of
 from .catalog import ValidatorImage
-from .contract import CONTAINER, ValidatorRun, ended, key_of, log_path
+from .contract import CONTAINER, ValidatorRun, account_of, ended, key_of, log_path
 
 # The upstream tool's own, for an entry that says none.
 _RESOURCES = {"cpu": "1", "memory": "1Gi"}
@@ -157,7 +157,7 @@ def validator_objects(
     """
     spec = _spec(validator)
     values = {
-        "name": pod_name(validator),
+        "name": account_of(validator.name),
         "namespace": namespace.name,
         # The index makes it the pod whose exit code counts (workload/follow.py).
         "pod_labels": {**namespace.labels, INDEX_LABEL: "0"},
@@ -165,7 +165,7 @@ def validator_objects(
         "container": CONTAINER,
         "args": list(validator.args),
         "env": {**validator.env, **_own(validator, phase, inputs, namespace.tolerations)},
-        "account": pod_name(validator) if validator.rules is not None else "",
+        "account": account_of(validator.name) if validator.rules is not None else "",
         "resources": {**_RESOURCES, **validator.resources},
         "priority_class": namespace.priority_class,
         "tolerations": namespace.tolerated,
@@ -179,7 +179,7 @@ def _account(validator: ValidatorImage, namespace: TemporaryNamespace) -> list[J
     """Return the account of a validator and what it may do, in this namespace and nowhere else; none without rules."""
     if validator.rules is None:
         return []
-    name = pod_name(validator)
+    name = account_of(validator.name)
     metadata = {"name": name, "namespace": namespace.name, "labels": namespace.labels}
     subject = {"kind": "ServiceAccount", "name": name, "namespace": namespace.name}
     role = {"apiGroup": _RBAC, "kind": "Role", "name": name}
@@ -194,11 +194,6 @@ def _account(validator: ValidatorImage, namespace: TemporaryNamespace) -> list[J
             "subjects": [subject],
         },
     ]
-
-
-def pod_name(validator: ValidatorImage) -> str:
-    """Return the name of a validator's pod and account."""
-    return f"v-{validator.name}"
 
 
 def _own(validator: ValidatorImage, phase: str, inputs: Inputs, tolerations: tuple[Toleration, ...]) -> dict[str, str]:
@@ -233,7 +228,7 @@ def _followed(
     validators: Sequence[ValidatorImage], namespace: TemporaryNamespace, progress: Progress
 ) -> dict[str, tuple[Json, Ending, float]]:
     """Return by validator its pod as it was seen last, how it ended, and the seconds from its creation."""
-    followed = {pod_name(validator): _Followed(_spec(validator)) for validator in validators}
+    followed = {account_of(validator.name): _Followed(_spec(validator)) for validator in validators}
     begun, outage = time.monotonic(), namespace.cluster.transport.outage
     away_before_s = outage.away_s
     while True:
@@ -248,7 +243,7 @@ def _followed(
     return {
         validator.name: (entry.pod, entry.ending, entry.ended_s)
         for validator in validators
-        if (entry := followed[pod_name(validator)]).ending is not None
+        if (entry := followed[account_of(validator.name)]).ending is not None
     }
 
 
@@ -261,18 +256,24 @@ class _Followed:
     ending: Ending | None = None
     ended_s: float = 0.0
     _running_at_s: float | None = None
+    _gone_at_s: float | None = None
 
     def look(self, pod: Json | None, age_s: float, away_s: float) -> None:
         """Take in what is seen of it now."""
         if self.ending is not None:
             return
         gone = [str(self.pod["metadata"]["name"])] if self.pod and pod is None else []
+        if not gone:
+            self._gone_at_s = None
+        elif self._gone_at_s is None:
+            self._gone_at_s = age_s
+        gone_s = 0.0 if self._gone_at_s is None else age_s - self._gone_at_s
         pods = [pod] if pod is not None else []
         self.pod = pod if pod is not None else self.pod
         if self._running_at_s is None and all_run(self.spec, pods):
             self._running_at_s = age_s
         running_s = None if self._running_at_s is None else age_s - self._running_at_s
-        seen = ObservedJob(pods=pods, age_s=age_s, running_s=running_s, gone=gone, away_s=away_s)
+        seen = ObservedJob(pods=pods, age_s=age_s, running_s=running_s, gone=gone, gone_s=gone_s, away_s=away_s)
         self.ending, self.ended_s = ending_of(self.spec, seen), age_s
 
 

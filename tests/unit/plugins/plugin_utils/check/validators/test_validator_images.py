@@ -30,6 +30,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.validators.
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.validators.observe import (
     Inputs,
+    _Followed,
+    _spec,
     run_validators,
     validator_objects,
 )
@@ -38,7 +40,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.pers
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError, InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.model import Check as Entry
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.follow import Ending
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.follow import TOLD_S, Ending
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.namespace import TemporaryNamespace
 
 IMAGE = "registry.example/acme/checks:v1"
@@ -79,6 +81,13 @@ def answer(seen: dict[str, Any], state: str, reason: str = "", log: str = "") ->
     return judge_run(VALIDATOR, run, "lab", "gpu_stack", "evidence/conformance/storage-burst.log")
 
 
+# What an API server says to who lacks a right (kubernetes/apiserver, pkg/endpoints/handlers/responsewriters/errors.go),
+# and client-go to a pod without a token.
+DENIED = (
+    'nodes is forbidden: User "system:serviceaccount:gpufleet-test-validator-1:v-storage-burst" cannot list resource '
+    '"nodes" in API group "" at the cluster scope'
+)
+NO_TOKEN = "open /var/run/secrets/kubernetes.io/serviceaccount/token: no such file or directory"
 ENDS: list[tuple[str, dict[str, Any], str, Status, str]] = [
     ("passed", pod(terminated={"exitCode": 0, "reason": "Completed"}), "succeeded", Status.PASSED, ""),
     (
@@ -124,6 +133,37 @@ ENDS: list[tuple[str, dict[str, Any], str, Status, str]] = [
     ("nobody places it", pod("Pending"), "unschedulable", Status.OTHER, "validator-not-placed"),
     ("it runs on", pod("Running"), "timeout", Status.OTHER, "validator-timeout"),
     ("its node went away", pod("Running"), "lost-node", Status.OTHER, "validator-lost"),
+    (
+        "somebody removes its pod, and it says failed as it is told to end",
+        {
+            **(_ended := pod("Failed", {"exitCode": 1, "reason": "Error", "message": "context canceled"})),
+            "metadata": {**_ended["metadata"], "deletionTimestamp": "2026-11-23T08:00:00Z"},
+        },
+        "failed",
+        Status.OTHER,
+        "validator-lost",
+    ),
+    (
+        "its account may not look at what it looks at",
+        pod("Failed", {"exitCode": 1, "reason": "Error", "message": f"failed to list nodes: {DENIED}"}),
+        "failed",
+        Status.OTHER,
+        "validator-forbidden",
+    ),
+    (
+        "it has no account at all",
+        pod("Failed", {"exitCode": 1, "message": f"failed to load context: {NO_TOKEN}"}),
+        "failed",
+        Status.OTHER,
+        "validator-forbidden",
+    ),
+    (
+        "another user may not, as its test wants it",
+        pod("Failed", {"exitCode": 1, "message": DENIED.replace("v-storage-burst", "tenant")}),
+        "failed",
+        Status.FAILED,
+        "validator-failed",
+    ),
     ("a state of another release", pod(terminated={"exitCode": 0}), "fine", Status.OTHER, "validator-broken"),
 ]
 
@@ -142,6 +182,31 @@ def test_what_it_says_is_told_without_the_word_before_it_and_its_message_comes_f
     assert passed.evidence[0].path == "evidence/conformance/storage-burst.log"
     failed = answer(pod("Failed", {"exitCode": 1, "message": "disk 3\n is slow"}), "failed", log=log)
     assert failed.summary == "disk 3 is slow"
+
+
+def test_a_missing_right_is_read_from_the_output_only_where_there_is_no_message() -> None:
+    """What it says in the end is its reason; on its way it may have tried what it is not allowed."""
+    log = f"ERROR {DENIED}\n"
+    silent = answer(pod("Failed", {"exitCode": 1}), "failed", log=log)
+    assert (silent.status, silent.cause) == (Status.OTHER, "validator-forbidden")
+    assert "nodes" in silent.summary and "rules" in silent.hint
+    failed = answer(pod("Failed", {"exitCode": 1, "message": "3 of 8 disks too slow"}), "failed", log=log)
+    assert (failed.status, failed.cause) == (Status.FAILED, "validator-failed")
+
+
+def test_a_pod_that_somebody_removed_is_not_waited_for_until_its_time_is_over() -> None:
+    """An eviction may take the object away between two looks: nothing says then how it ended."""
+    followed = _Followed(_spec(VALIDATOR))
+    running = pod("Running")
+    followed.look(running, 5.0, 0.0)
+    followed.look(None, 6.0, 0.0)
+    assert followed.ending is None, "what the scheduler says of a pod that it took away may come later"
+    followed.look(None, 6.0 + TOLD_S, 0.0)
+    assert followed.ending is not None and followed.ending.state == "lost-node"
+    back = _Followed(_spec(VALIDATOR))
+    for age_s, seen in ((5.0, running), (6.0, None), (7.0, running), (6.0 + TOLD_S, running)):
+        back.look(seen, age_s, 0.0)
+    assert back.ending is None, "a list of a server that lags behind lacked it once"
 
 
 def test_the_last_thousand_lines_are_kept_and_long_ones_cut() -> None:
