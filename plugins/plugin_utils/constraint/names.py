@@ -18,7 +18,8 @@ GPU_NODE_LABEL = "NodeTopology.gpu-nodes.label"
 OPERATOR_VERSION = "Deployment.gpu-operator.version"
 DRIVER_VERSION = "Deployment.gpu-driver.version"
 SERVER = tuple(f"K8s.server.{key}" for key in ("version", "platform", "goVersion"))
-TOPOLOGY = tuple(f"NodeTopology.summary.{key}" for key in ("node-count", "taint-count", "label-count"))
+LABEL_COUNT = "NodeTopology.summary.label-count"
+TOPOLOGY = ("NodeTopology.summary.node-count", "NodeTopology.summary.taint-count", LABEL_COUNT)
 # The variables of /etc/os-release (freedesktop.org, os-release(5)) that tell systems apart.
 OS_RELEASE = tuple(
     f"OS.release.{key}"

@@ -9,6 +9,7 @@ an upstream snapshot records the operating system of one node and the labels of 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
@@ -18,6 +19,7 @@ from ..constraint.names import (
     DRIVER_VERSION,
     GPU_NODE_LABEL,
     KERNEL_RELEASE,
+    LABEL_COUNT,
     OPERATOR_VERSION,
     OS_ID,
     OS_VERSION,
@@ -37,6 +39,8 @@ from .to_upstream import PROVIDERS
 
 _FEATURE = "feature.node.kubernetes.io/"
 _OPERATOR = "gpu-operator"
+# `key=value`, where the value may be empty as that of a label may, or `!key`.
+_LABEL = re.compile(r"!\s*[^!=\s]+|[^!=\s]+\s*=[^=]*")
 Value = str | int | bool | None
 Read = Callable[[Node, Host], Value]
 
@@ -245,7 +249,7 @@ _CLUSTER: dict[str, Callable[[Snapshot], Value]] = {
     "K8s.server.goVersion": lambda snapshot: _first(snapshot.server.go_version),
     "NodeTopology.summary.node-count": lambda snapshot: _counted(snapshot, "node-count"),
     "NodeTopology.summary.taint-count": lambda snapshot: _counted(snapshot, "taint-count"),
-    "NodeTopology.summary.label-count": lambda snapshot: _counted(snapshot, "label-count"),
+    LABEL_COUNT: lambda snapshot: _counted(snapshot, "label-count"),
     OPERATOR_VERSION: _operator,
 }
 
@@ -270,14 +274,18 @@ _SEVERAL: dict[str, tuple[str, Callable[[str, Snapshot], dict[str, Value]]]] = {
 
 def _labelled(constraint: Constraint, snapshot: Snapshot, nodes: tuple[str, ...]) -> ConstraintResult:
     """Return whether GPU nodes have a label: `key=value` on every one of them, `!key` on none."""
+    wanted = constraint.value.strip()
+    if _LABEL.fullmatch(wanted) is None:
+        reason = f"{constraint.name}: {constraint.value!r} is neither key=value nor !key."
+        return ConstraintResult(constraint=constraint, status=ConstraintStatus.ERROR, reason=reason)
     known = {name: snapshot.nodes[name].labels for name in nodes if name in snapshot.nodes}
     if not known or len(known) < len(nodes):
         return evaluate(constraint, None)
-    key, equals, value = constraint.value.partition("=")
-    if constraint.value.startswith("!"):
-        bad = [name for name, labels in known.items() if constraint.value[1:].strip() in labels]
+    key, _equals, value = wanted.partition("=")
+    if wanted.startswith("!"):
+        bad = [name for name, labels in known.items() if wanted[1:].strip() in labels]
     else:
-        bad = [name for name, labels in known.items() if labels.get(key.strip()) != (value.strip() if equals else "")]
+        bad = [name for name, labels in known.items() if labels.get(key.strip()) != value.strip()]
     shown = ", ".join(sorted(bad)[:8])
     reason = f"{constraint.name}: {constraint.value} does not hold on {shown}." if bad else ""
     status = ConstraintStatus.FAIL if bad else ConstraintStatus.PASS

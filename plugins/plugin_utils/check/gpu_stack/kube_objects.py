@@ -28,6 +28,11 @@ _LABEL_PREFIXES = (
 _PRESSURES = ("MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable")
 
 
+def keeps_label(key: str) -> bool:
+    """Tell whether a node's state has a label if the node has it: the gate keeps those that it judges by."""
+    return key.startswith(_LABEL_PREFIXES)
+
+
 def node_state(node: Json, cleaner: Cleaner | None = None) -> NodeState:
     """Return a node as a snapshot reads it, of that what the gate judges, and its conditions.
 
@@ -49,7 +54,7 @@ def node_state(node: Json, cleaner: Cleaner | None = None) -> NodeState:
         allocatable={**other_resources(read.allocatable), **gpu_resources(read.allocatable, name)},
         capacity=gpu_resources(read.capacity, name),
         taints=read.taints,
-        labels={key: value for key, value in read.labels.items() if key.startswith(_LABEL_PREFIXES)},
+        labels={key: value for key, value in read.labels.items() if keeps_label(key)},
         os_image=read.os_image,
         kernel=read.kernel,
     )

@@ -10,13 +10,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...constraint.declared import declared_constraint
-from ...constraint.model import ConstraintResult
-from ...constraint.names import unknown_name
+from ...constraint.model import Constraint, ConstraintResult, ConstraintStatus
+from ...constraint.names import GPU_NODE_LABEL, LABEL_COUNT, unknown_name
 from ...outcome.errors import InputError
 from ...outcome.phases import CONFORMANCE, DEPLOYMENT
 from ...recipe.sections import PHASE_CONSTRAINTS, constraints_of
 from ..spec import JudgeContext
 from .cluster_state import ClusterState
+from .kube_objects import keeps_label
 
 if TYPE_CHECKING:
     from ...snapshot.model import Release, Snapshot
@@ -46,7 +47,21 @@ def phase_results(recipe: Mapping[str, Any], seen: ClusterState, context: JudgeC
     snapshot, nodes = _as_snapshot(recipe, seen), tuple(host.node_name for host in context.site.in_scope)
     every = [entry for entries in stated.values() for entry in entries]
     once = [entry for number, entry in enumerate(every) if entry not in every[:number]]
-    return [evaluate_in(declared_constraint(entry), snapshot, nodes) for entry in once]
+    asked = [declared_constraint(entry) for entry in once]
+    return [_not_kept(entry) if _is_cut(entry) else evaluate_in(entry, snapshot, nodes) for entry in asked]
+
+
+def _is_cut(constraint: Constraint) -> bool:
+    """Tell whether the gate kept only a part of what is measured: `!key` would hold for what it left out."""
+    key = constraint.value.lstrip("! ").partition("=")[0].strip()
+    return constraint.name == LABEL_COUNT or (constraint.name == GPU_NODE_LABEL and not keeps_label(key))
+
+
+def _not_kept(constraint: Constraint) -> ConstraintResult:
+    reason = (
+        f"{constraint.name} {constraint.value}: the gate does not keep it; state it in the recipe's own constraints."
+    )
+    return ConstraintResult(constraint=constraint, status=ConstraintStatus.MISSING, reason=reason)
 
 
 def _as_snapshot(recipe: Mapping[str, Any], seen: ClusterState) -> Snapshot:
@@ -57,7 +72,8 @@ def _as_snapshot(recipe: Mapping[str, Any], seen: ClusterState) -> Snapshot:
     unseen = CollectorResult(state=Collected.FAILED, reason="the gate does not look at it")
     looked = {name: CollectorResult(state=Collected.WHOLE) if name in _SEEN else unseen for name in COLLECTORS}
     nodes = {
-        node.name: Node(labels=node.labels, kernel=node.kernel, os_image=node.os_image) for node in seen.nodes or ()
+        node.name: Node(labels=node.labels, taints=node.taints, kernel=node.kernel, os_image=node.os_image)
+        for node in seen.nodes or ()
     }
     return Snapshot(
         taken="",

@@ -127,6 +127,11 @@ def test_a_constraint_that_does_not_hold_fails(name: str, value: str) -> None:
     assert asked(name, value) is ConstraintStatus.FAIL
 
 
+@pytest.mark.parametrize("value", ["pool", "!", "", "=a", "pool==a", "!pool=a"])
+def test_a_label_in_no_known_form_is_an_error_and_no_verdict(value: str) -> None:
+    assert asked("NodeTopology.gpu-nodes.label", value) is ConstraintStatus.ERROR
+
+
 def test_one_node_that_differs_breaks_a_constraint_unless_any_is_enough() -> None:
     old = replace(SEEN, nodes={**SEEN.nodes, "gpu02": replace(NODE, kernel="5.15.0-1050-aws")})
     name = "OS.sysctl./proc/sys/kernel/osrelease"

@@ -56,6 +56,32 @@ def test_what_the_sections_demand_is_judged(
     assert outcome.status is status and (status is not Status.FAILED or outcome.cause == "constraint-not-met")
 
 
+LABEL, TAINTS, COUNT = (
+    "NodeTopology.gpu-nodes.label", "NodeTopology.summary.taint-count", "NodeTopology.summary.label-count",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "status"),
+    [
+        (LABEL, "nvidia.com/cuda.driver-version.full=580.95.05", Status.PASSED),
+        (LABEL, "!nvidia.com/cuda.driver-version.full", Status.FAILED),
+        (LABEL, "!nvidia.com/mig.config", Status.PASSED),
+        # The gate keeps no labels of a site: that there is none says nothing.
+        (LABEL, "!example.com/maintenance", Status.OTHER),
+        (LABEL, "example.com/pool=gpu", Status.OTHER),
+        (TAINTS, "<= 1", Status.PASSED),
+        (TAINTS, "0", Status.FAILED),
+        (COUNT, "<= 1000", Status.OTHER),
+    ],
+)
+def test_what_the_gate_keeps_only_a_part_of_is_no_pass(
+    name: str, value: str, status: Status, view: ClusterState
+) -> None:
+    (outcome,) = judged(labelled(view, taints=("example.com/gpu=:NoSchedule",)), name, value)
+    assert outcome.status is status
+
+
 def test_one_node_with_an_older_driver_is_named_and_one_that_says_none_is_no_pass(view: ClusterState) -> None:
     old = changed_node(labelled(view), "gpu02", labels={"nvidia.com/cuda.driver-version.full": "535.1"})
     (outcome,) = judged(old, DRIVER, ">= 580")
