@@ -76,10 +76,12 @@ class Exporter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldSeen:
-    """The hosts of the inventory that have a series of a field."""
+    """The hosts of the inventory that have a series of a field, for each of their GPUs that has metrics at all; those
+    that have it for some of them alone are `partly`."""
 
     field: str
     hosts: tuple[str, ...]
+    partly: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +99,7 @@ class FleetMetrics:
     """The metrics of the fleet at one moment; `at` and the times of samples are of Prometheus' clock.
 
     `neighbours` are nodes of the same cluster that are not in the inventory: an island that is added to a live cluster
-    has some. `alert_fields` says of which GPUs the series are there that alerts need, None where nobody looked.
+    has some. `alert_fields` says of which hosts the series are there that alerts need, None where nobody looked.
     """
 
     hosts: tuple[ExpectedHost, ...]

@@ -21,8 +21,8 @@ from ..spec import ObserveContext
 from .expected import expected_hosts
 from .find import prometheus_session
 from .fleet import Fleet
-from .model import ExpectedHost, FieldSeen, FleetMetrics, Problem, Series
-from .parse_series import Names, exporters_of, hosts_of, series_of
+from .model import ExpectedHost, FleetMetrics, Problem, Series
+from .parse_series import Names, exporters_of, field_seen, series_of
 from .settings import GATE, TelemetrySettings
 
 _POLL_S = 1.0
@@ -99,7 +99,7 @@ def _look(
             series += series_of(field, values, times, targets, names, settings)
             moments += [vector.at for vector in (values, times)]
         alert_fields = tuple(
-            FieldSeen(field=field, hosts=hosts_of(prometheus.query(field), targets, names, settings))
+            field_seen(field, prometheus.query(field), targets, names, settings, series)
             for field in settings.metrics.alert_fields
         )
     except BringupError as error:

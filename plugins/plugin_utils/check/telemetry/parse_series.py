@@ -9,10 +9,11 @@ else the node of the scrape target. A label that our own target took from the ex
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from ...clients.prometheus.model import Sample, Target, Vector
-from .model import ExpectedHost, Exporter, Series
+from .model import ExpectedHost, Exporter, FieldSeen, Series
 from .settings import TelemetrySettings
 
 _NODE_OF_TARGET = (
@@ -74,7 +75,7 @@ def _series(
     interval = settings.metrics.interval_s or (target.interval_s if target is not None else 0.0)
     return Series(
         field=field,
-        uuid=labels.get("UUID") or labels.get("exported_UUID") or labels.get("uuid") or "",
+        uuid=_uuid(labels),
         claims=words[0] if words else "",
         node=words[-1] if words else "",
         host=host,
@@ -87,6 +88,10 @@ def _series(
     )
 
 
+def _uuid(labels: Mapping[str, str]) -> str:
+    return labels.get("UUID") or labels.get("exported_UUID") or labels.get("uuid") or ""
+
+
 def _host_words(sample: Sample, target: Target | None, settings: TelemetrySettings) -> list[str]:
     """Return the words by which a sample or its target name a host; what the target says of its node comes last."""
     words = [sample.labels[name] for name in settings.host_labels if sample.labels.get(name)]
@@ -95,14 +100,28 @@ def _host_words(sample: Sample, target: Target | None, settings: TelemetrySettin
     return words
 
 
-def hosts_of(values: Vector, targets: Sequence[Target], names: Names, settings: TelemetrySettings) -> tuple[str, ...]:
-    """Return the hosts of the inventory that have a sample (arguments as series_of)."""
+def field_seen(
+    field: str,
+    values: Vector,
+    targets: Sequence[Target],
+    names: Names,
+    settings: TelemetrySettings,
+    series: Sequence[Series],
+) -> FieldSeen:
+    """Return the hosts of the inventory that have a field for all of their GPUs that have `series`, and for some.
+
+    A sample that names no GPU is about its host. Other arguments as series_of.
+    """
     by_identity = {_identity(target.labels): target for target in targets}
-    found = set()
+    speaking, having = defaultdict[str, set[str]](set), defaultdict[str, set[str]](set)
+    for entry in series:
+        speaking[entry.host].add(entry.uuid)
     for sample in values.samples:
         words = _host_words(sample, by_identity.get(_identity(sample.labels)), settings)
-        found |= {host for word in words if (host := names.host(word))}
-    return tuple(sorted(found))
+        for host in {host for word in words if (host := names.host(word))}:
+            having[host].add(_uuid(sample.labels))
+    whole = {host for host, uuids in having.items() if "" in uuids or speaking[host] <= uuids}
+    return FieldSeen(field=field, hosts=tuple(sorted(whole)), partly=tuple(sorted(set(having) - whole)))
 
 
 def exporters_of(targets: Sequence[Target], series: Sequence[Series], names: Names) -> tuple[Exporter, ...]:

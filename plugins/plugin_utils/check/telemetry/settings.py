@@ -41,7 +41,7 @@ class MetricsSettings:
     settle_s: float = setting(
         "How long a fleet that was just installed may take until everything is there.", unit="s", minimum=0
     )
-    alert_fields: tuple[str, ...] = setting("Series that the site's alerts need of every host; empty: none.")
+    alert_fields: tuple[str, ...] = setting("Series that the site's alerts need of every GPU; empty: none.")
     allowed_hosts: tuple[str, ...] = setting(
         "Names, with * and ?, of hosts that are not in the inventory and yet may have series.", use="judge"
     )

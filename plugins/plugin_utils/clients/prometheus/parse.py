@@ -34,7 +34,10 @@ def parse_duration_s(text: str, where: str) -> float:
 
 
 def data_of(answer: Any, where: str) -> Any:
-    """Return the data of an API answer; warnings say that something is left out, so they count as none.
+    """Return the data of an API answer; one that may lack something counts as none.
+
+    Prometheus and Thanos say so in warnings, a cluster of VictoriaMetrics by `isPartial` (its documentation, "Cluster
+    version": cluster availability).
 
     Raises:
         BadAnswerError: it is an error, is partial, or has another form.
@@ -46,6 +49,8 @@ def data_of(answer: Any, where: str) -> Any:
     warnings = answer.get("warnings")
     if warnings:
         raise _bad(where, f"the answer may be partial: {excerpt('; '.join(map(str, warnings)), 300)}")
+    if answer.get("isPartial"):
+        raise _bad(where, "the answer is partial: one of its storages did not answer")
     if "data" not in answer:
         raise _bad(where, "the answer has no data")
     return answer["data"]

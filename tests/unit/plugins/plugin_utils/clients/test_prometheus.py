@@ -96,6 +96,8 @@ def test_what_is_no_vector_is_an_error(change: dict[str, Any]) -> None:
     "answer",
     [
         {"status": "success", "data": VECTOR, "warnings": ["one store is missing"]},
+        # VictoriaMetrics with one of its storages away (docs.victoriametrics.com, "Cluster version": availability).
+        {"status": "success", "isPartial": True, "data": VECTOR},
         {"status": "error", "errorType": "bad_data", "error": "parse error"},
         {"status": "fine", "data": VECTOR},
         {"status": "success"},
@@ -106,6 +108,10 @@ def test_what_is_no_vector_is_an_error(change: dict[str, Any]) -> None:
 def test_half_an_answer_is_none(answer: Any) -> None:
     with pytest.raises(BadAnswerError):
         Prometheus(HttpSession(Said(answer))).query("up")
+
+
+def test_an_answer_that_calls_itself_whole_is_one() -> None:
+    assert prometheus(VECTOR, isPartial=False).query("up").samples[0].value == 1.0
 
 
 def test_a_refused_query_says_why() -> None:

@@ -8,14 +8,21 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from gpu_metrics import FIELD, Metrics, Row, uuid
+from gpu_metrics import FIELD, NOW, Metrics, Row, uuid
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.fleet import Fleet
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.model import FleetMetrics, Problem
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.model import (
+    FieldSeen,
+    FleetMetrics,
+    Problem,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.parse_series import Names, field_seen
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.prometheus.model import Sample, Vector
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import dumps, from_plain, to_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Rating, Status
 
 Change = Callable[[Metrics], None]
+XID = "DCGM_FI_DEV_XID_ERRORS"
 
 
 def findings(outcomes: tuple[Outcome, ...]) -> set[tuple[str, str, tuple[str, ...]]]:
@@ -177,6 +184,36 @@ def test_a_series_that_alerts_need_and_that_is_not_there(lacking: tuple[str, ...
     assert (found.check, found.cause, found.rating) == ("gpu-metrics-alertable", "metric-missing", Rating.MARGINAL)
     assert tuple(subject.name for subject in found.subjects) == subjects
     assert "DCGM_FI_DEV_XID_ERRORS" in found.summary and "GPU_TEMP" not in found.summary
+
+
+def _alert_series(metrics: Metrics, **labels_of: dict[str, str]) -> FieldSeen:
+    """What is seen of the XIDs of gpu02, a sample for each of these labels, and of the other hosts, which have all."""
+    rows = [row.labels for host in ("gpu01", "gpu03") for row in metrics.of(host)]
+    values = Vector(NOW, tuple(Sample(labels, 0.0) for labels in (*rows, *labels_of.values())))
+    view = metrics.view()
+    found = field_seen(XID, values, metrics.targets(), Names(view.hosts), view.settings, view.series)
+    (other,) = {o.status for o in metrics.outcomes(_with(view, found)) if o.check == "gpu-metrics-alertable"}
+    assert (other is Status.PASSED) == ("gpu02" in found.hosts)
+    return found
+
+
+def _with(view: FleetMetrics, found: FieldSeen) -> FleetMetrics:
+    return replace(view, alert_fields=tuple(found if e.field == XID else e for e in view.alert_fields or ()))
+
+
+def test_a_series_that_alerts_need_is_asked_of_every_gpu_of_a_host() -> None:
+    """An exporter that leaves out a field without a value leaves it out for one GPU, not for its host."""
+    metrics = Metrics()
+    every = {row.labels["gpu"]: row.labels for row in metrics.of("gpu02")}
+    assert _alert_series(metrics, **every).hosts == ("gpu01", "gpu02", "gpu03")
+    one = _alert_series(metrics, gpu3=every["3"])
+    assert (one.hosts, one.partly) == (("gpu01", "gpu03"), ("gpu02",))
+    (found,) = [o for o in metrics.outcomes(_with(metrics.view(), one)) if o.status is not Status.PASSED]
+    assert (found.cause, found.rating) == ("metric-missing", Rating.MARGINAL)
+    assert f"{XID} of some GPUs alone at gpu02" in found.summary
+    # What names no GPU is about its host: a rule of the site may have summed it up.
+    assert "gpu02" in _alert_series(metrics, host={"Hostname": "gpu02"}).hosts
+    assert _alert_series(metrics).partly == ()
 
 
 def test_a_run_that_did_not_look_for_them_is_not_passed() -> None:
