@@ -24,7 +24,8 @@ Json = dict[str, Any]
 GPU = "nvidia.com/gpu"
 _YES = ("TriggeredScaleUp", "Nominated")
 _NO = ("NotTriggerScaleUp", "FailedScheduling")
-_SCHEDULER = "default-scheduler"
+# How the names of schedulers end where the pod does not tell it: kai-scheduler, gke.io/...-scheduler of Google Cloud.
+_SCHEDULER = "scheduler"
 # Classes of cluster-autoscaler's own: one adds nothing, the other grows the groups that pending pods grow (its FAQ,
 # "How can I use ProvisioningRequest to run batch workloads"). Of another nobody knows that: node pools of GKE with
 # queued provisioning get nodes by requests alone (gcloud container node-pools create, --enable-queued-provisioning).
@@ -81,13 +82,23 @@ class NodeScaling:
     schema_version: int = 1
 
 
-def words_of(events: Iterable[Json]) -> AutoscalerWords:
-    """Return what events about a pod say of nodes for it."""
+def words_of(events: Iterable[Json], scheduler: str = "") -> AutoscalerWords:
+    """Return what events about a pod say of nodes for it.
+
+    Karpenter gives the reason that every scheduler gives as well; a scheduler of the cluster reports by the name that
+    the pod has in schedulerName (kubernetes/kubernetes, pkg/scheduler/profile/profile.go), which platforms change
+    (Google Cloud, "About GKE cluster autoscaling": profile optimize-utilization).
+
+    Args:
+        events: all about one pod.
+        scheduler: who is to place it by its schedulerName.
+    """
     found = {True: "", False: ""}
     for event in sorted(events, key=_when):
         reason, message = str(event.get("reason", "")), str(event.get("message", ""))
         source = str((event.get("source") or {}).get("component") or event.get("reportingComponent") or "")
-        if (reason in _YES or reason in _NO) and source != _SCHEDULER:
+        by_scheduler = source.endswith(_SCHEDULER) or (bool(source) and source == scheduler)
+        if (reason in _YES or reason in _NO) and not by_scheduler:
             found[reason in _YES] = f"{source or 'somebody'}: {reason}: {message}"[:400]
     return AutoscalerWords(taken=found[True], refused=found[False])
 

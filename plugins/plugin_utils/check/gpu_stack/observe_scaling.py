@@ -220,7 +220,8 @@ class NodeTest:
     def _look(self, seen: NodeScaling, elapsed_s: float) -> NodeScaling:
         pod = next((pod for pod in self._namespace.pods() if pod["metadata"]["name"] == _NAME), {})
         events = self._cluster.list_objects(EVENTS, self._namespace.name)
-        words = words_of(event for event in events if (event.get("involvedObject") or {}).get("name") == _NAME)
+        own = [event for event in events if (event.get("involvedObject") or {}).get("name") == _NAME]
+        words = words_of(own, str((pod.get("spec") or {}).get("schedulerName") or ""))
         bound, status = node_of(pod), pod.get("status") or {}
         if bound in self._there:
             reason = f"the pod got node {bound}, which was there before: nothing was asked of who adds nodes"

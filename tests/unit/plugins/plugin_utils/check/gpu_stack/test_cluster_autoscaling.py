@@ -128,6 +128,29 @@ def test_who_adds_nodes_is_heard_and_the_scheduler_is_not() -> None:
     assert words_of([managed]).taken == f"eks-auto-mode/compute: Nominated: {NOMINATED}"
 
 
+@pytest.mark.parametrize(
+    ("source", "scheduler"),
+    [
+        # GKE names its own scheduler in pods where the autoscaling profile is optimize-utilization.
+        ("gke.io/optimize-utilization-scheduler", "gke.io/optimize-utilization-scheduler"),
+        ("volcano", "volcano"),
+        ("kai-scheduler", ""),
+    ],
+)
+def test_a_scheduler_of_another_name_does_not_speak_for_who_adds_nodes(source: str, scheduler: str) -> None:
+    full = _event("NotTriggerScaleUp", FULL, "cluster-autoscaler", 3)
+    for own in (
+        _event("FailedScheduling", "0/8 nodes are available: exceeded quota", source, 7),
+        {"reason": "FailedScheduling", "message": "0/8 nodes", "reportingComponent": source, "eventTime": "2026-02"},
+    ):
+        assert words_of([own], scheduler) == AutoscalerWords()
+        words = words_of([full, own], scheduler)
+        assert words.refused.startswith("cluster-autoscaler: NotTriggerScaleUp")
+        assert judged(replace(NONE, words=words)).cause == "no-room-to-grow"
+    own = _event("FailedScheduling", "no instance type has enough resources", "karpenter", 7)
+    assert words_of([own], scheduler).refused.startswith("karpenter: FailedScheduling")
+
+
 def test_pools_and_the_status_of_cluster_autoscaler_are_said_in_one_line() -> None:
     pool: Json = {"metadata": {"name": "gpu"}, "spec": {"limits": {"nvidia.com/gpu": 16}}}
     assert node_pool(pool) == "NodePool gpu is of unknown readiness, 0 of 16 GPUs"
@@ -217,7 +240,9 @@ class FakeCluster:
         if kind is EVENTS:
             said = _event("Nominated", NOMINATED, "karpenter", 1) | {"involvedObject": {"name": "wants-a-node"}}
             other = _event("NotTriggerScaleUp", FULL, "cluster-autoscaler", 2) | {"involvedObject": {"name": "guard-1"}}
-            return [said, other] if self.adds and self.looks > 1 else [other]
+            # Of the scheduler that the pod names.
+            told = _event("FailedScheduling", "0/3 nodes", "sched", 2) | {"involvedObject": {"name": "wants-a-node"}}
+            return [said, other, told] if self.adds and self.looks > 1 else [other, told]
         assert kind is PODS and labels == ""
         own = [self._pod()] if any(body["metadata"]["name"] == "wants-a-node" for body in self.made) else []
         return [*own, *({"metadata": body["metadata"], **self._guard(body)} for body in self.made[:2])]
@@ -233,7 +258,7 @@ class FakeCluster:
         there = self.adds and self.has_gpus and self.looks > 8
         status = {"phase": "Running" if self.looks > 9 and there else "Pending"}
         spec: Json = {"nodeName": self.places or "new"} if there or self.places else self._gates("pod")
-        return {"metadata": {"name": "wants-a-node"}, "spec": spec, "status": status}
+        return {"metadata": {"name": "wants-a-node"}, "spec": {"schedulerName": "sched", **spec}, "status": status}
 
     def list_metadata(self, kind: Kind) -> list[Json]:
         assert kind is NODES
