@@ -19,7 +19,8 @@ from ..runtime.strict import decode, read_yaml
 class ReadyWhen:
     """A resource in which a component reports its readiness: the dotted field has that value.
 
-    Where it is not `required`, a cluster without such a resource is fine. `name_prefix` leaves others of its kind out.
+    Where it is not `required`, a cluster without such a resource is fine. `name_prefix` leaves others of its kind out,
+    `ignored` is the value of those of which the operator takes no notice.
     """
 
     api_version: str
@@ -28,6 +29,7 @@ class ReadyWhen:
     value: str
     required: bool
     name_prefix: str = ""
+    ignored: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -136,10 +136,10 @@ def reported_state(cluster: Cluster, conditions: Sequence[ReadyWhen], workloads:
     """Return what a component's own resources report; what it runs for them on the nodes tells when it is in vain."""
     for condition in conditions:
         objects = _objects(cluster, condition)
-        if not objects and condition.required:
-            return pending(f"there is no {condition.kind} yet")
-        for obj in objects:
-            value = field_of(obj, condition.field)
+        values = [value for obj in objects if (value := field_of(obj, condition.field)) != (condition.ignored or None)]
+        if not values and (objects or condition.required):
+            return pending(f"there is no {condition.kind} {'that counts ' if objects else ''}yet")
+        for value in values:
             if value != condition.value:
                 return _operand_failure(workloads) or pending(f"{condition.kind} is {value or 'without state'}")
     return OK

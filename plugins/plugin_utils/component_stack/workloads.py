@@ -102,7 +102,7 @@ def workload_of(
     # A Job is to end, and a pod that is taken away is to stop.
     staying = [pod for pod in own if kind != "Job" and not pod["metadata"].get("deletionTimestamp")]
     troubles = [trouble for pod in waiting if (trouble := pod_trouble(pod, now, grace_s))]
-    is_ready = ready >= desired and not failure and _observed(obj)
+    is_ready = ready >= desired and not failure and is_observed(obj)
     cause, reason, pod_name = "", "", ""
     if not is_ready:
         cause, reason, pod_name = troubles[0] if troubles else (failure, "", "")
@@ -177,7 +177,8 @@ def _node(pod: Json) -> str:
     return ""
 
 
-def _observed(obj: Json) -> bool:
+def is_observed(obj: Json) -> bool:
+    """Tell whether what a workload says of itself is of its newest generation."""
     generation = obj["metadata"].get("generation", 0)
     seen = (obj.get("status") or {}).get("observedGeneration")
     return seen is None or int(seen) >= int(generation)

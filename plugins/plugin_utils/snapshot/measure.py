@@ -33,12 +33,15 @@ from .model import (
     Collected,
     Host,
     Snapshot,
+    Workload,
 )
 from .node import Node
 from .to_upstream import PROVIDERS
 
 _FEATURE = "feature.node.kubernetes.io/"
 _OPERATOR = "gpu-operator"
+# Of a release; empty where whoever took the snapshot does not say it.
+_IN_FORCE = ("deployed", "")
 # `key=value`, where the value may be empty as that of a label may, or `!key`.
 _LABEL = re.compile(r"!\s*[^!=\s]+|[^!=\s]+\s*=[^=]*")
 Value = str | int | bool | None
@@ -220,16 +223,29 @@ _OPEN: dict[str, Callable[[str, Node, Host], Value]] = {
 
 
 def _operator(snapshot: Snapshot) -> Value:
-    """Return the version of the GPU operator: of its release, else the tag of the image that its Deployment runs."""
-    for release in snapshot.releases.values():
-        if release.chart == _OPERATOR:
-            return _first(release.version)
-    runs = (entry for title, entry in snapshot.workloads.items() if title.startswith("Deployment ") and
-            title.endswith(f"/{_OPERATOR}"))  # fmt: skip
-    images = (image for entry in runs for listed in entry.images.values() for image in listed)
-    return next(
-        (tag for image in images if (tag := image.partition("@")[0].rpartition("/")[2].partition(":")[2])), None
-    )
+    """Return the version of the GPU operator: of its release, else the tag of the image that its Deployment runs.
+
+    Helm lists the revision that it tried last: of one that is not deployed the version says nothing. Where two
+    operators or two images differ, none is the version.
+    """
+    mine = (release for release in snapshot.releases.values() if release.chart == _OPERATOR)
+    found = {release.version for release in mine if release.status in _IN_FORCE} or {
+        tag
+        for title, entry in snapshot.workloads.items()
+        if title.startswith("Deployment ") and title.endswith(f"/{_OPERATOR}")
+        for tag in _tags_of_operator(entry)
+    }
+    return _first(next(iter(found))) if len(found) == 1 else None
+
+
+def _tags_of_operator(entry: Workload) -> set[str]:
+    """Return the tags of its own container, `""` for an image that has none; a container alone may be called anything.
+
+    A mesh or a proxy puts containers with tags of their own beside it.
+    """
+    only = next(iter(entry.images.values())) if len(entry.images) == 1 else ()
+    images = entry.images.get(_OPERATOR, only)
+    return {image.partition("@")[0].rpartition("/")[2].partition(":")[2] for image in images}
 
 
 def _counted(snapshot: Snapshot, what: str) -> Value:

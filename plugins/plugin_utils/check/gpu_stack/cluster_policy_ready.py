@@ -96,7 +96,7 @@ def _gpu_operator(answer: Answer, cluster: ClusterState, context: JudgeContext) 
         titles = ", ".join(operand.title for operand in closed)
         return (answer.blocked(by="gpu-allocatable", because=f"taints keep {titles} off every host"),)
     operators = operator_components(GPU_OPERATOR, context)
-    active = [policy for policy in cluster.cluster_policies if policy.state != "ignored"]
+    active = [policy for policy in cluster.cluster_policies if not policy.is_ignored]
     if active and all(policy.state == "ready" for policy in active):
         return ()
     if any(operand.workload.state != "ready" for operand in cluster.operands):
@@ -200,13 +200,14 @@ def _network_operator(answer: Answer, cluster: ClusterState, context: JudgeConte
     if not operators:
         return ()
     # A site without secondary networks has none, and a recipe for RDMA makes one.
-    policies = list(cluster.nic_cluster_policies or ())
+    stated = stated_policies(context)
+    policies = [p for p in cluster.nic_cluster_policies or () if not p.is_ignored or p.name in stated]
     lacking = missing_policies(cluster, context)
     if lacking:
         text = f"NicClusterPolicy {lacking[0]} of the recipe is not in the cluster"
         hint = "run the gate again, which applies it; who deleted it is in the audit log of the API server"
         return (answer.failed("nic-cluster-policy-not-ready", text, hint, **_facts(cluster)),)
-    if all(policy.state == "ready" for policy in policies):
+    if all(policy.state == "ready" for policy in policies) and (policies or not cluster.nic_cluster_policies):
         return ()
     bad = bad_nodes(cluster, context)
     broken = broken_network_operands(cluster, bad)
@@ -232,14 +233,17 @@ def _where(
     return "; ".join(texts), tuple(node_subject(host_of.get(node, node)) for node in nodes)
 
 
-def missing_policies(cluster: ClusterState, context: JudgeContext) -> list[str]:
-    """Return the NicClusterPolicies among the recipe's manifests that the cluster does not have; what cannot be read
-    there was not installed."""
+def stated_policies(context: JudgeContext) -> list[str]:
+    """Return the NicClusterPolicies among the recipe's manifests; what cannot be read there was not installed."""
     entries = (context.recipe or {}).get("componentRefs") or ()
     manifests = (manifest for entry in entries for manifest in manifests_of(entry, "", []))
-    stated = [str(m.body["metadata"]["name"]) for m in manifests if m.body["kind"] == NIC_CLUSTER_POLICIES.kind]
+    return [str(m.body["metadata"]["name"]) for m in manifests if m.body["kind"] == NIC_CLUSTER_POLICIES.kind]
+
+
+def missing_policies(cluster: ClusterState, context: JudgeContext) -> list[str]:
+    """Return the NicClusterPolicies of the recipe that the cluster does not have."""
     there = {policy.name for policy in cluster.nic_cluster_policies or ()}
-    return [name for name in stated if name not in there]
+    return [name for name in stated_policies(context) if name not in there]
 
 
 def _facts(cluster: ClusterState) -> dict[str, tuple[object, ...]]:

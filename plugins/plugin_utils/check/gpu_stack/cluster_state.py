@@ -13,6 +13,9 @@ from ...component_stack.promised import Promised
 from ...component_stack.workloads import Workload, workload_title
 from ...workload.capacity import is_gpu
 
+# The words of the GPU operator and of the network operator.
+IGNORED = ("ignored", "ignore")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeState:
@@ -70,6 +73,13 @@ class PolicyState:
     name: str
     state: str
     messages: tuple[str, ...] = ()
+
+    @property
+    def is_ignored(self) -> bool:
+        """Its operator takes no notice of it: there is another ClusterPolicy already (NVIDIA/gpu-operator
+        api/nvidia/v1), or the NicClusterPolicy has another name than the one that counts (Mellanox/network-operator
+        api/v1alpha1, controllers/nicclusterpolicy_controller.go)."""
+        return self.state in IGNORED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

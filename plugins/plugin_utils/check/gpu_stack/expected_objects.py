@@ -22,7 +22,7 @@ WORKLOADS = ("Deployment", "DaemonSet", "StatefulSet", "Job")
 class ExpectedObject:
     """One expected object of a component: how many of its pods are to be there and are, where it is a workload.
 
-    `there` is None where it could not be looked at, `problem` says why.
+    `there` is None where it could not be looked at, `problem` says why, or why none is ready.
     """
 
     component: str

@@ -75,6 +75,7 @@ def _object(answer: Answer, entry: ExpectedObject) -> Iterator[Outcome]:
         yield answer.failed("resource-missing", text, look, more_subjects=subject, expected=expected)
     elif entry.desired is not None and (not entry.desired or (entry.ready or 0) < entry.desired):
         text = f"{title} of {entry.component} has {entry.ready} of {entry.desired} pods ready"
+        text += f"; {entry.problem}" if entry.problem else ""
         yield answer.failed("resource-not-ready", text, look, more_subjects=subject, expected=expected)
 
 

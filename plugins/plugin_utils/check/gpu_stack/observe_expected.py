@@ -26,7 +26,7 @@ from ...clients.kube.kinds import (
     Kind,
 )
 from ...component_stack.chainsaw import Assertion, asked_of, pruned
-from ...component_stack.workloads import workload_of
+from ...component_stack.workloads import is_observed, workload_of
 from ...outcome.errors import BringupError, NotFoundError
 from ...runtime.clock import Deadline
 from ...runtime.progress import Progress
@@ -98,6 +98,9 @@ def _object(cluster: Cluster, entry: ExpectedObject) -> ExpectedObject:
     if found is None or entry.kind not in WORKLOADS:
         return replace(entry, there=found is not None)
     state = workload_of(entry.kind, found, (), cluster.transport.now(), 0.0)
+    if not is_observed(found):
+        told = "its controller has not taken up its newest generation yet"
+        return replace(entry, there=True, desired=state.desired, ready=0, problem=told)
     return replace(entry, there=True, desired=state.desired, ready=state.ready)
 
 
@@ -114,7 +117,10 @@ def _found(cluster: Cluster, assertion: Assertion) -> dict[str, Any]:
     try:
         kind: Kind = cluster.kind(assertion.api_version, assertion.kind)
     except NotFoundError:
-        return {}
+        # Of a kind that is not served, or that is misspelt, nobody can say that no object is so.
+        if assertion.must:
+            return {}
+        raise
     namespace = assertion.namespace if kind.namespaced else ""
     labels = ",".join(f"{key}={value}" for key, value in sorted(assertion.labels.items()))
     fields = f"metadata.name={assertion.name}" if assertion.name else ""

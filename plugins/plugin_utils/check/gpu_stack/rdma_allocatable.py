@@ -103,7 +103,7 @@ def _blocked(roots: Roots, host: ClusterHost) -> Outcome | None:
         because = f"NicClusterPolicy {lacking[0]} of the recipe is not in the cluster"
         return host.answer.blocked(by="cluster-policy-ready", because=because)
     policies = host.seen.nic_cluster_policies
-    sick = next((policy for policy in policies or () if policy.state != "ready"), None)
+    sick = next((policy for policy in policies or () if policy.state != "ready" and not policy.is_ignored), None)
     if sick is not None:
         because = f"NicClusterPolicy {sick.name} is {sick.state or 'without state'}"
         return host.answer.blocked(by="cluster-policy-ready", because=because)

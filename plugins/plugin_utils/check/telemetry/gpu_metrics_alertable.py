@@ -10,8 +10,6 @@ silent for ever.
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind, node_subject
 from ..kit.answer import Answer
 from ..kit.counting import count
@@ -64,8 +62,7 @@ def judge(seen: FleetMetrics, context: JudgeContext) -> tuple[Outcome, ...]:
         return (answer.blocked(by=COMPLETE, because=because),)
     if not missing:
         return (answer.passed(f"{fields} at {count(len(speaking), 'host')}", **details),)
-    partly = {entry.field: frozenset(entry.partly) for entry in seen.alert_fields}
-    text = "; ".join(_told(field, names, partly[field], len(speaking)) for field, names in missing.items())
+    text = "; ".join(f"no {field} of every GPU {_where(names, len(speaking))}" for field, names in missing.items())
     hint = (
         "an alert on it cannot fire: add the field to the exporter's counters, or use an exporter release that gives 0 "
         "where there was none; if no alert needs it, take it out of gpufleet_settings.telemetry.alert_fields"
@@ -75,18 +72,9 @@ def judge(seen: FleetMetrics, context: JudgeContext) -> tuple[Outcome, ...]:
     return (answer.marginal("metric-missing", text, hint, more_subjects=subjects, **details),)
 
 
-def _told(field: str, names: list[str], partly: Collection[str], hosts: int) -> str:
-    """Return where a field is missing, whole hosts before those that lack it for some of their GPUs."""
-    whole = [name for name in names if name not in partly]
-    some = [name for name in names if name in partly]
-    parts = [f"no {field} {_where(whole, hosts)}"] if whole else []
-    parts += [f"{field} of some GPUs alone {_where(some, hosts, 'all')}"] if some else []
-    return "; ".join(parts)
-
-
-def _where(names: list[str], hosts: int, word: str = "any") -> str:
+def _where(names: list[str], hosts: int) -> str:
     if len(names) == hosts:
-        return f"at {word} of {count(hosts, 'host')}"
+        return f"at any of {count(hosts, 'host')}"
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return f"at {', '.join(names[:_SHOWN])}{more}"
 

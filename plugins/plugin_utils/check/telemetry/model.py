@@ -76,12 +76,10 @@ class Exporter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldSeen:
-    """The hosts of the inventory that have a series of a field, for each of their GPUs that has metrics at all; those
-    that have it for some of them alone are `partly`."""
+    """The hosts of the inventory that have a series of a field, for each of their GPUs that has metrics at all."""
 
     field: str
     hosts: tuple[str, ...]
-    partly: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

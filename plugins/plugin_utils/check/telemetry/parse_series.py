@@ -108,7 +108,7 @@ def field_seen(
     settings: TelemetrySettings,
     series: Sequence[Series],
 ) -> FieldSeen:
-    """Return the hosts of the inventory that have a field for all of their GPUs that have `series`, and for some.
+    """Return the hosts of the inventory that have a field for all of their GPUs that have `series`.
 
     A sample that names no GPU is about its host. Other arguments as series_of.
     """
@@ -120,8 +120,8 @@ def field_seen(
         words = _host_words(sample, by_identity.get(_identity(sample.labels)), settings)
         for host in {host for word in words if (host := names.host(word))}:
             having[host].add(_uuid(sample.labels))
-    whole = {host for host, uuids in having.items() if "" in uuids or speaking[host] <= uuids}
-    return FieldSeen(field=field, hosts=tuple(sorted(whole)), partly=tuple(sorted(set(having) - whole)))
+    whole = (host for host, uuids in having.items() if "" in uuids or speaking[host] <= uuids)
+    return FieldSeen(field=field, hosts=tuple(sorted(whole)))
 
 
 def exporters_of(targets: Sequence[Target], series: Sequence[Series], names: Names) -> tuple[Exporter, ...]:

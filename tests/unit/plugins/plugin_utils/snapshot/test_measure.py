@@ -127,6 +127,44 @@ def test_a_constraint_that_does_not_hold_fails(name: str, value: str) -> None:
     assert asked(name, value) is ConstraintStatus.FAIL
 
 
+OPERATOR = "Deployment.gpu-operator.version"
+
+
+def _operator_by(images: dict[str, tuple[str, ...]], **releases: Release) -> Snapshot:
+    runs = {"Deployment gpu-operator/gpu-operator": Workload(images=images)}
+    return replace(SEEN, workloads=runs, releases={f"gpu-operator/{name}": r for name, r in releases.items()})
+
+
+def test_the_tag_of_the_operator_is_that_of_its_own_container() -> None:
+    """On OpenShift it is named by its digest, and what a mesh or a proxy puts beside it has a tag."""
+    digest = "registry.connect.redhat.com/nvidia/gpu-operator@sha256:0123"
+    proxy = {"kube-rbac-proxy": ("quay.io/brancz/kube-rbac-proxy:v0.18.0",), "a-mesh": ("istio/proxyv2:1.24.0",)}
+    assert asked(OPERATOR, ">= v0.1", _operator_by({"gpu-operator": (digest,), **proxy})) is ConstraintStatus.MISSING
+    tagged = _operator_by({"gpu-operator": ("harbor.example/nvidia/gpu-operator:v25.10.1",), **proxy})
+    assert asked(OPERATOR, ">= v25", tagged) is ConstraintStatus.PASS
+    assert asked(OPERATOR, ">= v26", tagged) is ConstraintStatus.FAIL
+    mirrored = _operator_by({"main": ("mirror.example/gpus/operator:v25.10.1",)})
+    assert asked(OPERATOR, ">= v25", mirrored) is ConstraintStatus.PASS
+    rolling = _operator_by({"gpu-operator": ("nvidia/gpu-operator:v25.3.4", "nvidia/gpu-operator:v25.10.1")})
+    assert asked(OPERATOR, ">= v25", rolling) is ConstraintStatus.MISSING
+
+
+@pytest.mark.parametrize("status", ["failed", "pending-upgrade", "uninstalled"])
+def test_what_helm_tried_last_is_not_what_runs(status: str) -> None:
+    tried = Release(chart="gpu-operator", version="v26.3.0", status=status)
+    older = _operator_by({"gpu-operator": ("nvcr.io/nvidia/gpu-operator:v25.3.4",)}, mine=tried)
+    assert asked(OPERATOR, ">= v26", older) is ConstraintStatus.FAIL
+    assert asked(OPERATOR, ">= v26", replace(older, workloads={})) is ConstraintStatus.MISSING
+
+
+def test_two_operators_of_different_versions_have_none() -> None:
+    both = {name: Release(chart="gpu-operator", version=v, status="deployed") for name, v in
+            (("one", "v25.3.4"), ("two", "v26.3.0"))}  # fmt: skip
+    assert asked(OPERATOR, ">= v26", _operator_by({}, **both)) is ConstraintStatus.MISSING
+    same = {name: replace(release, version="v26.3.0") for name, release in both.items()}
+    assert asked(OPERATOR, ">= v26", _operator_by({}, **same)) is ConstraintStatus.PASS
+
+
 @pytest.mark.parametrize("value", ["pool", "!", "", "=a", "pool==a", "!pool=a"])
 def test_a_label_in_no_known_form_is_an_error_and_no_verdict(value: str) -> None:
     assert asked("NodeTopology.gpu-nodes.label", value) is ConstraintStatus.ERROR

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -27,10 +28,12 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.o
     AccessSettings,
     _asked,
     _host_path,
+    _looked_at,
     objects,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.errors import ForbiddenError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import Kind
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.persistence import Outage
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError, UnavailableError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Rating, Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.capacity import NodeCapacity
@@ -219,6 +222,88 @@ def test_a_container_that_somebody_else_ended_says_nothing_of_its_gpus(code: int
     status["conditions"] = []
     failed = on_gpu02(gpu_containers, seen_on(owner=owner_seen(pod, "", "", "")))
     assert (failed.status, failed.cause) == (Status.FAILED, "gpus-not-visible")
+
+
+@pytest.mark.parametrize(
+    ("metadata", "terminated"),
+    [
+        # A node that restarted: containerd knows the container's end no more, or the kubelet not the container.
+        ({}, {"exitCode": 255, "reason": "Unknown"}),
+        ({}, {"exitCode": 137, "reason": "ContainerStatusUnknown", "message": "The container could not be located"}),
+        # `kubectl drain --disable-eviction` deletes pods, and no condition says so.
+        ({"deletionTimestamp": "2026-11-23T08:00:00Z"}, {"exitCode": 143, "reason": "Error"}),
+    ],
+)
+def test_a_container_that_did_not_end_by_itself_says_nothing_of_its_gpus(
+    metadata: dict[str, Any], terminated: dict[str, Any]
+) -> None:
+    status = {"phase": "Failed", "containerStatuses": [{"name": "owner", "state": {"terminated": terminated}}]}
+    pod = {"metadata": {"name": "n2-owner", **metadata}, "spec": {"nodeName": "gpu02"}, "status": status}
+    outcome = on_gpu02(gpu_containers, seen_on(owner=owner_seen(pod, "", "", "")))
+    assert (outcome.status, outcome.cause) == (Status.OTHER, "container-not-started")
+    assert "n2-owner on gpu02" in outcome.summary
+
+
+def test_a_container_that_ended_well_before_its_pod_was_removed_counts() -> None:
+    ended = [{"name": "owner", "state": {"terminated": {"exitCode": 0, "reason": "Completed"}}}]
+    pod = {
+        "metadata": {"name": "n2-owner", "deletionTimestamp": "2026-11-23T08:00:00Z"},
+        "spec": {"nodeName": "gpu02"},
+        "status": {"phase": "Succeeded", "containerStatuses": ended},
+    }
+    printed = "".join(f"GPU {n}: NVIDIA H100 (UUID: {u})\n" for n, u in enumerate(ALL))
+    assert on_gpu02(gpu_containers, seen_on(owner=owner_seen(pod, printed, "", ""))).status is Status.PASSED
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "cause"),
+    [
+        (
+            {"owner": None, "refused": "OutOfcpu: Node didn't have enough resource: cpu"},
+            (Status.OTHER, Status.OTHER),
+            "blocked-by-gpu-containers",
+        ),
+        (
+            {"owner": None, "refused": "OutOfnvidia.com/gpu: Node didn't have enough resource: nvidia.com/gpu"},
+            (Status.FAILED, Status.OTHER),
+            "blocked-by-gpu-containers",
+        ),
+    ],
+)
+def test_only_a_refusal_for_gpus_says_something_of_them(
+    change: dict[str, Any], status: tuple[Status, Status], cause: str
+) -> None:
+    """The kubelet's word is OutOf and the resource (kubernetes/kubernetes, pkg/kubelet/lifecycle/predicate.go)."""
+    seen = seen_on(**change)
+    own, others = on_gpu02(gpu_containers, seen), on_gpu02(secure_accelerator_access, seen)
+    assert (own.status, others.status) == status and others.cause == cause
+    assert own.status is not Status.OTHER or own.cause == "container-not-placed"
+    assert "OutOf" in f"{own.summary} {others.summary}"
+
+
+class Logs(MemoryCluster):
+    """A kubelet that has the log of the container with GPUs."""
+
+    transport = SimpleNamespace(outage=Outage(0.0))
+
+    def logs(self, _name: str, _namespace: str, **_more: Any) -> str:
+        return "".join(f"GPU {number}: NVIDIA H100 (UUID: {each})\n" for number, each in enumerate(ALL))
+
+
+def test_a_refusal_of_the_pod_without_gpus_says_nothing_of_those_of_the_other() -> None:
+    def made(role: str, **status: Any) -> dict[str, Any]:
+        return {"metadata": {"name": f"n1-{role}"}, "spec": {"nodeName": "gpu02"}, "status": status}
+
+    ended = [{"name": "owner", "state": {"terminated": {"exitCode": 0, "reason": "Completed"}}}]
+    owner = made("owner", phase="Succeeded", containerStatuses=ended)
+    none = made("none", phase="Failed", reason="OutOfpods", message="Node didn't have enough resource: pods")
+    namespace = TemporaryNamespace(Logs().api, "gpufleet-test-access-1", 60.0, ())
+    asked = NodeAccess(node="gpu02", total=8, free=8, resource="nvidia.com/gpu", asked=8)
+    looked_at = _looked_at(namespace, asked, {"n1-owner": owner, "n1-none": none}, {}, 1)
+    seen = replace(seen_on(), nodes=tuple(node(name) if name != "gpu02" else looked_at for name in NAMES))
+    assert on_gpu02(gpu_containers, seen).status is Status.PASSED
+    other = on_gpu02(secure_accelerator_access, seen)
+    assert (other.status, other.cause) == (Status.OTHER, "container-not-started") and "OutOfpods" in other.summary
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors im
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.sections import PHASE_CONSTRAINTS
 
-from .conftest import VERSIONS, changed_node, context, recipe, site
+from .conftest import VERSIONS, changed_component, changed_node, context, recipe, site
 
 OPERATOR, DRIVER = "Deployment.gpu-operator.version", "Deployment.gpu-driver.version"
 # Labels of GPU Feature Discovery.
@@ -94,6 +94,13 @@ def test_an_operator_whose_version_nobody_says_is_no_pass(view: ClusterState) ->
     silent = replace(view, components=tuple(replace(entry, version="") for entry in view.components or ()))
     (outcome,) = judged(silent, OPERATOR, ">= v24.6.0")
     assert outcome.status is Status.OTHER and "gpu-operator" in VERSIONS
+
+
+@pytest.mark.parametrize("status", ["failed", "pending-upgrade", "uninstalling", "uninstalled"])
+def test_a_release_that_did_not_come_into_force_says_no_version(status: str, view: ClusterState) -> None:
+    """Helm lists the revision that it tried last, and what runs may be that of before."""
+    (outcome,) = judged(changed_component(view, "gpu-operator", status=status), OPERATOR, ">= v1.0.0")
+    assert outcome.status is Status.OTHER
 
 
 def test_a_run_of_before_they_were_judged_is_judged_as_it_was(view: ClusterState) -> None:

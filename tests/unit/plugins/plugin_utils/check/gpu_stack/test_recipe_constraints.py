@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -51,3 +52,28 @@ def test_a_pools_constraint_is_about_its_hosts_alone(hosts: Any, status: Status,
     given = context(recipe={**recipe(constraints=[]), "pools": [pool]})
     (outcome,) = recipe_constraints.judge(changed_node(view, "gpu02", os_image=MIXED), given)
     assert outcome.status is status
+
+
+@pytest.mark.parametrize(
+    ("constraint", "status"),
+    [
+        ({"name": ID, "value": "ubuntu"}, Status.OTHER),
+        ({"name": "K8s.server.version", "value": ">= 1.32"}, Status.PASSED),
+    ],
+)
+def test_a_host_that_the_cluster_lost_satisfies_nothing(
+    constraint: dict[str, Any], status: Status, view: ClusterState
+) -> None:
+    """It left between two looks: what the others say is not said of it. What no node says has nothing to do with it."""
+    without = replace(view, nodes=tuple(node for node in view.nodes or () if node.name != "gpu02"))
+    for given in (
+        recipe(constraints=[constraint]),
+        {**recipe(constraints=[]), "pools": [{"constraints": [constraint]}]},
+    ):
+        (outcome,) = recipe_constraints.judge(without, context(recipe=given))
+        assert outcome.status is status
+        if status is Status.OTHER:
+            assert outcome.blocked_by == "node-ready" and "gpu02" in outcome.summary
+    broken = recipe(constraints=[{"name": ID, "value": "rhel"}])
+    (outcome,) = recipe_constraints.judge(without, context(recipe=broken))
+    assert outcome.status is Status.FAILED, "what the others break is broken"
