@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from ...workload.capacity import is_gpu
 from ...workload.follow import disruption_of
 from .claimed_container import ContainerSeen, container_seen
 
@@ -32,6 +33,7 @@ LOOK = (
     f'for d in /dev/nvidia* /dev/nvidia-caps/*; do [ -e "$d" ] && echo "device $d"; done; echo {_LOOKED}',
 )
 _DEVICE = re.compile(r"^device (/dev/nvidia\S*)$", re.MULTILINE)
+_OUT_OF = "OutOf"
 OWNER, PLAIN, ASKING = "owner", "plain", "asking"
 _WHOLE = re.compile(r"GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
@@ -51,7 +53,8 @@ class NodeAccess:
     """One node: `closed` says why no pod was placed there; `total` and `free` GPUs, of which a container got `asked`
     of `resource`, empty for a claim. `owner`, `plain` and `asking` are None where there was no such container.
 
-    `unplaced` is what the scheduler said of a pod that it did not place; `refused` why the kubelet did not take it.
+    `unplaced` is what the scheduler said of a pod that it did not place; `refused` why the kubelet did not take the one
+    with GPUs; of the one without its containers say so.
     """
 
     node: str
@@ -118,7 +121,16 @@ def looked(pod: Json, container: str, printed: str, unread: str) -> Looked:
     no_image = waiting.get("reason") in ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
     disruption = disruption_of(pod)
     gone = disruption.reason if disruption is not None else ""
-    return Looked(reason=(gone or unread or words or "it did not end in time")[:400], no_image=no_image)
+    return Looked(
+        reason=(gone or refused_by_kubelet(pod) or unread or words or "it did not end in time")[:400], no_image=no_image
+    )
+
+
+def is_for_want_of_others(refused: str) -> bool:
+    """Tell whether a kubelet refused a pod for want of something that is no GPU: its word is OutOf and the resource
+    (kubernetes/kubernetes, pkg/kubelet/lifecycle/predicate.go)."""
+    word = refused.partition(":")[0]
+    return word.startswith(_OUT_OF) and not is_gpu(word.removeprefix(_OUT_OF))
 
 
 def refused_by_kubelet(pod: Json) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 
 from ...runtime.clock import Deadline
 from ...runtime.progress import Progress
-from ...workload.follow import disruption_of
+from ...workload.follow import disruption_of, where
 from ...workload.namespace import TemporaryNamespace
 from ...workload.pod_logs import log_of_pod
 from ...workload.warnings import warnings_in
@@ -25,6 +25,9 @@ Json = dict[str, Any]
 # pod ended is taken back at once.
 SHOW_GPUS = ("sh", "-c", "nvidia-smi -L && exec sleep infinity")
 _UUID = re.compile(r"UUID: (GPU-[0-9a-fA-F-]+)\)")
+# A kubelet's words for a container whose end nobody saw, with an exit code that it makes up (kubernetes/kubernetes,
+# pkg/kubelet/kubelet_pods.go; containerd says Unknown and 255 of what ran before the node restarted).
+_UNSEEN_ENDS = ("ContainerStatusUnknown", "Unknown")
 _NO_IMAGE = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
 
 
@@ -70,10 +73,10 @@ def container_seen(pod: Json, printed: str, warning: str) -> ContainerSeen:
     status: Json = next(iter((pod.get("status") or {}).get("containerStatuses") or []), {})
     ended = (status.get("state") or {}).get("terminated") or {}
     uuids = tuple(sorted(set(_UUID.findall(printed))))
-    disruption = disruption_of(pod)
-    if disruption is not None:
+    by_others = _ended_by_others(pod, ended)
+    if by_others:
         # How it ended then says nothing about GPUs.
-        return ContainerSeen(reason=disruption.reason[:400], uuids=uuids, printed=printed.strip()[-600:])
+        return ContainerSeen(reason=by_others[:400], uuids=uuids, printed=printed.strip()[-600:])
     # It lists them and stays, so that the claim does.
     code = ended.get("exitCode", 0 if uuids else None)
     said = ": ".join(str(ended[key]) for key in ("reason", "message") if ended.get(key))
@@ -84,6 +87,18 @@ def container_seen(pod: Json, printed: str, warning: str) -> ContainerSeen:
         uuids=uuids,
         printed=printed.strip()[-600:],
     )
+
+
+def _ended_by_others(pod: Json, ended: Json) -> str:
+    """Return who or what ended a container that would have gone on, empty if nobody did."""
+    disruption = disruption_of(pod)
+    if disruption is not None:
+        return disruption.reason
+    if ended.get("reason") in _UNSEEN_ENDS:
+        return f"{where(pod)}: nobody saw its end ({ended['reason']}); did the node restart?"
+    if ended.get("exitCode") and (pod.get("metadata") or {}).get("deletionTimestamp"):
+        return f"{where(pod)}: somebody removed it"
+    return ""
 
 
 def why_not_running(pod: Json) -> str:

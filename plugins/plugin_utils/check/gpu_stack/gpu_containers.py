@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ...outcome.model import Outcome, SubjectKind
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
-from .access import AccessResult, NodeAccess, are_whole
+from .access import AccessResult, NodeAccess, are_whole, is_for_want_of_others
 from .access_host import HELD_BACK, AccessHost, per_host
 from .claimed_container import ContainerSeen
 from .observe_access import CHECK_ID, OBSERVER, AccessSettings
@@ -38,6 +38,9 @@ def _judge_host(host: AccessHost, node: NodeAccess) -> Outcome:
     if not node.asked:
         text = f"all {node.total} GPUs are in use, so none could be given to a container"
         return answer.unknown("gpus-in-use", text, "run the gate again when the node is idle", **facts)
+    if is_for_want_of_others(node.refused):
+        text = f"the kubelet does not take a pod with {node.asked} GPUs: {node.refused}"
+        return answer.unknown("container-not-placed", text, "kubectl describe node; run the gate again", **facts)
     if node.refused:
         text = f"the kubelet does not give {node.asked} GPUs to a container: {node.refused}"
         return answer.failed("gpus-not-given", text, _PLUGIN_LOG, **facts)

@@ -224,7 +224,7 @@ def _looked_at(
     found = replace(
         node,
         unplaced=next((why_pending(pod) or held_by_gates(pod) or "the scheduler says nothing" for pod in waiting), ""),
-        refused=next((text for pod in (owner, none) if pod and (text := refused_by_kubelet(pod))), ""),
+        refused=refused_by_kubelet(owner) if owner else "",
     )
     if owner and owner not in waiting:
         name = owner["metadata"]["name"]

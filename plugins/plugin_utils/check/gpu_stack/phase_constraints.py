@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from ...component_stack.read import INCOMPLETE
 from ...constraint.declared import declared_constraint
 from ...constraint.model import Constraint, ConstraintResult, ConstraintStatus
 from ...constraint.names import GPU_NODE_LABEL, LABEL_COUNT, unknown_name
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from ...snapshot.model import Release, Snapshot
 
 _OPERATOR = "gpu-operator"
+# Helm's word, and that for a release some of whose manifests are missing (component_stack/read.py).
+_IN_FORCE = ("deployed", INCOMPLETE)
 _SEEN = ("server", "nodes", "releases")
 
 
@@ -86,13 +89,14 @@ def _as_snapshot(recipe: Mapping[str, Any], seen: ClusterState) -> Snapshot:
 
 
 def _operators(recipe: Mapping[str, Any], seen: ClusterState) -> dict[str, Release]:
-    """Return the GPU operator as it is installed; none where what is used in its place says no version."""
+    """Return the GPU operator as it is installed; none where what is used in its place says no version, or where helm
+    names a revision that did not come into force."""
     from ...snapshot.model import Release
 
     found = {}
     for ref in recipe.get("componentRefs") or ():
         chart = str(ref.get("chart") or ref["name"]).rpartition("/")[2]
         state = seen.component(str(ref["name"]))
-        if chart == _OPERATOR and state is not None and state.version:
+        if chart == _OPERATOR and state is not None and state.version and state.status in _IN_FORCE:
             found[state.release or state.name] = Release(chart=_OPERATOR, version=state.version)
     return found

@@ -14,7 +14,8 @@ from ...constraint.model import Constraint, ConstraintResult, ConstraintStatus
 from ...constraint.names import MEASURED
 from ...outcome.model import Evidence, Measure, Outcome, SubjectKind
 from ...outcome.phases import READINESS
-from ...recipe.measured import evaluate_on
+from ...outcome.wording import first_of
+from ...recipe.measured import PER_NODE, evaluate_on
 from ..kit.answer import Answer
 from ..kit.constraint_answers import expectation_of, not_met
 from ..spec import Check, CheckSpec, JudgeContext
@@ -49,6 +50,9 @@ def judge(seen: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
     )
     if bad:
         return bad
+    absent = [host.node_name for host in context.site.in_scope if seen.node(host.node_name) is None]
+    if absent and any(result.constraint.name in PER_NODE for result in results):
+        return (answer.blocked(by="node-ready", because=f"the cluster has no node {first_of(absent, 8)}"),)
     text = f"{len(results)} of {len(results)} constraints hold; server {seen.version}"
     measured = tuple(Measure(result.constraint.name, result.actual) for result in results)
     return (answer.passed(text, measured=measured, expected=tuple(map(expectation_of, results))),)

@@ -62,3 +62,11 @@ def test_a_policy_is_ready_when_it_says_so(component: str) -> None:
 def test_a_policy_for_nics_may_be_missing_but_not_unready() -> None:
     assert _phase("network-operator", Objects()) is Phase.OK
     assert _phase("network-operator", Objects(("nic-cluster-policy", "notReady"), field="state")) is Phase.PENDING
+
+
+@pytest.mark.parametrize(("component", "word"), [("gpu-operator", "ignored"), ("network-operator", "ignore")])
+def test_a_policy_that_its_operator_ignores_holds_nobody_up_and_is_none(component: str, word: str) -> None:
+    second = ("second", word)
+    assert _phase(component, Objects(("first", "ready"), second, field="state")) is Phase.OK
+    assert _phase(component, Objects(("first", "notReady"), second, field="state")) is Phase.PENDING
+    assert _phase(component, Objects(second, field="state")) is Phase.PENDING

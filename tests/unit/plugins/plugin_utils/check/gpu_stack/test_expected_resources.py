@@ -75,6 +75,13 @@ def deployment(ready: int = 1, replicas: int = 1) -> dict[str, Any]:
     }
 
 
+def rolling() -> dict[str, Any]:
+    """One whose newest generation nobody has taken up yet: its numbers are of the one before."""
+    found = deployment()
+    found["metadata"]["generation"] = 2
+    return found
+
+
 def pod(name: str, phase: str) -> dict[str, Any]:
     return {"metadata": {"name": name, "namespace": "gpu-operator"}, "status": {"phase": phase}}
 
@@ -126,6 +133,7 @@ def test_what_is_there_and_healthy_passes() -> None:
         ({"services": []}, ["resource-missing"]),
         ({"deployments": [deployment(ready=0)]}, ["resource-not-ready", "assertion-not-met"]),
         ({"deployments": [deployment(ready=0, replicas=0)]}, ["resource-not-ready", "assertion-not-met"]),
+        ({"deployments": [rolling()]}, ["resource-not-ready"]),
         ({"deployments": []}, ["resource-missing", "assertion-not-met"]),
         ({"pods": [pod("a", "Running"), pod("b", "Failed")]}, ["assertion-not-met"]),
     ],
@@ -146,6 +154,15 @@ def test_what_could_not_be_looked_at_is_no_pass() -> None:
     unseen = replace(seen.objects[0], there=None, problem="forbidden")
     (outcome,) = judged(replace(seen, objects=(unseen, *seen.objects[1:])))
     assert (outcome.status, outcome.cause) == (Status.OTHER, "resource-unseen")
+
+
+def test_that_nothing_of_a_kind_is_so_is_not_known_where_the_kind_is_not_served() -> None:
+    """Misspelt, or not installed: chainsaw ends with an error there (kyverno/chainsaw pkg/engine/operations/error)."""
+    for word, cause in (("error", "resource-unseen"), ("assert", "assertion-not-met")):
+        text = STEP % f"{{{word}: {{resource: {{apiVersion: example.com/v1, kind: Widgit, status: {{phase: Bad}}}}}}}}"
+        recipe = {"componentRefs": [{"name": "x", "healthCheckAsserts": text}]}
+        (outcome,) = judged(looked(recipe), recipe)
+        assert outcome.cause == cause
 
 
 def test_what_was_looked_at_for_another_recipe_is_no_pass() -> None:

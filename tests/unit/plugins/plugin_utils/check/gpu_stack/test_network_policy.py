@@ -53,3 +53,18 @@ def test_the_hint_shows_the_log_of_the_operator_itself(view: ClusterState) -> No
     (said,) = [outcome for outcome in judged(seen, context(recipe=wide)) if outcome.status is Status.FAILED]
     command = "kubectl logs -n nvidia-network-operator deployment/network-operator --tail=200"
     assert said.hint == f"kubectl describe nicclusterpolicy; {command}"
+
+
+def test_a_network_policy_that_the_operator_ignores_is_none(view: ClusterState) -> None:
+    wide = recipe()
+    wide["componentRefs"].append({"name": "network-operator", "version": "1.0", "values": {}})
+    ready, second = PolicyState(name="nic-cluster-policy", state="ready"), PolicyState(name="second", state="ignore")
+    assert causes(replace(view, nic_cluster_policies=(ready, second)), wide) == []
+    alone = replace(view, nic_cluster_policies=(second,))
+    assert causes(alone, wide) == ["nic-cluster-policy-not-ready"]
+    # The recipe's own is not in force.
+    policy = "apiVersion: mellanox.com/v1alpha1\nkind: NicClusterPolicy\nmetadata: {name: second}"
+    wide["componentRefs"][-1] |= {
+        "manifestFiles": ["policy.yaml"], "manifests": [{"when": "after", "file": "policy.yaml", "text": policy}],
+    }  # fmt: skip
+    assert causes(replace(view, nic_cluster_policies=(ready, second)), wide) == ["nic-cluster-policy-not-ready"]
