@@ -127,6 +127,12 @@ drifted:
   description: Whether a change reaches O(fail_on), or the comparison is not complete.
   type: bool
   returned: success
+rehearsal:
+  description: >-
+    Whether the cluster, as the second snapshot or the look of now says, is a rehearsal; none where that is not
+    recorded.
+  type: bool
+  returned: success
 exit_code:
   description: 0, 2 for wrong input, 8 if nobody answers.
   type: int

@@ -73,6 +73,10 @@ summary:
       description: UID of namespace kube-system, empty where the program does not record it.
       type: str
       returned: always
+    rehearsal:
+      description: Whether it is of a rehearsal; none where the program does not record it.
+      type: bool
+      returned: always
     server_version:
       description: Version of the API server.
       type: str

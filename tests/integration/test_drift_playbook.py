@@ -138,3 +138,13 @@ def test_the_exit_code_is_that_of_a_check(tmp_path: Path, after: Snapshot, fail_
     done = drift(tmp_path, after, drift_fail_on=fail_on)
     assert done.returncode == code, done.stdout + done.stderr
     assert told in done.stdout
+
+
+@pytest.mark.parametrize(("said", "label"), [(True, "true"), (False, "false"), (None, "false")])
+def test_the_report_of_two_snapshots_of_a_rehearsal_says_so(tmp_path: Path, said: bool | None, label: str) -> None:
+    done = drift(tmp_path, replace(BEFORE, rehearsal=said), drift_fail_on="never")
+    assert done.returncode == 0, done.stdout + done.stderr
+    metrics = (tmp_path / "report" / "drift.prom").read_text(encoding="utf-8")
+    assert f'gpufleet_drift_important{{site="cluster",rehearsal="{label}"}}' in metrics
+    page = (tmp_path / "report" / "drift.md").read_text(encoding="utf-8")
+    assert ("This is a rehearsal" in page) == bool(said)

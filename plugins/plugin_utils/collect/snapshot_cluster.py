@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.dra import dra_kinds
-from ..clients.kube.identity import cluster_uid
+from ..clients.kube.identity import cluster_identity, is_simulated
 from ..clients.kube.kinds import NODES, PODS, Kind
 from ..clients.kube.listing import Keep, list_kept
 from ..clients.kube.node_object import Cleaner, read_node
@@ -26,7 +26,7 @@ from ..snapshot.model import (
     Server,
     Snapshot,
 )
-from ..snapshot.node import Attributes
+from ..snapshot.node import Attributes, Node
 from .snapshot_objects import (
     SliceDevices,
     newest,
@@ -96,6 +96,9 @@ def collect_cluster(
     parts: Parts = {}
     for entry in found:
         parts |= entry.parts
+    # Nodes of KWOK are no hardware, whether or not this release started the cluster.
+    if parts.pop("simulated", False):
+        parts["rehearsal"] = True
     devices: dict[str, dict[str, Attributes]] = parts.pop("devices", {})
     nodes = parts.get("nodes", {})
     shared: dict[str, Attributes] = parts.setdefault("shared_devices", {})
@@ -126,12 +129,18 @@ def _server(look: Look) -> Parts:
     said = look.cluster.transport.json("GET", "/version")
     words = {"version": "gitVersion", "platform": "platform", "go_version": "goVersion"}
     server = Server(**{field: str(said.get(word) or "") for field, word in words.items()})
-    return {"server": server, "cluster_uid": cluster_uid(look.cluster)}
+    identity = cluster_identity(look.cluster)
+    return {"server": server, "cluster_uid": identity.uid, "rehearsal": identity.rehearsal}
 
 
 def _nodes(look: Look) -> Parts:
     cleaner = Cleaner()
-    return {"nodes": dict(look.all_of(NODES, lambda obj: read_node(obj, cleaner)) or [])}
+
+    def kept(obj: dict[str, Any]) -> tuple[tuple[str, Node], bool]:
+        return read_node(obj, cleaner), is_simulated(obj["metadata"])
+
+    found = look.all_of(NODES, kept) or []
+    return {"nodes": dict(entry for entry, _simulated in found), "simulated": any(simulated for _, simulated in found)}
 
 
 def _devices(look: Look) -> Parts:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from ..check.phase_rights import phase_rights
@@ -15,7 +14,7 @@ from ..check.rights import LEVELS, choices_of, needed_rights
 from ..clients.kube.asked import ask_all
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.connection import connection_from
-from ..clients.kube.identity import ClusterIdentity, cluster_identity
+from ..clients.kube.identity import ClusterIdentity, cluster_identity, is_simulated
 from ..clients.kube.kinds import NODES
 from ..clients.kube.permission import AskedPermission, Permission
 from ..collect.snapshot_rights import RIGHTS_OF
@@ -32,7 +31,6 @@ from .site_images import site_images
 
 # The first contact: what does not answer now is more often an address that is wrong than a server that restarts.
 _PATIENCE_S = 15.0
-_SIMULATED = "kwok.x-k8s.io/node"
 
 
 def check_contact(run: Run, options: Mapping[str, Any], inventory: Inventory, emit: Emit) -> None:
@@ -79,8 +77,7 @@ def _check_api(run: Run, options: Mapping[str, Any], emit: Emit) -> list[Bringup
             write_atomic(run.path / CLUSTER, json.dumps(seen) + "\n")
             if (simulated or identity.rehearsal) and not run.site.rehearsal:
                 emit(_why_rehearsal(identity, simulated)[:199])
-                run.save_site(replace(run.site, rehearsal=True))
-                run.save_record(replace(run.record, rehearsal=True))
+                run.mark_rehearsal()
     except BringupError as error:
         return [error]
     return []
@@ -93,7 +90,7 @@ def _simulated_nodes(cluster: Cluster) -> list[str]:
         BringupError: the nodes cannot be listed, so nobody knows.
     """
     nodes = cluster.list_metadata(NODES)
-    return [str(node["name"]) for node in nodes if _SIMULATED in (node.get("annotations") or {})]
+    return [str(node["name"]) for node in nodes if is_simulated(node)]
 
 
 def _identity(cluster: Cluster) -> ClusterIdentity:

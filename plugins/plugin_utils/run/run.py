@@ -164,6 +164,11 @@ class Run:
         write_atomic(self.path / SITE, dumps(kept))
         self.site = from_plain(Site, kept, str(self.path / SITE))
 
+    def mark_rehearsal(self) -> None:
+        """Say of the site and of the run that they are a rehearsal."""
+        self.save_site(replace(self.site, rehearsal=True))
+        self.save_record(replace(self.record, rehearsal=True))
+
     def save_hardware(self, hardware: dict[str, Sku]) -> None:
         """Write the SKUs of this site, by the names that the inventory uses."""
         facts = {name: to_plain(_for_judges(sku)) for name, sku in hardware.items()}

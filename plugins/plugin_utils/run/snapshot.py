@@ -57,6 +57,9 @@ def take_snapshot(
             client = Helm(connection, binary=helm, timeout_s=limit_s)
             more.append(run_collector("releases", lambda look: _releases(look, client), cluster, limit_s))
         more.append(_hosts(over_ssh) if pods is None else with_pods(cluster, snapshot, over_ssh, pods))
+    if over_ssh.rehearsal:
+        # Hosts that are simulated make the whole a rehearsal, whatever the cluster is.
+        snapshot = replace(snapshot, rehearsal=True)
     for found in more:
         snapshot = replace(snapshot, collectors={**snapshot.collectors, found.name: found.result}, **found.parts)
     return snapshot
@@ -130,7 +133,8 @@ def _over_ssh(run_dir: Path | None) -> OverSsh:
         reason = f"{error.subject}: {error.reason}".rstrip(".")
         return OverSsh(failed=CollectorResult(state=Collected.FAILED, reason=reason, hint=error.hint))
     names = {host.node_name: host.name for host in site.hosts}
-    return OverSsh(hosts=found, missing=missing, names=names, told=f"of run {run_dir.resolve().name}")
+    told = f"of run {run_dir.resolve().name}"
+    return OverSsh(hosts=found, missing=missing, names=names, told=told, rehearsal=site.rehearsal)
 
 
 def _hosts(over_ssh: OverSsh) -> Collection:
@@ -152,6 +156,7 @@ def summary(snapshot: Snapshot) -> dict[str, Any]:
         "taken": snapshot.taken,
         "made_by": snapshot.made_by,
         "cluster_uid": snapshot.cluster_uid,
+        "rehearsal": snapshot.rehearsal,
         "server_version": snapshot.server.version,
         "providers": sorted({node.provider for node in snapshot.nodes.values() if node.provider}),
         "nodes": len(snapshot.nodes),

@@ -46,13 +46,15 @@ class PodsAsked:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverSsh:
     """What a run knows of hosts: those that it read, why it did not read others, and the names in the inventory by
-    those in the cluster. `failed` is why nothing of it is known, `told` where it is from."""
+    those in the cluster. `failed` is why nothing of it is known, `told` where it is from, `rehearsal` whether they
+    are simulated."""
 
     hosts: Mapping[str, Host] = field(default_factory=dict)
     missing: Mapping[str, str] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)
     failed: CollectorResult | None = None
     told: str = ""
+    rehearsal: bool = False
 
 
 def with_pods(cluster: Cluster, snapshot: Snapshot, over_ssh: OverSsh, asked: PodsAsked) -> Collection:

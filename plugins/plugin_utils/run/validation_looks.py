@@ -38,6 +38,7 @@ _IN_CHECK_MODE = BringupError(
 )
 # Clocks of two machines that follow a time server differ by less.
 _CLOCKS_S = 300.0
+NOT_TOLD = "the supplied snapshot does not say whether its cluster was a rehearsal, and no cluster was asked"
 _AGAIN = "take one with playbook snapshot, or leave gpufleet_validate_snapshot out, which takes one"
 
 
@@ -50,6 +51,7 @@ def observe_readiness(
         source = asked.snapshot or "the cluster"
         if asked.snapshot:
             snapshot = supplied_snapshot(asked, connection)
+            _tell_rehearsal(run, asked, snapshot)
         else:
             # One phase of several takes a snapshot, and only where none is supplied.
             from .snapshot import take_snapshot
@@ -60,6 +62,14 @@ def observe_readiness(
         return keep_snapshot(snapshot, run.path, source=source, installed=asked.installed)
 
     return observe(replace(OBSERVER, observe=look), READINESS, context)
+
+
+def _tell_rehearsal(run: Run, asked: Asked, snapshot: Snapshot) -> None:
+    """Say of the run what the supplied snapshot says of its cluster: without a cluster nobody else does."""
+    if snapshot.rehearsal and not (run.record.rehearsal and run.site.rehearsal):
+        run.mark_rehearsal()
+    elif snapshot.rehearsal is None and asked.no_cluster and NOT_TOLD not in run.record.notes:
+        run.save_record(replace(run.record, notes=(*run.record.notes, NOT_TOLD)))
 
 
 def _hosts_of(run: Run) -> Path | None:

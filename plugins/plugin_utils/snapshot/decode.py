@@ -15,8 +15,9 @@ from .model import KIND, SCHEMA_VERSION, Snapshot
 from .upstream import from_upstream, is_upstream
 
 _AGAIN = "take it again with this release"
-# Left out, these would be read as what was never seen.
-_WRITTEN = frozenset(Snapshot.__dataclass_fields__)
+# Left out, these would be read as what was never seen. Earlier releases did not write `rehearsal`: without it nobody
+# knows, which is told of the snapshot and not taken for a no.
+_WRITTEN = frozenset(Snapshot.__dataclass_fields__) - {"rehearsal"}
 
 
 def to_text(snapshot: Snapshot) -> str:

@@ -116,10 +116,11 @@ class Host:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
     """Everything. `made_by` is program and version, `cluster_uid` the UID of namespace kube-system (empty where the
-    program does not record it). `workloads` are by `Kind namespace/name`, `images` give by reference the digests that
-    run, `policies` and `classes` are by `Kind name` with their fields by dotted path, `releases` by `namespace/name`,
-    `shared_devices` are those of ResourceSlices that belong to no node in it, `hosts` are by the name in the inventory.
-    `unread` names parts of a snapshot of another program that this release does not know.
+    program does not record it), `rehearsal` whether the cluster or the hosts are a rehearsal's (None where that is not
+    recorded, as in snapshots of earlier releases). `workloads` are by `Kind namespace/name`, `images` give by reference
+    the digests that run, `policies` and `classes` are by `Kind name` with their fields by dotted path, `releases` by
+    `namespace/name`, `shared_devices` are those of ResourceSlices that belong to no node in it, `hosts` are by the name
+    in the inventory. `unread` names parts of a snapshot of another program that this release does not know.
 
     Raises:
         InputError: a collector does not say what became of it.
@@ -128,6 +129,7 @@ class Snapshot:
     taken: str
     made_by: str
     cluster_uid: str = ""
+    rehearsal: bool | None = None
     collectors: dict[str, CollectorResult]
     server: Server = Server()
     nodes: dict[str, Node] = field(default_factory=dict)

@@ -12,7 +12,7 @@ from typing import Any
 from .gpus import has_gpus
 from .model import Host, Snapshot
 from .node import Attributes, Node
-from .upstream import APIS, KIND, POLICY
+from .upstream import APIS, KIND, POLICY, REHEARSAL
 
 # Names of clouds as upstream writes them, by the scheme of a node's provider id.
 PROVIDERS = {"aws": "eks", "gce": "gke", "azure": "aks", "oci": "oke"}
@@ -32,6 +32,9 @@ def to_upstream(snapshot: Snapshot) -> Json:
     if source in read:
         measurements += _of_host(read[source])
     metadata = {"timestamp": snapshot.taken, "version": snapshot.made_by, "source-node": source}
+    if snapshot.rehearsal is not None:
+        # Upstream's head is a map of texts (NVIDIA/aicr pkg/header/header.go); its tool asks for those it knows.
+        metadata[REHEARSAL] = "true" if snapshot.rehearsal else "false"
     return {
         "kind": KIND,
         "apiVersion": APIS[0],

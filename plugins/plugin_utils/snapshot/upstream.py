@@ -45,6 +45,8 @@ _VERSION = ("version", "snapshot-version")
 _SOURCE = ("source-node", "source")
 # The GPU operator's chart names its only ClusterPolicy so; upstream does not say the name.
 POLICY = "ClusterPolicy cluster-policy"
+# Our own word in the head of a snapshot that we write in upstream's.
+REHEARSAL = "gpufleet-rehearsal"
 _NOT_ASKED = CollectorResult(state=Collected.NOT_ASKED, reason="the upstream tool does not record it")
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _KNOWN = {
@@ -93,6 +95,7 @@ def from_upstream(data: Mapping[str, Any], source: str) -> Snapshot:
     return Snapshot(
         taken=_said(head, _TAKEN),
         made_by=f"{_EARLIER.get(api, 'aicr')} {_said(head, _VERSION)}".strip(),
+        rehearsal={"true": True, "false": False}.get(_said(head, (REHEARSAL,))),
         collectors=_collectors(found, whole, host),
         server=Server(
             version=_text(server.get("version")),

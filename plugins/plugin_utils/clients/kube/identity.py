@@ -5,11 +5,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from .cluster import Cluster
 from .kinds import NAMESPACES
 from .rehearsal_mark import MARK
+
+# KWOK manages the nodes with this annotation (kwok.sigs.k8s.io, "Getting Started"; its charts/kwok/values.yaml).
+_SIMULATED = "kwok.x-k8s.io/node"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,3 +39,8 @@ def cluster_identity(cluster: Cluster) -> ClusterIdentity:
 def cluster_uid(cluster: Cluster) -> str:
     """Return the UID of a cluster, see cluster_identity."""
     return cluster_identity(cluster).uid
+
+
+def is_simulated(metadata: Mapping[str, Any]) -> bool:
+    """Tell by its metadata whether a node is simulated by KWOK."""
+    return _SIMULATED in (metadata.get("annotations") or {})

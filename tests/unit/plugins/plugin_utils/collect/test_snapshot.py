@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from snapshot_api import UID, PagedApi, cluster_of, everything, node, pod
+from snapshot_api import UID, Json, PagedApi, cluster_of, everything, node, pod
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.errors import ForbiddenError, GoneError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.snapshot_cluster import collect_cluster
@@ -176,3 +176,26 @@ def test_criteria_come_from_a_snapshot_with_evidence_for_each() -> None:
     labelled = taken(everything([node("gpu01", **{"eks.amazonaws.com/nodegroup": "gpu"})], []))
     again = detect(cluster_facts(labelled), vocabulary, parse_criteria({}, vocabulary)).findings
     assert next(entry.value for entry in again if entry.dimension == "service") == "eks"
+
+
+MARKED = {"annotations": {"gpufleet.io/rehearsal": "true"}}
+SIMULATED = {"annotations": {"kwok.x-k8s.io/node": "fake"}}
+
+
+@pytest.mark.parametrize(
+    ("space", "metadata", "said"),
+    [({}, {}, False), (MARKED, {}, True), ({}, SIMULATED, True), (MARKED, SIMULATED, True)],
+    ids=["a cluster", "the mark of kube-system", "nodes of KWOK", "both"],
+)
+def test_a_snapshot_says_whether_it_is_of_a_rehearsal(space: Json, metadata: Json, said: bool) -> None:
+    first = node("gpu01")
+    first["metadata"] |= metadata
+    api = everything([first, node("gpu02")], pods())
+    api.objects["/api/v1/namespaces/kube-system"]["metadata"] |= space
+    assert taken(api).rehearsal is said
+
+
+def test_where_nobody_could_read_the_mark_a_snapshot_says_that_nobody_knows() -> None:
+    api = everything([node("gpu01")], pods())
+    api.refused["/api/v1/namespaces/kube-system"] = ForbiddenError("Kubernetes API", "may not", "")
+    assert taken(api).rehearsal is None

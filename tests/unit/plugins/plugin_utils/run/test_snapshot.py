@@ -20,6 +20,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors im
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run import snapshot as room
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.detected import criteria_lines, detected
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rbac import snapshot_role
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.snapshot import (
     summary,
     take_snapshot,
@@ -87,6 +88,15 @@ def test_hosts_are_those_of_the_run_that_is_named(api: PagedApi, tmp_path: Path)
     host = seen.hosts[min(seen.hosts)]
     assert host.driver and host.cuda and host.kernel and host.os["ID"] and host.gpus and host.adapters
     assert {gpu.mig for gpu in host.gpus.values()} == {"Disabled"}
+
+
+def test_hosts_of_a_rehearsal_make_a_rehearsal_of_the_snapshot(api: PagedApi, tmp_path: Path) -> None:
+    del api
+    unpack(ARCHIVE, tmp_path)
+    run = Run(tmp_path)
+    assert (run.site.rehearsal, taken(tmp_path).rehearsal) == (True, True)
+    run.save_site(replace(run.site, rehearsal=False))
+    assert taken(tmp_path).rehearsal is False
 
 
 ASKED = {

@@ -26,13 +26,14 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.validation im
     decide_phase,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.validation_looks import (
+    NOT_TOLD,
     observe_readiness,
     supplied_snapshot,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.validation_start import start_validation
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import now_utc
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import silent
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.decode import to_text
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.decode import from_data, to_text
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.model import (
     COLLECTORS,
     Collected,
@@ -295,3 +296,20 @@ def test_what_upstream_states_of_its_own_benchmark_is_taken_and_told(run: Run, t
     told = [note for note in run.record.notes if "routing-mode" in note]
     assert len(told) == 1 and "is not used" in told[0]
     assert PHASE_CONSTRAINTS in run.site.capabilities
+
+
+@pytest.mark.parametrize("said", [True, False, None])
+def test_without_a_cluster_the_run_is_the_rehearsal_that_its_snapshot_is(
+    said: bool | None, run: Run, tmp_path: Path
+) -> None:
+    seen = from_data(upstream(), "up.yaml")
+    document = json.loads(to_text(replace(seen, rehearsal=said)))
+    asked(run, tmp_path, recipe(), document, phases=["readiness"])
+    assert readiness(run) is Status.PASSED
+    kept = Run(run.path)
+    assert (kept.record.rehearsal, kept.site.rehearsal) == (bool(said), bool(said))
+    page = (run.path / "report.md").read_text(encoding="utf-8")
+    assert ("rehearsal" in page.casefold()) == (said is not False)
+    assert (NOT_TOLD in kept.record.notes) == (said is None)
+    readiness(run)
+    assert Run(run.path).record.notes.count(NOT_TOLD) == (said is None), "told once"

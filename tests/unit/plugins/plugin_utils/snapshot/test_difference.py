@@ -374,3 +374,14 @@ def test_a_host_that_is_read_in_another_way_differs_by_what_both_ways_see() -> N
     drift = drift_between(_with_hosts(gpu01=ssh), _with_hosts(gpu01=pod))
     assert [change.path for change in drift.changes] == ["host.gpus[0000:1b:00.0]", "host.kernel"]
     assert not drift.incomplete
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [(True, True, 0), (False, False, 0), (True, False, 1), (False, True, 1), (None, True, 0), (False, None, 0)],
+)
+def test_a_rehearsal_compared_with_a_cluster_is_told_and_what_nobody_recorded_is_not(
+    before: bool | None, after: bool | None, told: int
+) -> None:
+    found = drift_between(replace(WHOLE, rehearsal=before), replace(WHOLE, rehearsal=after)).changes
+    assert [(change.path, change.importance) for change in found] == [("cluster.rehearsal", Importance.CRITICAL)] * told

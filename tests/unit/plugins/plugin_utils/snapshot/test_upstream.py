@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +15,7 @@ from snapshot_api import cluster_of, everything, node, pod
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.snapshot_cluster import collect_cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.decode import from_data, parse_snapshot
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.decode import from_data, parse_snapshot, to_text
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.model import (
     COLLECTORS,
     Collected,
@@ -207,3 +208,19 @@ def test_a_host_of_ours_says_the_same_in_upstreams_words_however_it_was_read(rea
     alike = ("os", "kernel", "boot", "sysctl", "modules", "units", "driver", "cuda")
     assert {name: getattr(theirs, name) for name in alike} == {name: getattr(host, name) for name in alike}
     assert [gpu.product for gpu in theirs.gpus.values()] == ["NVIDIA H100"]
+
+
+@pytest.mark.parametrize("said", [True, False, None])
+def test_a_rehearsal_is_told_in_both_formats_and_where_nobody_said_it_nobody_knows(said: bool | None) -> None:
+    seen = collect_cluster(cluster_of(everything([node("gpu01")], [])), "gpufleet.bringup 0.0.0")
+    ours = replace(seen, rehearsal=said)
+    assert parse_snapshot(to_text(ours), "ours.json").rehearsal is said
+    assert from_data(to_upstream(ours), "up.yaml").rehearsal is said
+
+
+def test_a_snapshot_of_an_earlier_release_is_read_and_says_nothing_of_a_rehearsal() -> None:
+    seen = collect_cluster(cluster_of(everything([node("gpu01")], [])), "gpufleet.bringup 0.0.0")
+    earlier = {name: value for name, value in json.loads(to_text(seen)).items() if name != "rehearsal"}
+    assert from_data(earlier, "old.json").rehearsal is None
+    with pytest.raises(InputError, match="has no nodes, which is always written"):
+        from_data({name: value for name, value in earlier.items() if name != "nodes"}, "cut.json")
