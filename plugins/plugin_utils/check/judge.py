@@ -70,7 +70,7 @@ def _restore(
             return seen, observer.restore(seen.data, run_dir, context.site), None
     except BringupError as failure:
         return None, None, failure
-    except Exception as crash:  # noqa: BLE001 - unreadable saved data is `other`, with the reason
+    except (Exception, SystemExit) as crash:  # noqa: BLE001 - unreadable saved data is `other`, with the reason
         return None, None, _defect(f"observation {observer.key}", crash)
 
 
@@ -98,7 +98,7 @@ def _answers(
     if failure is None:
         try:
             with time_limit(f"check {check.spec.id}", _limit_s(context), _HUNG):
-                outcomes = check.judge(value, context)
+                outcomes = _outcomes(check, check.judge(value, context))
         except DeadlineError as error:
             failure, cause = error, "check-hung"
         except BringupError as error:
@@ -111,6 +111,19 @@ def _answers(
     if not declared.subjects and not stamped:
         missing = [context.site.name]
     return [*stamped, *(_unanswered(check, name, context, failure, cause, started, duration_s) for name in missing)]
+
+
+def _outcomes(check: AnyCheck, given: Any) -> tuple[Outcome, ...]:
+    """Return what a judge gave, run to its end if it is a generator.
+
+    Raises:
+        TypeError: it is something else than outcomes; only ours are known to mypy.
+    """
+    outcomes = tuple(given)
+    strange = next((entry for entry in outcomes if not isinstance(entry, Outcome)), None)
+    if strange is not None:
+        raise TypeError(f"judge of {check.spec.id} gave {strange!r}, which is no Outcome")
+    return outcomes
 
 
 def _unanswered(

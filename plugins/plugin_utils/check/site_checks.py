@@ -14,7 +14,7 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -22,9 +22,11 @@ from typing import Any
 
 from ..outcome.errors import BringupError, InputError
 from ..outcome.gates import GATE_IDS
+from ..outcome.model import SubjectKind
+from ..outcome.phases import GATE_PHASE, PHASE_GATES
 from ..runtime.time_limit import time_limit
 from .kit.settings import settings_in
-from .spec import CheckSpec, Observer
+from .spec import DRIVER_GATE, CheckSpec, Disturbance, Observer
 from .verified import AnyCheck, verified
 
 VARIABLE = "gpufleet_check_dirs"
@@ -118,10 +120,36 @@ def _check(module: ModuleType, gate: str, path: Path) -> AnyCheck | None:
     if spec.gate != gate:
         hint = f"move the file to {spec.gate}/, or state gate={gate!r}"
         raise InputError(str(path), f"lies in {gate}/, and its SPEC says gate {spec.gate!r}.", hint)
+    wrong = _wrong_in(spec)
+    if wrong:
+        raise InputError(str(path), f"its SPEC has {wrong[0]}.", wrong[1])
     try:
         return verified(module)
     except BringupError as error:
         raise InputError(str(path), error.reason, "correct the file") from None
+
+
+def _wrong_in(spec: CheckSpec) -> tuple[str, str] | None:
+    """Return what a specification says that nobody would understand, and what to write; mypy finds it in ours."""
+    for name, kind in (("per", SubjectKind), ("disturbs", Disturbance)):
+        found = getattr(spec, name)
+        if not isinstance(found, kind):
+            return (
+                f"{name} {found!r}, expected one of {kind.__name__}",
+                f"{name}={kind.__name__}.{next(iter(kind)).name}",
+            )
+    for name in ("requires", "components", "causes"):
+        texts = getattr(spec, name)
+        if not isinstance(texts, tuple) or not all(isinstance(text, str) for text in texts):
+            return f"{name} {texts!r}, expected a tuple of texts", f'{name}=("...",)'
+    gates = {spec.gate, DRIVER_GATE} if spec.needs_driver else {spec.gate}
+    known = [phase for phase, own in PHASE_GATES.items() if gates & set(own)]
+    if spec.phase and spec.phase not in known:
+        # No phase would ask it, and none would say so.
+        default = GATE_PHASE.get(spec.gate, "none")
+        hint = f"one of {', '.join(known) or 'none'}; without it the phase is that of its gate ({default})"
+        return f"phase {spec.phase!r}, which gate {spec.gate} has not", hint
+    return None
 
 
 def _settings_problems(check: AnyCheck, path: Path) -> list[BringupError]:
@@ -137,8 +165,11 @@ def _settings_problems(check: AnyCheck, path: Path) -> list[BringupError]:
 
 def site_limit_s(observer: Observer[Any]) -> float:
     """Return how long an observer of a site's own check may look, 0 for ours: those end by limits of their own."""
-    module = str(getattr(observer.observe, "__module__", ""))
-    return LONGEST_S if module.startswith(_PACKAGE) else 0.0
+    observe: Any = observer.observe
+    while isinstance(observe, partial):
+        observe = observe.func
+    modules = (str(getattr(own, "__module__", "")) for own in (observe, observer.result))
+    return LONGEST_S if any(module.startswith(_PACKAGE) for module in modules) else 0.0
 
 
 def _not_imported(path: Path, error: BaseException) -> BringupError:

@@ -30,6 +30,8 @@ from ..site.model import Site
 LONGER = (
     "see what it waited for in the progress lines; the recipe's validation section states the time that a phase has"
 )
+# What a check of a site has to remove its pods after its time; one that hears nothing would hold the run for ever.
+_SITE_ENDS_S = 120.0
 
 
 def disturbs_cluster(declaration: Declaration, site: Site) -> bool:
@@ -98,7 +100,8 @@ def looking_meanwhile(entries: Sequence[Looking]) -> Iterator[list[Observation]]
     """Let these observers look at once, beside what is done in the block; the list is filled when it ends.
 
     What has not ended within its time is saved as such, and what it sees later is dropped. Whatever ends the block,
-    SIGTERM included, an observer that makes pods is told to end and has removed them before this does.
+    SIGTERM included, an observer that makes pods is told to end and has removed them before this does; one of a site's
+    own has a limit for that.
 
     Raises:
         AbortedError: a signal asked for the end while one that makes pods looked.
@@ -125,7 +128,9 @@ def looking_meanwhile(entries: Sequence[Looking]) -> Iterator[list[Observation]]
         finally:
             for told in over:
                 told.set()
-            wait([future for entry, future in zip(entries, futures, strict=False) if entry.pods])
+            makers = [(entry, future) for entry, future in zip(entries, futures, strict=False) if entry.pods]
+            wait([future for entry, future in makers if not site_limit_s(entry.observer)])
+            wait([future for _entry, future in makers], timeout=_SITE_ENDS_S)
             pool.shutdown(wait=waits, cancel_futures=True)
 
 

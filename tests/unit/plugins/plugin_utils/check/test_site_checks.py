@@ -5,9 +5,11 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any
 
 import pytest
@@ -25,12 +27,23 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry im
     site_checks,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.selection import declare_phase, names_of_checks
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext, ObserveContext
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import (
+    JudgeContext,
+    ObserveContext,
+    observer_of,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import ProblemsError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run import observing
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory import checked_inventory
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory_hosts import Inventory
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.observing import observe_gate
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.observing import (
+    Looking,
+    looking_meanwhile,
+    observe_gate,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.interrupt import Interrupted
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.pausing import pause
 
 ID = "checkpoint-storage"
 HOST = {"gpufleet_sku": "dgx-h100", "gpufleet_rack": "r1"}
@@ -128,6 +141,12 @@ def broken(example: Path, old: str, new: str) -> list[str]:
         ("seen: PlatformState, context", "seen: str, context", "its judge takes <class 'str'>"),
         ("SPEC = CheckSpec(", "SPEC = 'x'\nOTHER = CheckSpec(", "its SPEC is str"),
         ("settings=CheckpointStorageSettings", "settings=int", "its settings <class 'int'> cannot be read"),
+        ('phase="conformance"', 'phase="conformence"', "phase 'conformence', which gate gpu_stack has not"),
+        ('phase="conformance"', 'phase="performance"', "phase 'performance', which gate gpu_stack has not"),
+        ("per=SubjectKind.CLUSTER", 'per="cluster"', "its SPEC has per 'cluster', expected one of SubjectKind"),
+        ("per=SubjectKind.CLUSTER", 'per=SubjectKind.CLUSTER, disturbs="pods"', "has disturbs 'pods', expected"),
+        ('requires=("kubernetes",)', 'requires="kubernetes"', "requires 'kubernetes', expected a tuple of texts"),
+        ('causes=("no-checkpoint-storage",)', "causes=(1,)", r"causes \(1,\), expected a tuple of texts"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_with_a_file_is_one_line_with_its_place(example: Path, old: str, new: str, told: str) -> None:
@@ -183,6 +202,14 @@ OBSERVER = observer_of("own-storage", PlatformState, look)
 SPEC = """
 
 
+@pytest.mark.parametrize("phase", ["deployment", "conformance", ""])
+def test_each_phase_that_a_validation_has_in_its_gate_may_be_stated(example: Path, phase: str) -> None:
+    path = example / "gpu_stack" / "checkpoint_storage.py"
+    path.write_text(path.read_text().replace('phase="conformance"', f'phase="{phase}"'))
+    found = declare_phase(phase or "deployment", site(example), {})
+    assert ID in {entry.id for part in found.parts for entry in part.checks}
+
+
 def with_observer(example: Path, look: str, judge: str = "pass") -> AnyCheck:
     path = example / "gpu_stack" / "checkpoint_storage.py"
     text = path.read_text().replace("\nSPEC = ", OWN_OBSERVER.format(look=look), 1)
@@ -226,3 +253,77 @@ def test_a_judge_that_ends_the_process_is_other(example: Path, tmp_path: Path) -
     judging = JudgeContext(gate="gpu_stack", site=found, today=date(2026, 11, 23))
     (outcome,) = judge_gate(declaration, judging, tmp_path)
     assert (outcome.status, outcome.cause) == (Status.OTHER, "check-crashed") and "SystemExit" in outcome.summary
+
+
+@pytest.mark.parametrize(
+    ("judge", "told"),
+    [
+        ("return None", "TypeError"),
+        ("return ('passed',)", "TypeError"),
+        ("return Answer.about_cluster(SPEC, context).passed('well')", "TypeError"),
+        # Nothing of a generator runs before its outcomes are asked for.
+        ("yield from ()\n    raise KeyError('late')", "KeyError"),
+    ],
+)
+def test_a_judge_that_returns_no_outcomes_is_other(example: Path, tmp_path: Path, judge: str, told: str) -> None:
+    (outcome,) = judged_by(example, tmp_path, judge)
+    assert (outcome.status, outcome.cause) == (Status.OTHER, "check-crashed") and told in outcome.summary
+
+
+@pytest.mark.parametrize("how", ["return [{}]", "yield {}\n    return"])
+def test_outcomes_count_in_whatever_a_judge_gives_them(example: Path, tmp_path: Path, how: str) -> None:
+    (outcome,) = judged_by(example, tmp_path, how.format("Answer.about_cluster(SPEC, context).passed('well')"))
+    assert outcome.status is Status.PASSED
+
+
+def judged_by(example: Path, tmp_path: Path, judge: str) -> tuple[Outcome, ...]:
+    """What the gate says of the check with these lines at the begin of its judge, for an observer that saw."""
+    with_observer(example, "return PlatformState(storage_classes=())", judge)
+    found = site(example)
+    context = ObserveContext(site=found, run_dir=tmp_path, today=date(2026, 11, 23), recipe={})
+    whole = declare("gpu_stack", found)
+    declaration = replace(whole, checks=tuple(entry for entry in whole.checks if entry.id == ID))
+    observe_gate(declaration, context, check_mode=False)
+    judging = JudgeContext(gate="gpu_stack", site=found, today=date(2026, 11, 23))
+    return judge_gate(declaration, judging, tmp_path)
+
+
+def test_an_observer_with_arguments_of_its_own_has_the_time_limit_of_a_sites(example: Path) -> None:
+    path = example / "gpu_stack" / "checkpoint_storage.py"
+    own_observer = OWN_OBSERVER.replace("def look(context):", "def look(_what, context):").replace(
+        "PlatformState, look)", "PlatformState, functools.partial(functools.partial(look), 'x'))"
+    )
+    text = path.read_text().replace("\nSPEC = ", own_observer.format(look="time.sleep(60)"), 1)
+    path.write_text(text.replace("import Check, CheckSpec", "import observer_of, Check, CheckSpec").replace(
+        "import sys, time", "import functools, sys, time"))  # fmt: skip
+    assert loader.site_limit_s(own(example).observer) == loader.LONGEST_S
+    ours = next(check for check in checks_of("gpu_stack", make_site()) if check.spec.id == "node-ready")
+    assert loader.site_limit_s(ours.observer) == 0.0
+
+
+def test_an_observer_of_a_site_that_makes_pods_and_hears_nothing_holds_nothing(
+    example: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of ours that was told to end is waited for until its pods are removed; one that sleeps on is left alone."""
+    monkeypatch.setattr(observing, "_SITE_ENDS_S", 0.1)
+    check = with_observer(example, "time.sleep(4)")
+    context = ObserveContext(site=site(example), run_dir=tmp_path, today=date(2026, 11, 23), recipe={})
+    entry = Looking(observer=check.observer, gate="gpu_stack", context=context, limit_s=0.1, pods=True)
+    begun = monotonic()
+    with looking_meanwhile([entry]) as seen:
+        pass
+    assert monotonic() - begun < 3.0
+    assert seen[0].error is not None and "did not end within" in seen[0].error["reason"]
+
+    ended: list[bool] = []
+
+    def ours(_context: ObserveContext) -> PlatformState:
+        with suppress(Interrupted):
+            pause(60.0)
+        sleep(0.3)
+        ended.append(True)
+        return PlatformState()
+
+    with looking_meanwhile([replace(entry, observer=observer_of("own-storage", PlatformState, ours))]):
+        pass
+    assert ended == [True], "what makes pods has removed them"
