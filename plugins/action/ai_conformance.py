@@ -31,7 +31,7 @@ class ActionModule(ModuleAction):
         del task_vars
         run = Run(existing_run_dir(options["run_dir"]))
         version = options["list_version"] or versions()[-1]
-        found = judged(outcomes_of(run.path), version, options["features"], not_declared_in(run.record))
+        found = judged(outcomes_of(run.path, run.record), version, options["features"], not_declared_in(run.record))
         dest = Path(options["dest"]).expanduser() if options["dest"] else run.path / "ai_conformance"
         if not self.check_mode:
             for name, text in pages(found, version, run.record).items():

@@ -136,7 +136,7 @@ def _wrong_in(spec: CheckSpec) -> tuple[str, str] | None:
         if not isinstance(found, kind):
             return (
                 f"{name} {found!r}, expected one of {kind.__name__}",
-                f"{name}={kind.__name__}.{next(iter(kind)).name}",
+                f"{name}={kind.__name__}.<one of {', '.join(kind.__members__)}>",
             )
     for name in ("requires", "components", "causes"):
         texts = getattr(spec, name)

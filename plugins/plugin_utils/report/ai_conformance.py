@@ -87,19 +87,33 @@ def versions() -> tuple[str, ...]:
     return tuple(sorted(conformance().lists, key=lambda text: [int(part) for part in text.split(".")]))
 
 
-def outcomes_of(run_dir: Path) -> tuple[Outcome, ...]:
+def outcomes_of(run_dir: Path, record: RunRecord) -> tuple[Outcome, ...]:
     """Return what gates and phases of a run answered.
 
+    What the record calls pending was not decided: results of it in the directory are of an earlier start.
+
     Raises:
-        InputError: a file of results cannot be read, or there is none.
+        InputError: a file of results cannot be read, there is none, or the run is no verdict about the platform.
     """
-    gates = [gate for gate in GATE_IDS if ctrf_path(run_dir, gate).is_file()]
-    phases = [phase for phase in PHASES if ctrf_path(run_dir, phase).is_file()]
+    _require_verdict(run_dir, record)
+    decided = {verdict.gate for verdict in (*record.gates, *record.phases) if verdict.status is not Status.PENDING}
+    gates = [gate for gate in GATE_IDS if gate in decided and ctrf_path(run_dir, gate).is_file()]
+    phases = [phase for phase in PHASES if phase in decided and ctrf_path(run_dir, phase).is_file()]
     if not gates and not phases:
         raise InputError(str(run_dir), "holds no results yet.", "run site.yml or validate.yml first")
     found = [outcome for gate in gates for outcome in read_own_outcomes(run_dir, gate)]
     found += [o for phase in phases for o in read_phase_outcomes(run_dir, phase, (*GATE_IDS, *PHASE_GATES[phase]))]
     return tuple(found)
+
+
+def _require_verdict(run_dir: Path, record: RunRecord) -> None:
+    part = f"looked at {len(record.wave)} node(s) of a roll" if record.wave else ""
+    driver = "has of gate gpu_stack only what needs the driver" if record.driver_only else ""
+    mode = "was made in check mode, which tests nothing" if record.check_mode else ""
+    what_if = f"is a what-if, judged by other settings ({record.what_if})" if record.what_if else ""
+    why = what_if or mode or part or driver
+    if why:
+        raise InputError(str(run_dir), f"{why}.", "name a run of site.yml or validate.yml over the whole cluster")
 
 
 def not_declared_in(record: RunRecord) -> dict[str, str]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from archives import unpack
@@ -33,6 +34,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.ai_conform
     versions,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import new_run
 
 GANG = Outcome(
     check="gang-admission", gate="gpu_stack", status=Status.PASSED, rating=Rating.GOOD,
@@ -128,7 +130,7 @@ def test_every_list_names_requirements_and_every_requirement_names_checks_that_t
 
 def test_the_pages_of_a_whole_run_say_that_it_was_rehearsed(tmp_path: Path) -> None:
     unpack(HEALTHY, tmp_path)
-    found = {entry.id: entry for entry in judged(outcomes_of(tmp_path), "1.37")}
+    found = {entry.id: entry for entry in judged(outcomes_of(tmp_path, Run(tmp_path).record), "1.37")}
     proven = ("gang_scheduling", "secure_accelerator_access", "accelerator_metrics", "ai_service_metrics")
     assert {found[name].verdict for name in proven} == {PASS}
     assert {entry.verdict for entry in found.values()} == {PASS, SKIP}
@@ -139,6 +141,39 @@ def test_the_pages_of_a_whole_run_say_that_it_was_rehearsed(tmp_path: Path) -> N
     assert "gang-a: Running" in made["gang_scheduling.md"]
 
 
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"what_if": "gpu_stack.settle_s"}, "judged by other settings"),
+        ({"check_mode": True}, "check mode"),
+        ({"wave": ("gpu01",)}, "of a roll"),
+        ({"driver_only": True}, "needs the driver"),
+    ],
+)
+def test_a_run_that_is_no_verdict_about_the_platform_gives_no_evidence(
+    tmp_path: Path, changes: dict[str, Any], told: str
+) -> None:
+    unpack(HEALTHY, tmp_path)
+    record = Run(tmp_path).record
+    assert outcomes_of(tmp_path, record)
+    with pytest.raises(InputError, match=told):
+        outcomes_of(tmp_path, replace(record, **changes))
+
+
+def test_results_of_a_gate_or_phase_that_is_to_be_looked_at_again_count_no_more(tmp_path: Path) -> None:
+    """A second validation in a directory ended before it came there: what lies there is of the one before."""
+    unpack(HEALTHY, tmp_path)
+    record = Run(tmp_path).record
+    waiting = replace(record, gates=tuple(
+        replace(verdict, status=Status.PENDING) if verdict.gate == "telemetry" else verdict for verdict in record.gates
+    ))  # fmt: skip
+    found = {entry.id: entry.verdict for entry in judged(outcomes_of(tmp_path, waiting), "1.37")}
+    assert (found["gang_scheduling"], found["accelerator_metrics"]) == (PASS, SKIP)
+    none = replace(record, gates=tuple(replace(verdict, status=Status.PENDING) for verdict in record.gates))
+    with pytest.raises(InputError, match="no results"):
+        outcomes_of(tmp_path, none)
+
+
 def test_a_run_without_results_gives_no_evidence(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no results"):
-        outcomes_of(tmp_path)
+        outcomes_of(tmp_path, new_run("r1", "site", "2026-11-23T08:00:00Z", (), rehearsal=False))
