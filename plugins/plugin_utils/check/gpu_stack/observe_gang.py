@@ -14,18 +14,18 @@ from typing import Any
 from ...clients.kube.cluster import Cluster
 from ...clients.kube.connection import connection_from
 from ...clients.kube.dra import dra_kinds
-from ...clients.kube.kinds import JOBS, NATIVE_POD_GROUPS, Kind
+from ...clients.kube.kinds import JOBS, Kind
 from ...clients.kube.pod_groups import VERSIONS, native_pod_groups
 from ...component_stack.facts import GangFacts, stack_facts
 from ...component_stack.model import components_of
 from ...component_stack.read import read_workloads
 from ...hardware.sku import sku_or_error
-from ...outcome.errors import InputError, NotFoundError
+from ...outcome.errors import InputError
 from ...runtime.progress import Progress
 from ...runtime.recipe_files import RECIPES
 from ...workload.capacity import NodeCapacity, read_node_capacity
 from ...workload.claims import claim_variables, gpu_requests
-from ...workload.kueue import pods_together, served_version, waits_for_pods, why_held
+from ...workload.kueue import pods_together, served_version, waits_for_pods
 from ...workload.namespace import MARGIN_S, TemporaryNamespace, temporary_namespace
 from ...workload.pending import held_by_gates, why_pending
 from ...workload.placing import PlacingTime
@@ -35,11 +35,12 @@ from ..kit.settings import setting
 from ..kit.tolerations import cluster_queue_of, tolerations_of
 from ..spec import ObserveContext, observer_of
 from .capacity import Slots, slots_of
+from .gang_groups import GROUP, group_kind, group_of, told, words_in
 from .held_gangs import GANG, held_back, held_gangs
-from .kueue_gang import KUEUE, job_of_gang, kueue_kinds, own_queue
+from .kueue_gang import KUEUE, job_of_gang, own_queue
 from .ray_gang import KUBERAY, RAY_CLUSTERS, ray_cluster
 
-_GANGS, _GROUP = ("gang-a", "gang-b"), "PodGroup"
+_GANGS = ("gang-a", "gang-b")
 _PLACED = "state who places gangs (docs/settings.md), such as gpufleet_settings: {gang-admission: {provider: volcano}}"
 _CHECK_ID, NATIVE = "gang-admission", "native"
 
@@ -206,7 +207,7 @@ def _run(
     ray: bool,
 ) -> GangResult:
     pods = stack_facts().test_pods
-    kind, dra = _group_kind(cluster, facts), dra_kinds(cluster) if slots.by_dra else None
+    kind, dra = group_kind(cluster, facts), dra_kinds(cluster) if slots.by_dra else None
     by_quota = result.provider == KUEUE
     with ExitStack() as stack:
         namespace = stack.enter_context(
@@ -234,7 +235,7 @@ def _run(
         started = time.monotonic()
         wait = PlacingTime(settings.timeout_s, cluster.transport.outage)
         bound = settled(namespace, kind, _GANGS, slots, settings, wait, Progress(context.emit))
-        conditions = {name: _told(namespace, kind, name, by_quota=by_quota) for name in _GANGS}
+        conditions = {name: told(namespace, kind, name, by_quota=by_quota) for name in _GANGS}
         waits = waits_for_pods(cluster, namespace.name) if by_quota else None
         waiting = [pod for pod in namespace.pods() if not (pod.get("spec") or {}).get("nodeName")]
         # The test's own queue is to hold one of both.
@@ -275,38 +276,6 @@ def _together(
     return pods_together(made, name) if namespace.cluster_queue else made
 
 
-def _told(namespace: TemporaryNamespace, kind: Kind, name: str, *, by_quota: bool) -> str:
-    """Return what whoever admits a gang says of it."""
-    if by_quota:
-        return why_held(namespace.cluster, namespace.name, name)
-    return _condition(_group_of(namespace, kind, name))
-
-
-def _group_of(namespace: TemporaryNamespace, kind: Kind, name: str) -> dict[str, Any] | None:
-    """Return the group of a gang: the one of its name, or what was made for the object of that name."""
-    found = namespace.cluster.find(kind, name, namespace.name)
-    if found is not None:
-        return found
-    return next(
-        (item for item in namespace.cluster.find_all(kind, namespace.name) or () if _made_for(item, name)), None
-    )
-
-
-def _made_for(item: dict[str, Any], name: str) -> bool:
-    return any(owner.get("name") == name for owner in item["metadata"].get("ownerReferences") or ())
-
-
-def _group_kind(cluster: Cluster, facts: GangFacts) -> Kind:
-    if facts.kind != _GROUP:
-        return kueue_kinds(cluster).workloads
-    if facts.api_version == NATIVE_POD_GROUPS.api_version:
-        return native_pod_groups(cluster) or NATIVE_POD_GROUPS
-    try:
-        return cluster.kind(facts.api_version, _GROUP)
-    except NotFoundError as error:
-        raise NotFoundError(error.subject, error.reason, "install the gang scheduler's CRDs") from None
-
-
 def gang_objects(
     namespace: TemporaryNamespace, name: str, facts: GangFacts, slots: Slots, settings: GangSettings, queue: str
 ) -> list[dict[str, Any]]:
@@ -315,7 +284,7 @@ def gang_objects(
     Raises:
         InputError: the template does not render with these values.
     """
-    if facts.kind != _GROUP:
+    if facts.kind != GROUP:
         longest_s = settings.timeout_s + settings.cleanup_s
         return job_of_gang(
             namespace, name, settings.image, slots.nodes, slots.gang, slots.gpus, slots.resource, longest_s
@@ -358,8 +327,8 @@ def settled(
     """
 
     def heard() -> bool:
-        groups = (_group_of(namespace, kind, name) for name in gangs)
-        return any(why_pending(pod) or held_by_gates(pod) for pod in namespace.pods()) or any(map(_words, groups))
+        groups = (group_of(namespace, kind, name) for name in gangs)
+        return any(why_pending(pod) or held_by_gates(pod) for pod in namespace.pods()) or any(map(words_in, groups))
 
     last, since = dict.fromkeys(gangs, 0), time.monotonic()
     while (left_s := wait.left_s(heard)) > 0:
@@ -381,18 +350,6 @@ def settled(
             break
         time.sleep(min(0.5, max(left_s, 0.01)))
     return last
-
-
-def _words(group: dict[str, Any] | None) -> list[str]:
-    status = (group or {}).get("status") or {}
-    # KAI keeps its own in schedulingConditions.
-    conditions = [*(status.get("conditions") or []), *(status.get("schedulingConditions") or [])]
-    return [f"{c['type']}={c['status']} {c.get('message') or c.get('reason', '')}".strip() for c in conditions]
-
-
-def _condition(group: dict[str, Any] | None) -> str:
-    phase = ((group or {}).get("status") or {}).get("phase")
-    return "; ".join(([str(phase)] if phase else []) + _words(group))[:300]
 
 
 OBSERVER = observer_of("gang", GangResult, observe)

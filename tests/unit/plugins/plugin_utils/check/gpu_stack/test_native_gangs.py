@@ -11,10 +11,10 @@ from typing import Any, cast
 import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.capacity import Slots
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.gang_groups import group_kind
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.observe_gang import (
     NATIVE,
     GangSettings,
-    _group_kind,
     _unusable,
     gang_objects,
 )
@@ -84,7 +84,7 @@ def test_groups_are_made_in_the_version_in_which_the_server_has_them(
         assert "scheduling.k8s.io/v1beta1/v1alpha3/v1alpha2 PodGroup is not served" in problem[1]
         return
     assert problem is None
-    assert group["apiVersion"] == f"{GROUP}/{found}" == _group_kind(cluster, facts).api_version
+    assert group["apiVersion"] == f"{GROUP}/{found}" == group_kind(cluster, facts).api_version
     assert group["spec"]["schedulingPolicy"] == {"gang": {"minCount": 2}}
     assert {pod["apiVersion"] for pod in pods} == {"v1"}
     assert all(pod["spec"]["schedulingGroup"] == {"podGroupName": "gang-a"} for pod in pods)

@@ -16,6 +16,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack i
     ray_gang_admission,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.capacity import Slots
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.gang_groups import group_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.observe_gang import GangResult
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.ray_gang import (
     ray_cluster,
@@ -158,5 +159,5 @@ def test_the_group_that_was_made_for_a_cluster_is_found() -> None:
     owned = {"metadata": {"name": "ray-gang-a-pg", "ownerReferences": [{"name": "gang-a"}]}}
     server = SimpleNamespace(find=lambda *_: None, find_all=lambda *_: [{"metadata": {"name": "x"}}, owned])
     space = cast("Any", SimpleNamespace(cluster=server, name="test-1"))
-    assert observe_gang._group_of(space, cast("Any", None), "gang-a") == owned
-    assert observe_gang._group_of(space, cast("Any", None), "gang-b") is None
+    assert group_of(space, cast("Any", None), "gang-a") == owned
+    assert group_of(space, cast("Any", None), "gang-b") is None
