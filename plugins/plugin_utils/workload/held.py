@@ -36,5 +36,8 @@ def explained(namespace: TemporaryNamespace, job: str, seen: ObservedJob, ending
     if not namespace.cluster_queue or ending.state != "refused" or seen.pods or seen.refusals:
         return ending
     why = why_held(namespace.cluster, namespace.name, job)
-    said = why or "Kueue says nothing of it; does kueue-controller-manager run?"
+    said = why or (
+        "Kueue says nothing of it; does its managedJobsNamespaceSelector leave out namespaces of tests, does "
+        "kueue-controller-manager run?"
+    )
     return Ending("held", f"ClusterQueue {namespace.cluster_queue} did not admit it: {said}")

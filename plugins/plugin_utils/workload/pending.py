@@ -13,7 +13,11 @@ from .kueue import SETTING
 
 Json = dict[str, Any]
 _OUT = "exclude namespaces with the label gpufleet.io/purpose=test from its managed ones (managedJobsNamespaceSelector)"
-_EXCLUDE = f"{_OUT}, or name a ClusterQueue for the tests ({SETTING})"
+# kueue.sigs.k8s.io, "Opt-in Namespace Management".
+_EXCLUDE = (
+    f"{_OUT}, or name a ClusterQueue for the tests ({SETTING}); not both, for Kueue from 0.15 on starts no job of an "
+    "excluded namespace that names a queue"
+)
 # For pods that go through no queue, whatever the site states.
 NO_QUEUE_HINT = f"if Kueue set it, {_OUT}"
 _SCC = "unable to validate against any security context constraint"

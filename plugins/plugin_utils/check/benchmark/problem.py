@@ -28,7 +28,8 @@ _LAUNCH: dict[str, tuple[str, str]] = {
     ),
     "held": (
         "its queue held it",
-        "give the ClusterQueue room for it, and let its namespaceSelector take namespaces with the label "
+        "give the ClusterQueue room for it, and let its namespaceSelector and (Kueue 0.15 and later) "
+        "managedJobsNamespaceSelector of Kueue's configuration take namespaces with the label "
         f"gpufleet.io/purpose=test, or state another one: {QUEUE_SETTING}; {QUEUES}",
     ),
     "slow-start": (

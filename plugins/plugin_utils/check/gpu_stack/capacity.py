@@ -8,8 +8,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
-from ...workload.capacity import GPU, NodeCapacity
+from ...workload.capacity import GPU, NodeCapacity, node_capacity
+from ...workload.tolerations import Toleration
+
+Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +57,63 @@ def slots_of(
             return replace(found, by_dra=by_dra)
     shared = [(node, GPU, node.free) for node in offered if node not in exclusive]
     return _part_slots([*shared, *((node, *part) for node in capacities for part in node.free_parts.items())])
+
+
+def room_left(
+    slots: Slots,
+    objects: tuple[list[Json], list[Json], list[Json], list[Json]],
+    namespace: str,
+    tolerations: tuple[Toleration, ...] | None = None,
+) -> int:
+    """Return for how many pods of the test there is room on its nodes now, with those that have their place already.
+
+    Args:
+        slots: where the test places its pods.
+        objects: all nodes, pods, claims and slices, as `read_gpu_objects` returns them.
+        namespace: the test's own.
+        tolerations: what its pods tolerate.
+    """
+    nodes, pods, claims, slices = objects
+    users, claimed = [
+        [item for item in items if item["metadata"].get("namespace") != namespace] for items in (pods, claims)
+    ]
+    found = node_capacity(nodes, map(_where_it_will_be, users), claimed, slices, slots.nodes, tolerations)
+    free = (node.free if slots.resource == GPU else node.free_parts.get(slots.resource, 0) for node in found.values())
+    return sum(number // slots.gpus for number in free)
+
+
+def _where_it_will_be(pod: Json) -> Json:
+    """Return a pod with the node that it gets: for one that is nominated, pods of a lower priority are on their way
+    out (kubernetes.io, "Pod Priority and Preemption": user exposed information)."""
+    spec, nominated = pod.get("spec") or {}, (pod.get("status") or {}).get("nominatedNodeName")
+    return pod if spec.get("nodeName") or not nominated else {**pod, "spec": {**spec, "nodeName": nominated}}
+
+
+def one_alone(slots: Slots, bound: Mapping[str, int]) -> bool:
+    """Whether one gang is placed as a whole and the other not at all, which nobody's room brings about."""
+    return sorted(bound.values()) == [0, slots.gang]
+
+
+def moved(slots: Slots, room: int, bound: Mapping[str, int]) -> dict[str, Any]:
+    """Return problem, reason and hint of a result that others brought about, who took room or made some meanwhile;
+    else nothing. Pure.
+
+    Args:
+        slots: the room when the test began.
+        room: the room when it ended (`room_left`).
+        bound: pods with a place, by gang.
+    """
+    both = min(bound.values(), default=0) >= slots.gang
+    if one_alone(slots, bound) or ((room <= slots.count) if both else (room >= slots.count)):
+        return {}
+    placed = ", ".join(f"{name} {count} of {slots.gang}" for name, count in bound.items())
+    reason = (
+        f"the room changed meanwhile: for {slots.count} pods of the test when it began, for {room} when it ended, so "
+        f"that {placed} bound says nothing of the scheduler"
+    )
+    where = ", ".join(slots.nodes)
+    hint = f"run the gate again while nobody starts or ends work, or sets nodes aside: {where}"
+    return {"problem": "room-changed", "reason": reason, "hint": hint}
 
 
 def _whole_slots(nodes: list[NodeCapacity], most_nodes: int) -> Slots | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -23,7 +23,7 @@ from ...hardware.sku import sku_or_error
 from ...outcome.errors import InputError
 from ...runtime.progress import Progress
 from ...runtime.recipe_files import RECIPES
-from ...workload.capacity import NodeCapacity, read_node_capacity
+from ...workload.capacity import NodeCapacity, read_gpu_objects, read_node_capacity
 from ...workload.claims import claim_variables, gpu_requests
 from ...workload.kueue import pods_together, served_version, waits_for_pods
 from ...workload.namespace import MARGIN_S, TemporaryNamespace, temporary_namespace
@@ -34,9 +34,9 @@ from ...workload.render import render
 from ..kit.settings import setting
 from ..kit.tolerations import cluster_queue_of, tolerations_of
 from ..spec import ObserveContext, observer_of
-from .capacity import Slots, slots_of
+from .capacity import Slots, moved, one_alone, room_left, slots_of
 from .gang_groups import GROUP, group_kind, group_of, told, words_in
-from .held_gangs import GANG, held_back, held_gangs
+from .held_gangs import GANG, held_back, held_gangs, left_alone
 from .kueue_gang import KUEUE, job_of_gang, own_queue
 from .ray_gang import KUBERAY, RAY_CLUSTERS, ray_cluster
 
@@ -206,25 +206,12 @@ def _run(
     *,
     ray: bool,
 ) -> GangResult:
-    pods = stack_facts().test_pods
     kind, dra = group_kind(cluster, facts), dra_kinds(cluster) if slots.by_dra else None
     by_quota = result.provider == KUEUE
+    kinds = (kind, *([dra.claims] if dra else [])) if not by_quota else ()
+    makers = (RAY_CLUSTERS,) if ray else (JOBS,) if by_quota else ()
     with ExitStack() as stack:
-        namespace = stack.enter_context(
-            temporary_namespace(
-                cluster,
-                "gang",
-                prefix=pods.namespace_prefix,
-                priority=pods.priority,
-                kinds=(kind, *([dra.claims] if dra else [])) if not by_quota else (),
-                makers=(RAY_CLUSTERS,) if ray else (JOBS,) if by_quota else (),
-                cleanup_s=settings.cleanup_s,
-                emit=context.emit,
-                tolerations=tolerations_of(context),
-                holder=context.holder,
-                cluster_queue="" if by_quota else cluster_queue_of(context),
-            )
-        )
+        namespace = stack.enter_context(_namespace(cluster, context, settings, kinds, makers, by_quota=by_quota))
         own = None
         if by_quota:
             free = slots.resource, slots.count * slots.gpus
@@ -238,13 +225,16 @@ def _run(
         conditions = {name: told(namespace, kind, name, by_quota=by_quota) for name in _GANGS}
         waits = waits_for_pods(cluster, namespace.name) if by_quota else None
         waiting = [pod for pod in namespace.pods() if not (pod.get("spec") or {}).get("nodeName")]
-        # The test's own queue is to hold one of both.
-        held = {} if by_quota else held_gangs(namespace, ray=ray)
+        # The test's own queue is to hold one of both, which its Workload says.
+        held = left_alone(namespace, kind) if by_quota else held_gangs(namespace, ray=ray)
         said = next(filter(None, (*map(why_pending, waiting), *(conditions.values() if by_quota else ()))), "")
         settled_s = round(time.monotonic() - started, 1)
+        asked = len(_GANGS) * slots.gang * slots.gpus
+        untold = held_back(held, bound, asked, namespace.cluster_queue, by_kueue=by_quota)
+        untold = untold or _moved(cluster, context, slots, bound, namespace.name)
     return replace(
         result,
-        **held_back(held, bound, len(_GANGS) * slots.gang * slots.gpus, namespace.cluster_queue),
+        **untold,
         said=said,
         nodes=slots.nodes,
         slots=slots.count,
@@ -256,6 +246,40 @@ def _run(
         queue=own.name if own else result.queue,
         leftovers=(*(own.leftovers if own else ()), *namespace.leftovers),
     )
+
+
+def _namespace(
+    cluster: Cluster,
+    context: ObserveContext,
+    settings: GangSettings,
+    kinds: tuple[Kind, ...],
+    makers: tuple[Kind, ...],
+    *,
+    by_quota: bool,
+) -> AbstractContextManager[TemporaryNamespace]:
+    pods = stack_facts().test_pods
+    return temporary_namespace(
+        cluster,
+        "gang",
+        prefix=pods.namespace_prefix,
+        priority=pods.priority,
+        kinds=kinds,
+        makers=makers,
+        cleanup_s=settings.cleanup_s,
+        emit=context.emit,
+        tolerations=tolerations_of(context),
+        holder=context.holder,
+        cluster_queue="" if by_quota else cluster_queue_of(context),
+    )
+
+
+def _moved(
+    cluster: Cluster, context: ObserveContext, slots: Slots, bound: dict[str, int], namespace: str
+) -> dict[str, Any]:
+    """Return problem, reason and hint where others took room meanwhile, or made some."""
+    if one_alone(slots, bound):
+        return {}
+    return moved(slots, room_left(slots, read_gpu_objects(cluster), namespace, tolerations_of(context)), bound)
 
 
 def _together(

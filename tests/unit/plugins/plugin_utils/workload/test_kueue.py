@@ -147,7 +147,7 @@ def test_a_job_that_is_held_ends_so_with_the_words_of_its_queue(monkeypatch: pyt
     assert WAITS in job.result.reason and "ClusterQueue gpus did not admit it" in job.result.reason
     cause, text = launch_problem(job.result.state, job.result.reason) or ("", "")
     assert cause == "launch-held" and "insufficient unused quota" in text
-    assert "cluster_queue" in hint_for(cause, {})
+    assert "cluster_queue" in hint_for(cause, {}) and "managedJobsNamespaceSelector" in hint_for(cause, {})
 
 
 @pytest.mark.parametrize(
@@ -171,6 +171,7 @@ def test_a_job_that_has_quota_and_waits_for_nodes_says_so(state: str, message: s
     assert ("admission check nodes" in job.result.reason) is bool(told) and job.result.reason.endswith(
         told or "does kueue-controller-manager run?"
     )
+    assert ("managedJobsNamespaceSelector" in job.result.reason) is not bool(told)
 
 
 def test_a_queue_that_says_nothing_makes_one_ask_whether_kueue_runs() -> None:

@@ -9,11 +9,19 @@ from typing import Any, cast
 
 import pytest
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack import ray_gang_admission
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack import (
+    gang_admission,
+    ray_gang_admission,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.capacity import Slots
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.held_gangs import held_back, held_gangs
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.held_gangs import (
+    held_back,
+    held_gangs,
+    left_alone,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.observe_gang import GangResult
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.ray_gang import ray_cluster
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import JOBS, Kind
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.kueue import queued
 
@@ -70,6 +78,7 @@ def test_ray_clusters_that_kueue_suspends_are_no_fault_of_the_scheduler() -> Non
     assert (outcome.status, outcome.cause) == (Status.OTHER, "held-by-admission")
     assert "RayCluster gang-a was suspended when it was made" in outcome.summary
     assert "managedJobsNamespaceSelector" in outcome.hint and "cluster_queue" in outcome.hint
+    assert "not both" in outcome.hint
 
 
 def test_one_gang_without_a_competitor_is_not_passed() -> None:
@@ -116,3 +125,58 @@ def test_a_ray_cluster_goes_through_the_queue_of_the_site_as_a_whole() -> None:
     assert body["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "tests"
     assert body["metadata"]["labels"].items() >= made["metadata"]["labels"].items()
     assert "kueue" not in str(body["spec"])
+
+
+WORKLOADS = Kind("kueue.x-k8s.io/v1beta2", "Workload", "workloads")
+
+
+class WithKueue:
+    """A cluster with the Jobs of both gangs, of which Kueue made a Workload of some and resumed some."""
+
+    def __init__(self, workloads: tuple[str, ...], resumed: tuple[str, ...]) -> None:
+        self.workloads, self.resumed = workloads, resumed
+
+    def find_all(self, kind: Kind, namespace: str) -> list[Json]:
+        assert namespace == "test-1"
+        if kind == JOBS:
+            return [
+                {"metadata": {"name": name}, "spec": {"suspend": name not in self.resumed}}
+                for name in ("gang-a", "gang-b")
+            ]
+        assert kind == WORKLOADS
+        # One of another kind of the same name is no Workload of the Job.
+        other = {"metadata": {"name": "x", "ownerReferences": [{"kind": "RayCluster", "name": "gang-b"}]}}
+        owners = [[{"kind": "Job", "name": name}] for name in self.workloads]
+        return [other, *({"metadata": {"name": "job", "ownerReferences": owner}} for owner in owners)]
+
+
+@pytest.mark.parametrize(
+    ("workloads", "resumed", "held"),
+    [
+        ((), (), {"gang-a", "gang-b"}),
+        (("gang-a",), ("gang-a",), {"gang-b"}),
+        (("gang-a", "gang-b"), ("gang-a",), set()),
+        (("gang-a", "gang-b"), (), set()),
+        # Somebody else resumed them: then they are judged by their places.
+        ((), ("gang-a", "gang-b"), set()),
+    ],
+)
+def test_jobs_of_which_kueue_makes_no_workload_are_held(
+    workloads: tuple[str, ...], resumed: tuple[str, ...], held: set[str]
+) -> None:
+    """From 0.15 on Kueue reconciles no job of a namespace that managedJobsNamespaceSelector leaves out."""
+    name_space = cast("Any", SimpleNamespace(cluster=WithKueue(workloads, resumed), name="test-1"))
+    found = left_alone(name_space, WORKLOADS)
+    assert set(found) == held
+    bound = {name: 3 if name in resumed else 0 for name in ("gang-a", "gang-b")}
+    back = held_back(found, bound, 12, "", by_kueue=True)
+    seen = GangResult(provider="kueue", slots=4, gang_size=3, gpus_per_pod=2, nodes=NAMES[:2], bound=bound, **back)
+    (outcome,) = gang_admission.judge(seen, context())
+    if not held:
+        assert outcome.cause in {"gang-not-admitted", "pods-not-waited-for", "gang-overcommitted"}
+        return
+    assert (outcome.status, outcome.cause) == (Status.OTHER, "held-by-admission")
+    assert "Kueue made no Workload of Job" in outcome.summary
+    assert ("nothing competed" in outcome.summary) is bool(resumed)
+    for word in ("managedJobsNamespaceSelector", "0.15", "cluster_queue", "integrations.frameworks"):
+        assert word in outcome.hint
