@@ -18,6 +18,9 @@ from typing import Any
 
 Json = dict[str, Any]
 LEAST, MOST = 1, 3
+# By how much of its target a value may miss it before an autoscaler does anything (kubernetes/kubernetes,
+# cmd/kube-controller-manager: --horizontal-pod-autoscaler-tolerance; the objects of the test state no other).
+_TOLERANCE = 0.1
 _QUANTITY = re.compile(r"^(-?\d+(?:\.\d+)?)([num]|[kMGTPE]i?|Ki|)$")
 _UNITS = {"n": 1e-9, "u": 1e-6, "m": 1e-3, "": 1.0, "k": 1e3}
 _STEPS = "KMGTPE"
@@ -52,8 +55,8 @@ class Step:
 
     @property
     def right(self) -> int | None:
-        """How many replicas the value and the target make; None where there is no value."""
-        return None if self.end.value is None else replicas_of(self.end.value, self.target)
+        """How many replicas the value and the target make of those that there are; None where there is no value."""
+        return None if self.end.value is None else replicas_kept(self.end.value, self.target, self.end.there)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,6 +84,14 @@ class Autoscaling:
 def replicas_of(value: float, target: float) -> int:
     """Return how many replicas an autoscaler with our limits makes of a value."""
     return min(max(math.ceil(value / target), LEAST), MOST)
+
+
+def replicas_kept(value: float, target: float, there: int) -> int:
+    """Return how many replicas an autoscaler makes of a value where there are so many: these, if they fit it within
+    the tolerance (kubernetes/kubernetes, pkg/controller/podautoscaler/replica_calculator.go).
+    """
+    fits = LEAST <= there <= MOST and abs(value / (target * there) - 1.0) <= _TOLERANCE
+    return there if fits else replicas_of(value, target)
 
 
 def quantity(text: str) -> float | None:

@@ -31,7 +31,7 @@ from ...workload.permission import refuse_without
 from ...workload.render import render
 from ..kit.settings import setting
 from ..spec import ObserveContext, observer_of
-from .autoscaling import LEAST, MOST, Autoscaling, Standing, Step, replicas_of, standing
+from .autoscaling import LEAST, MOST, Autoscaling, Standing, Step, replicas_kept, replicas_of, standing
 from .find import prometheus_session
 from .settings import GATE, TelemetrySettings
 
@@ -201,7 +201,7 @@ class ScalingTest:
             target = self._value / share
             self._set(target)
             end = self.wait(f"{meant} replicas", max(deadline.left_s, 0.0), partial(_stands_still, target=target))
-            if deadline.left_s <= 0 or not end.value or replicas_of(end.value, target) == meant:
+            if deadline.left_s <= 0 or not end.value or replicas_kept(end.value, target, end.there) == meant:
                 break
         return Step(target=target, end=end, most=self._most, took_s=round(time.monotonic() - started, 1))
 
@@ -215,7 +215,7 @@ class ScalingTest:
 
 
 def _stands_still(now: Standing, *, target: float) -> bool:
-    return now.value is not None and now.is_at(replicas_of(now.value, target))
+    return now.value is not None and now.is_at(replicas_kept(now.value, target, now.there))
 
 
 def _target(value: float) -> dict[str, str]:

@@ -94,6 +94,13 @@ def test_a_metric_of_the_site_is_not_held_against_power() -> None:
         ({"up": replace(UP, end=replace(UP.end, ready=1))}, Rating.UNKNOWN, "pods-not-ready"),
         ({"up": replace(UP, most=4)}, Rating.BAD, "scaled-beyond-limits"),
         ({"up": replace(UP, end=replace(UP.end, asked=3, there=3, ready=3, wants=3))}, Rating.BAD, "not-scaled-up"),
+        # An autoscaler leaves a tenth alone, and no more.
+        ({"up": replace(UP, end=replace(UP.end, value=2.08 * UP.target))}, Rating.GOOD, ""),
+        ({"up": replace(UP, end=replace(UP.end, value=2.25 * UP.target))}, Rating.BAD, "not-scaled-up"),
+        ({"up": replace(UP, end=replace(AT_REST, value=1.05 * UP.target))}, Rating.UNKNOWN, "metric-unsteady"),
+        ({"up": replace(UP, end=replace(AT_REST, value=1.12 * UP.target)), "down": None}, Rating.BAD, "not-scaled-up"),
+        ({"down": replace(DOWN, end=replace(AT_REST, value=1.05 * DOWN.target))}, Rating.GOOD, ""),
+        ({"down": replace(DOWN, end=replace(UP.end, value=1.85 * DOWN.target))}, Rating.UNKNOWN, "metric-unsteady"),
         ({"down": replace(DOWN, end=UP.end)}, Rating.BAD, "not-scaled-down"),
         ({"down": None}, Rating.UNKNOWN, "no-data"),
         ({"up": replace(UP, target=320.0, end=AT_REST)}, Rating.UNKNOWN, "metric-unsteady"),
@@ -199,6 +206,18 @@ def test_a_metric_that_jumps_while_it_scales_gets_another_target(monkeypatch: py
     seen = tried(cluster, monkeypatch)
     assert seen.up is not None and seen.up.end.is_at(2) and len(cluster.targets) == 4
     assert judged(replace(seen, watts=(25.0, 95.0))).status is Status.PASSED
+
+
+def test_a_value_that_moves_within_the_tolerance_of_autoscalers_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Two pods of 2.06 targets stay two.
+    seen = tried(FakeCluster([80.0, 80.0, 110.0]), monkeypatch)
+    assert seen.up is not None and seen.up.end.is_at(2) and seen.up.took_s < 30.0
+    assert judged(replace(seen, watts=(70.0, 120.0))).status is Status.PASSED
+    # One pod of 1.05 targets stays one: it gets another target.
+    cluster = FakeCluster([80.0, 56.0])
+    seen = tried(cluster, monkeypatch)
+    assert seen.up is not None and seen.up.end.is_at(2) and len(cluster.targets) == 4
+    assert judged(replace(seen, watts=(40.0, 95.0))).status is Status.PASSED
 
 
 def test_an_autoscaler_that_nobody_obeys_is_told_when_its_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
