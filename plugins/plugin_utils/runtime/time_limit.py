@@ -19,13 +19,16 @@ from .clock import elapsed_text
 _AGAIN_S = 1.0
 
 
+_cleanups = 0
+
+
 class _TimeIsUp(BaseException):
     """Not an Exception: who handles faults of what it reads must not go on after it."""
 
 
 @contextmanager
 def time_limit(what: str, limit_s: float, hint: str) -> Iterator[None]:
-    """End the block after `limit_s` seconds of wall clock, also within a regular expression.
+    """End the block after `limit_s` seconds of wall clock, also within a regular expression; not what is `unlimited`.
 
     What blocks in a library that does not look at signals ends after it has returned. Elsewhere than in the main thread
     nothing is limited; a limit of somebody else that ends sooner stays as it is, any other goes on afterwards.
@@ -44,7 +47,7 @@ def time_limit(what: str, limit_s: float, hint: str) -> Iterator[None]:
     running, mine = True, _TimeIsUp()
 
     def over(_number: int, _frame: FrameType | None) -> None:
-        if running:
+        if running and not _cleanups:
             raise mine
 
     before = signal.signal(signal.SIGALRM, over)
@@ -63,3 +66,20 @@ def time_limit(what: str, limit_s: float, hint: str) -> Iterator[None]:
         # At least a moment: 0 would switch the other limit off.
         rest_s = max(0.001, left_s - (monotonic() - begun)) if left_s else 0.0
         signal.setitimer(signal.ITIMER_REAL, rest_s, interval_s)
+
+
+@contextmanager
+def unlimited() -> Iterator[None]:
+    """Within it no time limit ends anything: it is for the removal of what a test made, which has limits of its own.
+
+    A limit that is over meanwhile ends what comes after it. Elsewhere than in the main thread nothing changes.
+    """
+    global _cleanups
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    _cleanups += 1
+    try:
+        yield
+    finally:
+        _cleanups -= 1

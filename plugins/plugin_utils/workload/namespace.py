@@ -38,6 +38,7 @@ from ..runtime.clock import Deadline
 from ..runtime.interrupt import interruptible
 from ..runtime.pool import map_bounded
 from ..runtime.progress import Emit, silent
+from ..runtime.time_limit import unlimited
 from .follow import node_of
 from .keeping import held
 from .kueue import open_queue, queued
@@ -273,7 +274,9 @@ def temporary_namespace(
                 namespace.open(priority)
                 yield namespace
             finally:
-                namespace.close()
+                # A time limit that ended the test is raised again every second.
+                with unlimited():
+                    namespace.close()
 
 
 def _suffix() -> str:

@@ -24,6 +24,7 @@ from ...component_stack.facts import stack_facts
 from ...outcome.errors import BringupError, NotFoundError
 from ...runtime.clock import Deadline
 from ...runtime.recipe_files import RECIPES
+from ...runtime.time_limit import unlimited
 from ...workload.kueue import GROUP, LOCAL_QUEUE, QUEUE, served_version
 from ...workload.namespace import MARGIN_S, OWNER_LABELS, TemporaryNamespace
 from ...workload.render import render
@@ -144,7 +145,8 @@ def own_queue(namespace: TemporaryNamespace, resource: str, quota: int, cleanup_
         queue.open(resource, quota)
         yield queue
     finally:
-        queue.close(cleanup_s)
+        with unlimited():
+            queue.close(cleanup_s)
 
 
 def job_of_gang(

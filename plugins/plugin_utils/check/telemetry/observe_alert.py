@@ -23,6 +23,7 @@ from ...runtime.clock import Deadline
 from ...runtime.pausing import pause
 from ...runtime.progress import Progress
 from ...runtime.recipe_files import RECIPES
+from ...runtime.time_limit import unlimited
 from ...site.model import Site
 from ...workload.namespace import MARGIN_S, TemporaryNamespace, temporary_namespace
 from ...workload.render import render
@@ -140,7 +141,8 @@ def _tested(
         except BringupError as error:
             trace = replace(trace, problem=_problem("alert-test-failed", error))
         finally:
-            _sweep_foreign(cluster, namespace, plan)
+            with unlimited():
+                _sweep_foreign(cluster, namespace, plan)
     return replace(trace, leftovers=tuple(namespace.leftovers))
 
 

@@ -17,7 +17,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect import to
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evidence import ToolRun
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import DeadlineError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.host_tools import load_host_tools
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.time_limit import time_limit
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.time_limit import time_limit, unlimited
 
 
 @pytest.fixture(autouse=True)
@@ -56,6 +56,40 @@ def test_the_shorter_of_two_limits_ends_its_own_block() -> None:
         assert 10 < left_s < 20
     with pytest.raises(DeadlineError, match="outer"), time_limit("outer", 0.1, "look"), time_limit("inner", 20, "look"):
         spin()
+
+
+@pytest.mark.parametrize("works_s", [30.0, 0.0])
+def test_a_cleanup_comes_to_its_end_whether_the_time_was_over_before_or_within_it(works_s: float) -> None:
+    done: list[str] = []
+    with pytest.raises(DeadlineError), time_limit("check x", 0.1, "look"):
+        try:
+            spin(works_s)
+        finally:
+            with unlimited():
+                with unlimited():
+                    spin(1.3)
+                spin(1.3)
+                done.append("cleaned")
+        spin()
+        pytest.fail("it went on")
+    assert done == ["cleaned"]
+
+
+def test_a_cleanup_of_another_thread_changes_nothing_for_this_one() -> None:
+    over = threading.Event()
+
+    def clean() -> None:
+        with unlimited():
+            over.wait(10)
+
+    thread = threading.Thread(target=clean)
+    thread.start()
+    begun = time.monotonic()
+    with pytest.raises(DeadlineError), time_limit("check x", 0.1, "look"):
+        spin(5)
+    assert time.monotonic() - begun < 3
+    over.set()
+    thread.join()
 
 
 def test_a_time_limit_of_the_task_goes_on_afterwards() -> None:

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from time import sleep
 from typing import Any
 
 import pytest
@@ -17,6 +19,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kind
     PROMETHEUS_RULES,
     Kind,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import DeadlineError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.time_limit import time_limit
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload import namespace as module
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.launch import job_namespace
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.lease import Claim, LostError, acquire
@@ -85,6 +89,29 @@ def test_a_test_of_this_process_goes_on_while_another_begins(cluster: MemoryClus
             assert names(cluster) == {first.name, second.name}
         assert names(cluster) == {first.name}
     assert not names(cluster)
+
+
+@pytest.mark.parametrize("works_s", [30.0, 0.0])
+def test_a_test_whose_time_is_over_removes_what_it_made(
+    cluster: MemoryCluster, monkeypatch: pytest.MonkeyPatch, works_s: float
+) -> None:
+    """A phase's limit ends the test, and is raised again each second: a kubelet needs longer to end pods."""
+    monkeypatch.setattr(module.TemporaryNamespace, "_step", _slow(module.TemporaryNamespace._step))
+    with pytest.raises(DeadlineError), time_limit("observer x", 0.3, "look"):
+        with temporary_namespace(cluster.api, "a", prefix="t", priority=-100, kinds=(), holder=MINE) as namespace:
+            left_behind = namespace.leftovers
+            cluster.create(PODS, {"metadata": {"name": "a-0"}, "spec": {"nodeName": "gpu01"}}, namespace.name)
+            sleep(works_s)
+        sleep(30)
+    assert not names(cluster) and not cluster.list_objects(PODS) and not left_behind
+
+
+def _slow(step: Callable[..., None]) -> Callable[..., None]:
+    def slow(namespace: TemporaryNamespace, what: str, action: Callable[[], None]) -> None:
+        sleep(0.7)
+        step(namespace, what, action)
+
+    return slow
 
 
 def test_the_namespace_of_a_test_states_what_its_pods_keep_whatever_the_cluster_demands(cluster: MemoryCluster) -> None:
