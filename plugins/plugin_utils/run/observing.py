@@ -77,8 +77,8 @@ def observe_gate(
                 continue
             progress.say(f"{declaration.gate}: looking at {observer.key}")
             problem = refused or (_check_mode(observer) if check_mode and disturbs.makes_pods else None)
-            limited = _limited(observer, _seconds(observer, limit_s))
-            chosen = refusing(observer, problem) if problem else limited
+            within = limited(observer, _seconds(observer, limit_s))
+            chosen = refusing(observer, problem) if problem else within
             seen.append(_told(observe(chosen, declaration.gate, context), progress))
     return [*seen, *meanwhile]
 
@@ -171,7 +171,8 @@ def _seconds(observer: AnyObserver, limit_s: Callable[[AnyObserver], float] | No
     return (limit_s(observer) if limit_s else 0.0) or site_limit_s(observer)
 
 
-def _limited(observer: AnyObserver, limit_s: float) -> AnyObserver:
+def limited(observer: AnyObserver, limit_s: float) -> AnyObserver:
+    """Return an observer that looks for so many seconds at most; 0: as long as it likes."""
     if not limit_s:
         return observer
 

@@ -30,7 +30,7 @@ from ..snapshot.model import Snapshot
 from ..snapshot.to_upstream import to_upstream
 from .asked import Asked, asked_of
 from .collectors import collectors_needed
-from .observing import LONGER, Looking, looking_meanwhile, needed_observers, observe_gate, refusing
+from .observing import LONGER, Looking, limited, looking_meanwhile, needed_observers, observe_gate, refusing
 from .run import Run
 
 _IN_CHECK_MODE = BringupError(
@@ -136,7 +136,7 @@ def observe_phase(
         check_mode: nothing that makes pods.
     """
     whole_s, by_check = limits_of(run.recipe, declaration.phase)
-    deadline = Deadline.after(whole_s) if whole_s else None
+    deadline = _end_of_phase(run, whole_s, gate)
     asked, found, looking, one_by_one = asked_of(run), [], [], []
     for part in declaration.parts:
         if (gate and part.gate != gate) or not part.checks:
@@ -172,6 +172,17 @@ def observe_phase(
     return [*found, *seen]
 
 
+def _end_of_phase(run: Run, whole_s: float, gate: str) -> Deadline | None:
+    """Return when a phase with so many seconds is over, None for one without a limit.
+
+    One whose gates are tasks of their own began when the phase before it was decided, which the record says.
+    """
+    if not whole_s:
+        return None
+    gone_s = max(0.0, _age_s(run.record.updated, "record of the run")) if gate else 0.0
+    return Deadline.after(max(whole_s - gone_s, 0.001))
+
+
 def _observe_validators(
     run: Run,
     asked: Asked,
@@ -198,11 +209,15 @@ def _observe_validators(
     beside = tuple(validator for validator in declaration.images if not validator.disturbs)
     seen = []
     for group in [beside, *alone]:
-        problem = refused or _over(deadline)
-        seen += [
-            observe(refusing(observer, problem) if problem else observer, declaration.phase, context)
-            for observer in validator_observers(group, declaration.phase, inputs)
-        ]
+        left_s = deadline.left_s if deadline else 0.0
+        timed = (
+            tuple(replace(entry, timeout_s=min(entry.timeout_s, left_s)) for entry in group) if left_s > 0 else group
+        )
+        for observer in validator_observers(timed, declaration.phase, inputs):
+            # The first of a group runs them all, and may have used the time up.
+            problem = refused or _over(deadline)
+            chosen = refusing(observer, problem) if problem else limited(observer, left_s)
+            seen.append(observe(chosen, declaration.phase, context))
     return seen
 
 

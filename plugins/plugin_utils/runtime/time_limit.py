@@ -72,7 +72,8 @@ def time_limit(what: str, limit_s: float, hint: str) -> Iterator[None]:
 def unlimited() -> Iterator[None]:
     """Within it no time limit ends anything: it is for the removal of what a test made, which has limits of its own.
 
-    A limit that is over meanwhile ends what comes after it. Elsewhere than in the main thread nothing changes.
+    One that ended the test is raised again every second; one that is over meanwhile ends what comes after it. Elsewhere
+    than in the main thread nothing changes.
     """
     global _cleanups
     if threading.current_thread() is not threading.main_thread():

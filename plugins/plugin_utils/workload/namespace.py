@@ -274,7 +274,6 @@ def temporary_namespace(
                 namespace.open(priority)
                 yield namespace
             finally:
-                # A time limit that ended the test is raised again every second.
                 with unlimited():
                     namespace.close()
 

@@ -8,6 +8,7 @@ import json
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any
 
 import pytest
@@ -56,14 +57,14 @@ SNAPSHOT = {
 }
 
 
-def recipe(*checks: str) -> dict[str, Any]:
+def recipe(*checks: str, **section: Any) -> dict[str, Any]:
     return {
         "kind": "RecipeResult",
         "criteria": {"service": "kind"},
         "componentRefs": [{"name": "gpu-operator", "namespace": "gpu-operator", "version": "v25.10.1"}],
         "deploymentOrder": ["gpu-operator"],
         "constraints": [{"name": "K8s.server.version", "value": ">= 1.25"}],
-        "validation": {"conformance": {"checks": list(checks)}} if checks else {},
+        "validation": {"conformance": {"checks": list(checks), **section}} if checks else {},
     }
 
 
@@ -79,10 +80,10 @@ def run(tmp_path: Path) -> Run:
     return made
 
 
-def asked(run: Run, *checks: str, **options: Any) -> Asked:
+def asked(run: Run, *checks: str, timeout: str = "", **options: Any) -> Asked:
     """Ask for phase conformance; the snapshot is there, and only looking at it is without a cluster."""
     base = run.path.parent
-    (base / "recipe.yaml").write_text(json.dumps(recipe(*checks)))
+    (base / "recipe.yaml").write_text(json.dumps(recipe(*checks, timeout=timeout)))
     (base / "snapshot.yaml").write_text(json.dumps(SNAPSHOT))
     stated = {
         "phases": ["conformance"], "recipe": str(base / "recipe.yaml"), "snapshot": str(base / "snapshot.yaml"),
@@ -198,3 +199,30 @@ def test_none_runs_in_check_mode(run: Run, monkeypatch: pytest.MonkeyPatch) -> N
     context = run.observe_context(_today(), silent)
     observe_phase(run, declaration, lambda _gate: (context, None), check_mode=True)
     assert decide_phase(run, "conformance").status is Status.OTHER
+
+
+def test_none_takes_longer_than_its_phase(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that run when the time is over end with it, and those after them are not begun."""
+    ran: list[tuple[str, float]] = []
+
+    def played(validators: Any, *_more: Any) -> dict[str, ValidatorRun]:
+        ran.extend((validator.name, validator.timeout_s) for validator in validators)
+        sleep(30)
+        return {}
+
+    asked(run, "storage-burst", "licence-server", timeout="1s")
+    monkeypatch.setattr(running, "run_validators", played)
+    declaration = declared_phase(run, on_a_cluster(run), "conformance")
+    context = run.observe_context(_today(), silent)
+    begun = monotonic()
+    observe_phase(run, declaration, lambda _gate: (context, None))
+    assert monotonic() - begun < 10
+    ((name, timeout_s),) = ran
+    assert name == "licence-server" and timeout_s <= 1.0, "it is told how long it has"
+    verdict = decide_phase(run, "conformance")
+    assert verdict.status is Status.OTHER
+    assert {entry.check: entry.cause for entry in verdict.blocking} == {
+        "licence-server": "observation-failed",
+        "storage-burst": "observation-failed",
+    }
+    assert all("did not end within" in e.summary or "time of the phase" in e.summary for e in verdict.blocking)
