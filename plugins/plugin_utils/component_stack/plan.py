@@ -12,6 +12,7 @@ from ..clients.helm.helm import Release
 from ..constraint.version import parse_version
 from ..outcome.errors import InputError
 from ..outcome.wording import first_of
+from .chart_version import same_chart_version
 from .installation import Installed
 from .model import DIGEST_LABEL, Action, Component, Plan, Step
 from .owners import Existing
@@ -146,7 +147,7 @@ def _ours(component: Component, installed: Installed, release: Release, take_ove
         return _made(component, Action.ADOPT, release, "taken over as told")
     if release.status != "deployed":
         return _made(component, Action.UPGRADE, release, _state_text(release))
-    if release.chart_version != component.version:
+    if not same_chart_version(release.chart_version, component.version):
         return _made(component, Action.UPGRADE, release, "another version")
     if installed.labels[component.release].get(DIGEST_LABEL) != component.digest:
         return _made(component, Action.UPGRADE, release, "other values")
@@ -203,9 +204,7 @@ def _chosen(component: Component, found: Existing, policy: str, release: Release
     movable = not found.release and not found.reconciles and set(found.namespaces) <= {component.namespace}
     if policy == USE:
         wanted = component.version
-        differs = (
-            f"; the recipe wants {wanted}" if wanted and version.removeprefix("v") != wanted.removeprefix("v") else ""
-        )
+        differs = f"; the recipe wants {wanted}" if wanted and not same_chart_version(version, wanted) else ""
         made = replace(made, action=Action.FOREIGN, reason=f"{what} and used as it is{differs}")
         made = replace(made, owner=found.owner, found_release=found.release, workloads=found.workloads)
     elif policy == ADOPT and movable:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from ..component_stack.chart_version import same_chart_version
 from ..component_stack.model import Component, components_of
 from ..component_stack.owners import is_image, marks
 from ..constraint.declared import declared_constraint
@@ -87,7 +88,7 @@ def _of_component(component: Component, snapshot: Snapshot) -> Iterator[Fact]:
         else:
             yield Fact("component", component.name, component.version, _GONE)
         return
-    if found.version != component.version:
+    if not same_chart_version(found.version, component.version):
         yield Fact("component.version", component.name, component.version, found.version)
     if found.status != _DEPLOYED:
         yield Fact("component.status", component.name, _DEPLOYED, found.status)

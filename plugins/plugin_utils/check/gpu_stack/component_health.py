@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from ...component_stack.api_services import API_SERVICES, NOT_AVAILABLE
+from ...component_stack.chart_version import same_chart_version
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, Subject, SubjectKind
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, JudgeContext
@@ -120,7 +121,8 @@ def _healthy(answer: Answer, cluster: ClusterState, component: ComponentState, c
     count = len(workloads)
     whose = "" if component.ours else f", installed by {component.owner or 'somebody else'}"
     wanted = wanted_version(component.name, context)
-    differs = f" (the recipe has {wanted})" if component.owner and component.version != wanted else ""
+    other = component.owner and not same_chart_version(component.version, wanted)
+    differs = f" (the recipe has {wanted})" if other else ""
     what = f"{component.release or component.name} {component.version or 'of unknown version'}{differs}"
     text = f"{what} deployed{whose}, {count} of {count} workloads ready{passed_over(workloads)}"
     return answer.passed(text, **_facts(cluster, component, context))

@@ -16,6 +16,7 @@ from typing import Any
 
 from ...clients.kube.taints import taint_of
 from ...component_stack.api_services import NOT_AVAILABLE
+from ...component_stack.chart_version import same_chart_version
 from ...component_stack.facts import KnownFailure, stack_facts
 from ...component_stack.promised import broken_promise
 from ...component_stack.workloads import Workload
@@ -145,7 +146,7 @@ def _release_fault(component: ComponentState, wanted: str) -> tuple[str, str, st
         why = f": {component.installing_reason}" if component.installing_reason else ""
         hint = component.installing_hint or f"helm history {name} -n {namespace}"
         return "release-not-deployed", f"release {component.release} is {component.status}{why}", hint
-    if component.version != wanted and not component.owner:
+    if not same_chart_version(component.version, wanted) and not component.owner:
         text = f"release {component.release} has version {component.version or 'unknown'}, the recipe wants {wanted}"
         why = f"; {component.installing_reason}" if component.installing_reason else ""
         return "component-version", text + why, component.installing_hint or "upgrade it, or correct the recipe"

@@ -38,6 +38,10 @@ OURS = {MANAGED_BY_LABEL: MANAGED_BY, DIGEST_LABEL: COMPONENT.digest}
         (RELEASE, OURS, {}, Action.UNCHANGED),
         (RELEASE, {**OURS, DIGEST_LABEL: "other"}, {}, Action.UPGRADE),
         (replace(RELEASE, chart_version="v1.1.9"), OURS, {}, Action.UPGRADE),
+        # Chart.yaml says it without the v that the recipe writes, or with another build of it.
+        (replace(RELEASE, chart_version="1.2.0"), OURS, {}, Action.UNCHANGED),
+        (replace(RELEASE, chart_version="1.2.0-rc.1"), OURS, {}, Action.UPGRADE),
+        (replace(RELEASE, chart_version=""), OURS, {}, Action.UPGRADE),
         (replace(RELEASE, status="failed"), OURS, {}, Action.UPGRADE),
         (replace(RELEASE, chart_version="v1.3.0"), OURS, {}, Action.DOWNGRADE),
         (replace(RELEASE, chart_version="v1.3.0"), OURS, {"allow_downgrade": True}, Action.UPGRADE),

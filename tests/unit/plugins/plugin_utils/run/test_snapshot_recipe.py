@@ -73,6 +73,26 @@ def test_a_component_that_differs_is_told_once(release: Release | None, path: st
     assert change.importance is (Importance.CRITICAL if path == "component" else Importance.HIGH)
 
 
+@pytest.mark.parametrize(
+    ("wanted", "installed", "differs"),
+    [
+        ("1.18.2", "v1.18.2", False),
+        ("v1.18.2", "1.18.2", False),
+        ("v1.18", "1.18.0", False),
+        ("1.18.2", "v1.18.20", True),
+        ("1.18.2", "v1.18.2-rc.1", True),
+        ("1.18.2", "1.18.2+build.1", True),
+        ("1.18.2", "", True),
+        ("main", "vmain", True),
+        ("main", "main", False),
+    ],
+)
+def test_versions_of_charts_are_compared_as_helm_reads_them(wanted: str, installed: str, differs: bool) -> None:
+    recipe = RECIPE | {"componentRefs": [RECIPE["componentRefs"][0] | {"version": wanted}]}
+    changes = drift_from_recipe(recipe, snapshot(replace(RELEASE, version=installed))).changes
+    assert [change.path for change in changes] == ["component.version"] * differs
+
+
 def test_a_component_that_argo_cd_rendered_is_there_without_a_release() -> None:
     """argoproj/argo-cd docs/user-guide/helm.md: charts are rendered by helm template, and no release is kept."""
     image = "nvcr.io/nvidia/gpu-operator:v26.7.0"

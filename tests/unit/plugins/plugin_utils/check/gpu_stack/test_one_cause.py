@@ -173,6 +173,12 @@ def test_a_fault_fails_one_check_and_no_other(breaking: Break, check: str, cause
     assert waits_for <= {check}, "what follows from the fault is blocked by the check that reports it, nothing else"
 
 
+@pytest.mark.parametrize(("version", "failed"), [("v3.0.0", False), ("3.0", False), ("v3.0.0-rc.1", True), ("", True)])
+def test_a_version_is_the_same_with_and_without_its_v(version: str, failed: bool) -> None:
+    outcomes = judged(changed_component(healthy(), "volcano", version=version), context())
+    assert _failed(outcomes) == [("component-health", "component-version", "volcano")] * failed
+
+
 def test_a_recipe_without_the_gpu_operator_fails_the_check_of_its_policy(view: ClusterState) -> None:
     bare = recipe()
     bare["componentRefs"] = [ref for ref in bare["componentRefs"] if ref["name"] != "gpu-operator"]
