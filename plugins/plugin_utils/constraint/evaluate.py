@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from ..outcome.errors import InputError
 from .expression import Condition, parse_expression
 from .model import Constraint, ConstraintResult, ConstraintStatus, Quantifier
-from .version import parse_version
+from .version import parse_measured, parse_version
 
 Measured = str | int | float | bool | None
 
@@ -68,7 +68,7 @@ def _condition_holds(condition: Condition, actual: str) -> bool:
         return (actual in condition.values) == (condition.operator == "in")
     if condition.operator in ("==", "!="):
         return _equal(condition.value, actual) == (condition.operator == "==")
-    return _order_holds(condition.operator, parse_version(actual).compare(parse_version(condition.value)))
+    return _order_holds(condition.operator, parse_measured(actual).compare(parse_version(condition.value)))
 
 
 def _quantity(text: str, unit: str) -> tuple[str, float]:

@@ -10,6 +10,10 @@ from dataclasses import dataclass
 
 from ..outcome.errors import InputError
 
+# Azure Linux counts its rebuilds of a kernel in a fourth number, its virtualization hosts in a word (`uname -r` there
+# says 6.6.57.1-7.azl3, 6.6.135.mshv2-1.azl3; CBL-Mariner before it 5.15.158.1-1.cm2). No other version has four.
+_REBUILD = re.compile(r"(?<=\d)\.(?:\d+|mshv\d+)(?=-\S*\.(?:azl|cm)\d+\Z)")
+_FIRST_THREE = re.compile(r"\d+\.\d+\.\d+")
 _EXTRAS = re.compile(r"(?<=[0-9])[-+].*$", re.DOTALL)
 
 
@@ -46,3 +50,16 @@ def parse_version(text: str) -> Version:
             "is not a version; one to three numbers with dots are expected, such as 1.32.4.",
         )
     return Version(tuple(int(part) for part in parts))
+
+
+def parse_measured(text: str) -> Version:
+    """Return the version that a measured text is ordered by: parse_version, and of a kernel of Azure Linux the first
+    three numbers.
+
+    Raises:
+        InputError: see parse_version.
+    """
+    first = _FIRST_THREE.match(text)
+    if first and _REBUILD.match(text, first.end()):
+        return parse_version(first.group())
+    return parse_version(text)

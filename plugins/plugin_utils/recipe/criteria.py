@@ -37,13 +37,23 @@ class Dimension:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Contradiction:
+    """What a rule does not stand beside: a fact of any node, or the server's version, that matches a pattern."""
+
+    fact: str
+    pattern: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DetectionRule:
-    """What a fact of a cluster says about a dimension: the fact matches the pattern, so the value is that."""
+    """What a fact of a cluster says about a dimension: the fact matches the pattern, so the value is that, unless
+    something else of the cluster says that it cannot be."""
 
     dimension: str
     value: str
     fact: str
     pattern: str
+    unless: tuple[Contradiction, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..outcome.codec import to_plain
-from .criteria import Criteria, Vocabulary, make_criteria
+from .criteria import Criteria, DetectionRule, Vocabulary, make_criteria
 
 # What every node says for itself; everything else is one fact of the whole cluster.
 _POOL_DIMENSIONS = ("accelerator", "os", "fabric", "nvlink_domain")
@@ -123,6 +123,20 @@ def _of_node(node: NodeFacts, dimension: str, vocabulary: Vocabulary) -> tuple[s
     return "", ""
 
 
+def _applying(facts: ClusterFacts, vocabulary: Vocabulary) -> Vocabulary:
+    """Return the vocabulary without the rules that another fact of that cluster contradicts."""
+    return replace(vocabulary, detection=tuple(rule for rule in vocabulary.detection if not _denied(rule, facts)))
+
+
+def _denied(rule: DetectionRule, facts: ClusterFacts) -> bool:
+    for entry in rule.unless:
+        nodes = (text for node in facts.nodes for text in node.values(entry.fact))
+        said = (facts.server_version,) if entry.fact == "server_version" else nodes
+        if any(re.search(entry.pattern, text) for text in said):
+            return True
+    return False
+
+
 def _of_version(version: str, dimension: str, vocabulary: Vocabulary) -> tuple[str, str]:
     for rule in vocabulary.detection:
         if rule.dimension == dimension and rule.fact == "server_version" and re.search(rule.pattern, version):
@@ -173,6 +187,7 @@ def _pools(facts: ClusterFacts, vocabulary: Vocabulary, stated: Criteria) -> tup
 
 def detect(facts: ClusterFacts, vocabulary: Vocabulary, stated: Criteria) -> Detection:
     """Return the criteria of a cluster: what the user stated, else what its facts say."""
+    vocabulary = _applying(facts, vocabulary)
     findings = []
     for name in vocabulary.names:
         found = _found(facts, name, vocabulary)

@@ -15,7 +15,17 @@ from ..hardware.accelerator import DIRECTORY, Accelerator, load_accelerators
 from ..outcome.errors import BringupError, InputError, ProblemsError
 from ..runtime.recipe_files import RECIPES
 from . import decode
-from .criteria import ANY, ORDER, Criteria, DetectionRule, Dimension, Vocabulary, make_criteria, parse_criteria
+from .criteria import (
+    ANY,
+    ORDER,
+    Contradiction,
+    Criteria,
+    DetectionRule,
+    Dimension,
+    Vocabulary,
+    make_criteria,
+    parse_criteria,
+)
 from .document import Document, read_document
 from .model import Catalogue, Check, Component, Layer, Mixin
 from .schema import Dialect, Kind
@@ -104,13 +114,15 @@ def _stated_dimensions(documents: Iterable[Document]) -> set[str]:
 def _detection(document: Document, problems: list[BringupError]) -> list[DetectionRule]:
     rules = []
     for index, data in enumerate(document.data.get("detection") or ()):
+        unless = data.get("unless") or ()
         try:
-            re.compile(data["pattern"])
+            for pattern in (data["pattern"], *(entry["pattern"] for entry in unless)):
+                re.compile(pattern)
         except re.error as error:
             reason = f"the pattern is not a regular expression: {error}."
             problems.append(document.problem(("detection", index, "pattern"), reason))
             continue
-        rules.append(DetectionRule(**data))
+        rules.append(DetectionRule(**{**data, "unless": tuple(Contradiction(**entry) for entry in unless)}))
     return rules
 
 

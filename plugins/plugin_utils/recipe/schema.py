@@ -200,8 +200,9 @@ _DIMENSION = Table(
         "description": Text(),
     },
 )
+_CONTRADICTION = Table({"fact": Text(), "pattern": Text()}, required=("fact", "pattern"))
 _DETECTION = Table(
-    {"dimension": Text(), "value": Text(), "fact": Text(), "pattern": Text()},
+    {"dimension": Text(), "value": Text(), "fact": Text(), "pattern": Text(), "unless": Items(_CONTRADICTION)},
     required=("dimension", "value", "fact", "pattern"),
 )
 _OS_IMAGE = Table({"id": Text(), "pattern": Text(), "version": Text()}, required=("id", "pattern"))

@@ -11,7 +11,11 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.constraint.evaluate import evaluate, evaluate_nodes
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.constraint.evaluate import (
+    evaluate,
+    evaluate_nodes,
+    satisfies,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.constraint.model import (
     Constraint,
     ConstraintStatus,
@@ -145,3 +149,31 @@ def test_what_is_no_version(text: str) -> None:
 )
 def test_extras_do_not_count(text: str, numbers: tuple[int, ...]) -> None:
     assert parse_version(text).numbers == numbers
+
+
+@pytest.mark.parametrize(
+    ("kernel", "expression", "holds"),
+    [
+        ("6.6.57.1-7.azl3", ">= 6.6", True),
+        ("6.6.57.1-7.azl3", ">= 6.6.57", True),
+        ("6.6.57.1-7.azl3", ">= 6.6.58", False),
+        ("6.6.57.1-7.azl3", "> 6.6.57", False),
+        ("6.6.57.1-7.azl3", "< 6.8", True),
+        ("6.6.135.mshv2-1.azl3", ">= 6.8", False),
+        ("6.6.139.1-99.osguard1.azl3", ">= 6.6.139", True),
+        ("5.15.158.1-1.cm2", ">= 6.6", False),
+        # The build is a part of what is equal, so another one is not.
+        ("6.6.57.1-7.azl3", "== 6.6.57.1-7.azl3", True),
+        ("6.6.57.1-8.azl3", "== 6.6.57.1-7.azl3", False),
+    ],
+)
+def test_a_kernel_of_azure_linux_is_ordered_by_its_first_three_numbers(
+    kernel: str, expression: str, holds: bool
+) -> None:
+    assert satisfies(kernel, expression) is holds
+
+
+@pytest.mark.parametrize("text", ["6.6.57.1", "6.6.57.1-7", "6.6.57.1-7.el9", "6.6.57.1.2-7.azl3", "6.6.x.1-7.azl3"])
+def test_four_numbers_of_anything_else_are_no_version(text: str) -> None:
+    with pytest.raises(InputError, match="is not a version"):
+        satisfies(text, ">= 6.6")

@@ -53,6 +53,35 @@ def test_service(facts: ClusterFacts, service: str, own: Catalogue) -> None:
     assert found(own, facts).criteria.get("service") == service
 
 
+OF_OCI = {"oci.oraclecloud.com/fault-domain": "FAULT-DOMAIN-1"}
+OF_OKE = OF_OCI | {"oke.oraclecloud.com/node.info.private_subnet": "true"}
+CONTROL = NodeFacts(name="cp01", labels={"node-role.kubernetes.io/control-plane": "true"})
+INSTANCE = "ocid1.instance.oc1.iad.abc"
+
+
+@pytest.mark.parametrize(
+    ("version", "labels", "provider_id", "more", "service"),
+    [
+        ("v1.34.1", OF_OKE, INSTANCE, (), "oke"),
+        ("v1.34.1", OF_OCI, "", (), "oke"),
+        ("v1.34.1", OF_OCI, INSTANCE, (CONTROL,), "any"),
+        ("v1.34.1+rke2r1", OF_OCI, INSTANCE, (CONTROL,), "rke2"),
+        ("v1.34.1+rke2r1", OF_OCI, "", (), "rke2"),
+        ("v1.34.1+k0s", OF_OCI, INSTANCE, (), "k0s"),
+        ("v1.34.1", OF_OCI | {"node.openshift.io/os_id": "rhcos"}, INSTANCE, (), "ocp"),
+        ("v1.33.5-eks-3025e55", {}, "aws:///us-east-1a/i-1", (), "eks"),
+        ("v1.33.5-eks-3025e55", {"eks.amazonaws.com/nodegroup": "g"}, "", (), "eks"),
+        ("v1.25.5-eks-c248520", {}, "tinkerbell://eksa-system/gpu01", (CONTROL,), "any"),
+    ],
+)
+def test_a_clouds_own_controllers_and_builds_do_not_make_its_managed_service(
+    version: str, labels: dict[str, str], provider_id: str, more: tuple[NodeFacts, ...], service: str, own: Catalogue
+) -> None:
+    worker = node(labels=labels, provider_id=provider_id)
+    finding = found(own, ClusterFacts(server_version=version, nodes=(worker, *more)))
+    assert finding.criteria.get("service") == service
+
+
 @pytest.mark.parametrize(
     ("product", "accelerator"),
     [
