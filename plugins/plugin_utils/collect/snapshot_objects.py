@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -136,9 +137,16 @@ def read_slice(obj: Json) -> SliceDevices:
 
 
 def _only(value: Mapping[str, Any]) -> Scalar:
-    """Return the value of an attribute: it has one key, its type."""
-    found: Scalar = next(iter(value.values()), None)
-    return found
+    """Return the value of an attribute: it has one key, its type.
+
+    From Kubernetes 1.36 on it may be a list (`strings`, `ints`; kubernetes/enhancements KEP-5491), which matches as a
+    set: it is kept as one text, in an order of ours.
+    """
+    found = next(iter(value.values()), None)
+    if isinstance(found, list):
+        return f"[{', '.join(sorted(json.dumps(entry, ensure_ascii=False) for entry in found))}]"
+    scalar: Scalar = found
+    return scalar
 
 
 def newest(slices: Iterable[SliceDevices]) -> list[SliceDevices]:

@@ -29,6 +29,10 @@ from ..snapshot.to_upstream import to_upstream
 # An API server takes 1 MiB of data in a ConfigMap (Kubernetes API reference, ConfigMap); the head has other keys, too.
 PART_BYTES = 900_000
 LABEL = "gpufleet.io/snapshot"
+# Longest name of a ConfigMap, and longest value of a label (Kubernetes documentation, "Object Names and IDs" and
+# "Labels and Selectors"). The parts are called after the snapshot, with ten digits of its digest and their number.
+_LONGEST_NAME, _LONGEST_LABEL = 253, 63
+_OF_PART = 15
 _FORMAT = "gpufleet-snapshot/1"
 _CM = re.compile(r"cm://(?P<namespace>[a-z0-9.-]+)/(?P<name>[a-z0-9.-]+)")
 _UPSTREAM = "snapshot.yaml"
@@ -135,6 +139,10 @@ def write_snapshot(snapshot: Snapshot, place: str, connect: Connect, *, upstream
     """
     if is_config_map(place):
         namespace, name = _config_map(place)
+        if len(name) > _LONGEST_NAME - _OF_PART:
+            longest = _LONGEST_NAME - _OF_PART
+            hint = f"choose a name of at most {longest} characters: the parts are called after it"
+            raise InputError(f"place {place!r}", f"has a name of {len(name)} characters.", hint)
         with connect() as cluster:
             return _to_config_maps(cluster, namespace, name, snapshot)
     if "://" in place:
@@ -163,7 +171,7 @@ def _to_config_maps(cluster: Cluster, namespace: str, name: str, snapshot: Snaps
         # JSON is YAML as well.
         head |= {_UPSTREAM: theirs, "format": "yaml"}
     cluster.apply(CONFIG_MAPS, {"metadata": _metadata(name, name), "data": head}, namespace, force=True)
-    for old in cluster.list_objects(CONFIG_MAPS, namespace, labels=f"{LABEL}={name}"):
+    for old in cluster.list_objects(CONFIG_MAPS, namespace, labels=f"{LABEL}={_label(name)}"):
         if old["metadata"]["name"] not in (name, *names):
             cluster.delete(CONFIG_MAPS, old["metadata"]["name"], namespace)
     if fits:
@@ -174,7 +182,15 @@ def _to_config_maps(cluster: Cluster, namespace: str, name: str, snapshot: Snaps
 
 
 def _metadata(name: str, snapshot: str) -> Json:
-    return {"name": name, "labels": {LABEL: snapshot}}
+    return {"name": name, "labels": {LABEL: _label(snapshot)}}
+
+
+def _label(name: str) -> str:
+    """Return what marks the ConfigMaps of a snapshot: its name, and of a long one the beginning and a digest."""
+    if len(name) <= _LONGEST_LABEL:
+        return name
+    digest = hashlib.sha256(name.encode()).hexdigest()[:10]
+    return f"{name[: _LONGEST_LABEL - 11]}-{digest}"
 
 
 def _from_config_maps(cluster: Cluster, namespace: str, name: str) -> str:

@@ -199,3 +199,20 @@ def test_where_nobody_could_read_the_mark_a_snapshot_says_that_nobody_knows() ->
     api = everything([node("gpu01")], pods())
     api.refused["/api/v1/namespaces/kube-system"] = ForbiddenError("Kubernetes API", "may not", "")
     assert taken(api).rehearsal is None
+
+
+def test_lists_of_a_device_are_kept_and_read_back_whatever_their_order() -> None:
+    """kubernetes/enhancements keps/sig-scheduling/5491-dra-list-types-for-attributes: bools, ints, strings."""
+    lists = {"roots": {"strings": ["pci0000:20", "pci0000:10"]}, "numa": {"ints": [1, 0]}, "ok": {"bools": [True]}}
+    turned = {name: {kind: values[::-1] for kind, values in value.items()} for name, value in lists.items()}
+    snapshots = []
+    for attributes in (lists, turned, {**lists, "numa": {"ints": [0]}}):
+        api = everything([node("gpu01")], [])
+        (slices,) = (rows for path, rows in api.lists.items() if path.endswith("/resourceslices"))
+        slices[0]["spec"]["devices"][0]["attributes"] |= attributes
+        snapshots.append(parse_snapshot(to_text(taken(api)), "again"))
+    first, second, other = snapshots
+    device = first.nodes["gpu01"].devices["gpu.nvidia.com/gpu01/gpu-0"]
+    assert (device["roots"], device["numa"], device["ok"]) == ('["pci0000:10", "pci0000:20"]', "[0, 1]", "[true]")
+    assert drift_between(first, second).changes == ()
+    assert [change.before for change in drift_between(first, other).changes] == ["[0, 1]"]

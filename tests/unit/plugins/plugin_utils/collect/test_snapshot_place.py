@@ -7,6 +7,7 @@ from __future__ import annotations
 import base64
 import json
 import random
+import re
 import select
 import socket
 import ssl
@@ -108,6 +109,29 @@ def test_a_new_one_in_its_place_leaves_no_part_of_the_old() -> None:
     write_snapshot(taken("gpu01"), PLACE, lambda: cluster_of(api))
     own = json.loads(api.objects[HEAD]["data"]["parts"])
     assert sorted(parts(api)) == sorted([*own, "accepted-of-somebody-else"])
+
+
+@pytest.mark.parametrize("length", [63, 64, 200, 238])
+def test_a_long_name_is_a_label_as_an_api_server_takes_it(length: int) -> None:
+    """Kubernetes documentation, "Labels and Selectors": at most 63 characters, alphanumeric at both ends."""
+    api, names = PagedApi({}), [("accepted-" * 30)[: length - 1] + last for last in "ab"]
+    for name in names:
+        write_snapshot(large(), f"cm://gpufleet-system/{name}", lambda: cluster_of(api))
+        write_snapshot(taken("gpu01"), f"cm://gpufleet-system/{name}", lambda: cluster_of(api))
+    for name in names:
+        assert list(read_snapshot(f"cm://gpufleet-system/{name}", lambda: cluster_of(api)).nodes) == ["gpu01"]
+    written = [body["metadata"] for path, body in api.objects.items() if "/configmaps/" in path]
+    assert len(written) == 4, "each has its head and one part, and none of the parts before"
+    assert max(len(metadata["name"]) for metadata in written) <= 253
+    labels = {metadata["labels"]["gpufleet.io/snapshot"] for metadata in written}
+    assert len(labels) == 2 and all(re.fullmatch(r"[a-z0-9][a-z0-9.-]{0,61}[a-z0-9]", label) for label in labels)
+
+
+def test_a_name_that_leaves_no_room_for_its_parts_is_refused_before_anything_is_written() -> None:
+    api = PagedApi({})
+    with pytest.raises(InputError, match="has a name of 239 characters"):
+        write_snapshot(taken("gpu01"), f"cm://gpufleet-system/{'a' * 239}", lambda: cluster_of(api))
+    assert not [path for path in api.objects if "/configmaps/" in path]
 
 
 def test_what_upstream_wrote_over_it_is_not_taken_for_the_old_one() -> None:
