@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,10 +22,12 @@ from ...runtime.clock import Deadline
 from ...runtime.redaction import redact
 from ..kit.settings import setting
 from ..spec import ObserveContext, observer_of
-from .slurm_seen import MARK, Said, SlurmSeen, may_settle, worker_set
+from .slurm_seen import MARK, Said, SlurmSeen, is_refused, may_settle, nodes_of, worker_set, workers_in
 
 CHECK_ID = "slinky-slurm"
 _MOST, _AGAIN_S = 200_000, 2.0
+# A node that is idle at so many looks, and never free for the job between them, was not taken by users each time.
+_JOBS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +63,8 @@ def observe(context: ObserveContext) -> SlurmSeen:
         seen = SlurmSeen(sets=tuple(map(worker_set, found["NodeSet"])))
         if not found["Controller"]:
             return replace(seen, problem="slurm-missing", reason=f"there is no Controller in {place}")
-        pod = _pod(cluster.list_objects(PODS, place))
+        pods = cluster.list_objects(PODS, place)
+        seen, pod = replace(seen, workers=workers_in(pods)), _pod(pods)
         if pod is None:
             reason = f"no pod of slurmctld or login in {place} is ready"
             return replace(seen, problem="slurm-controller-not-ready", reason=reason)
@@ -106,12 +109,35 @@ def _asked(
     deadline = Deadline.after(0.0 if context.check_mode else settings.settle_s)
     while True:
         seen = replace(seen, nodes=ask("scontrol", "show", "nodes"))
-        if seen.nodes is None or not may_settle(seen.nodes, seen.sets) or deadline.left_s <= 0:
+        if seen.nodes is None or not may_settle(seen.nodes, seen.sets, seen.workers) or deadline.left_s <= 0:
             break
         time.sleep(min(_AGAIN_S, max(deadline.left_s, 0.0)))
     if context.check_mode or seen.nodes is None or seen.nodes.rc != 0:
         return seen
-    return replace(seen, job=ask(*job_words(settings), looks=False))
+    return _with_job(seen, ask, settings)
+
+
+def _with_job(seen: SlurmSeen, ask: Callable[..., Said], settings: SlurmSettings) -> SlurmSeen:
+    """Run the job; one that was refused for want of a node, and so did not run, again while there is an idle one.
+
+    What the nodes say afterwards is what is judged: users may have taken the idle one between the look and the job.
+    """
+    for _job in range(_JOBS):
+        job = ask(*job_words(settings), looks=False)
+        seen = replace(seen, job=job)
+        if not is_refused(job):
+            break
+        seen = replace(seen, nodes=ask("scontrol", "show", "nodes"))
+        if not _has_free(seen.nodes):
+            break
+    return seen
+
+
+def _has_free(said: Said | None) -> bool:
+    try:
+        return said is not None and any(node.free for node in nodes_of(said))
+    except InputError:
+        return False
 
 
 def job_words(settings: SlurmSettings) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from ...probe.slurm_nodes import SlurmNode
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .observe_slurm import CHECK_ID, OBSERVER, SlurmSettings
-from .slurm_seen import Said, SlurmSeen, controllers_in, down_in, nodes_of, ran_on
+from .slurm_seen import Said, SlurmSeen, controllers_in, down_in, nodes_of, ran_on, was_busy, without_node
 
 SPEC = CheckSpec(
     id=CHECK_ID,
@@ -42,7 +42,6 @@ SPEC = CheckSpec(
     settings=SlurmSettings,
 )
 _NAMED = 8
-_BUSY = ("Requested nodes are busy", "Immediate execution impossible")
 _LOOK = "kubectl get controllers,nodesets,pods -n {place}; the operator's log"
 
 
@@ -66,11 +65,15 @@ def judge(seen: SlurmSeen, context: JudgeContext) -> tuple[Outcome, ...]:
     bad = _nodes(answer, seen, nodes)
     if any(outcome.cause != "slurm-node-drained" for outcome in bad):
         return bad
-    failed = _job(answer, seen, nodes)
+    failed = _job(answer, seen, seen.nodes, nodes)
     if failed is not None:
         return (*bad, failed)
     if bad:
         return bad
+    if len(nodes) > _wanted(seen) and len(seen.workers) < _wanted(seen):
+        text = f"Slurm has {len(nodes)} nodes for {_wanted(seen)} workers: which of them are the workers is not known"
+        look = f"kubectl get pods -n {seen.pod.partition('/')[0]} -L nodeset.slinky.slurm.net/pod-hostname"
+        return (answer.unknown("slurm-workers-unseen", text, look, **_facts(seen, nodes)),)
     where = ran_on(seen.job.stdout) if seen.job else ""
     text = f"Slurm answers in {seen.pod}, has {len(nodes)} nodes, and ran a job on {where} at once"
     return (answer.passed(text, **_facts(seen, nodes)),)
@@ -100,13 +103,14 @@ def _unread(answer: Answer, seen: SlurmSeen, said: Said, command: str, why: str)
 
 def _nodes(answer: Answer, seen: SlurmSeen, nodes: tuple[SlurmNode, ...]) -> tuple[Outcome, ...]:
     """Return what is wrong with the nodes, nothing if all of them are there and take jobs."""
-    facts, wanted = _facts(seen, nodes), sum(entry.desired for entry in seen.sets)
+    facts, wanted = _facts(seen, nodes), _wanted(seen)
     behind = [f"{entry.name} {entry.ready} of {entry.desired}" for entry in seen.sets if entry.ready < entry.desired]
-    down = down_in(nodes)
+    down, missing = down_in(nodes), without_node(seen.workers, nodes)
     found = []
-    if not nodes or len(nodes) < wanted or behind:
+    if not nodes or len(nodes) < wanted or behind or missing:
         text = f"Slurm has {len(nodes)} of {wanted} nodes"
         text += f"; ready workers: {first_of(behind, _NAMED)}" if behind else "" if wanted else ": it has no workers"
+        text += f"; no node of it: {first_of(missing, _NAMED)}" if missing else ""
         hint = "kubectl get nodesets,pods -A -l app.kubernetes.io/component=worker; what do pending workers wait for?"
         found.append(answer.failed("slurm-nodes-missing", text, hint, **facts))
     if down:
@@ -119,6 +123,10 @@ def _nodes(answer: Answer, seen: SlurmSeen, nodes: tuple[SlurmNode, ...]) -> tup
         hint = f"accept it for nodes that are set aside, or {_resume(seen, drained)}"
         found.append(answer.marginal("slurm-node-drained", text, hint, **facts))
     return tuple(found)
+
+
+def _wanted(seen: SlurmSeen) -> int:
+    return sum(entry.desired for entry in seen.sets)
 
 
 def _resume(seen: SlurmSeen, nodes: Sequence[SlurmNode]) -> str:
@@ -134,7 +142,7 @@ def _named(nodes: list[SlurmNode]) -> str:
     )
 
 
-def _job(answer: Answer, seen: SlurmSeen, nodes: tuple[SlurmNode, ...]) -> Outcome | None:
+def _job(answer: Answer, seen: SlurmSeen, shown: Said, nodes: tuple[SlurmNode, ...]) -> Outcome | None:
     """Return what is wrong with the job, None if it ran on a node of this Slurm."""
     job, facts = seen.job, _facts(seen, nodes)
     if job is None:
@@ -142,8 +150,8 @@ def _job(answer: Answer, seen: SlurmSeen, nodes: tuple[SlurmNode, ...]) -> Outco
     where = ran_on(job.stdout)
     if job.rc == 0 and where in {node.name for node in nodes}:
         return None
-    if not any(node.free for node in nodes) and any(words in job.stderr for words in _BUSY):
-        text = f"no node is free for a job of a second: {_named(list(nodes))}"
+    if was_busy(job, shown, nodes):
+        text = f"no node is free for a job of a second, or others that wait come first: {_named(list(nodes))}"
         return answer.unknown("slurm-busy", text, "run the gate again when a node is idle", **facts)
     said = f"it ran on {where}, which is no node of this Slurm" if where else job.last
     how = "did not end in time" if job.timed_out else f"failed: {said}"
@@ -160,7 +168,7 @@ def _facts(seen: SlurmSeen, nodes: tuple[SlurmNode, ...]) -> dict[str, Any]:
             Measure("nodes of Slurm", len(nodes), "count"),
             Measure("idle nodes", sum(node.free for node in nodes), "count"),
         ),
-        "expected": (Expectation("nodes of Slurm", ">=", sum(e.desired for e in seen.sets), Basis.RECIPE, "count"),),
+        "expected": (Expectation("nodes of Slurm", ">=", _wanted(seen), Basis.RECIPE, "count"),),
         "evidence": tuple(
             Evidence(command, seen.pod, f"{said.stdout}\n{said.stderr}".strip()[:1200])
             for command, said in asked.items()

@@ -4,7 +4,9 @@
 """What was seen of a Slurm that Slinky's operator runs: its sets of workers, and what its own commands said.
 
 Names are those of SlinkyProject/slurm-operator at v1.2.0: api/v1beta1, and internal/builder/labels, whose pods have
-`app.kubernetes.io/name` slurmctld or login, which is the name of their container, too.
+`app.kubernetes.io/name` slurmctld or login, which is the name of their container, too. What a worker is called as a
+node of Slurm is a label of its pod (api/v1beta1/well_known.go, internal/controller/nodeset/utils). A Slurm may have
+nodes beside those workers.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ...clients.kube.conditions import is_true
 from ...outcome.errors import InputError
 from ...probe.slurm_nodes import SlurmNode, parse
 
@@ -22,6 +25,12 @@ _PING = re.compile(r"^Slurmctld\((\w+)\) at (\S+) is (UP|DOWN)$", re.MULTILINE)
 MARK = "gpufleet-node"
 # Flags with which a node takes no job although nobody set it aside (SchedMD/slurm, scontrol.1: State).
 _DOWN_FLAGS = frozenset({"NOT_RESPONDING", "FAIL", "INVALID_REG", "POWERED_DOWN"})
+_WORKER = "nodeset.slinky.slurm.net/pod-hostname"
+# Of SchedMD/slurm, src/common/slurm_errno.c: no node is free, or others that wait come first.
+_BUSY, _LATER = "Requested nodes are busy", "Immediate execution impossible"
+_BLOCK = re.compile(r"^[ \t]*NodeName=(\S+)(.*?)(?=^[ \t]*NodeName=|\Z)", re.MULTILINE | re.DOTALL)
+_PARTITIONS = re.compile(r"(?:^|\s)Partitions=(\S+)")
+_REASON = re.compile(r"(?:^|\s)Reason=")
 _RAN = re.compile(rf"^{MARK} (\S+)$", re.MULTILINE)
 
 
@@ -54,14 +63,16 @@ class WorkerSet:
 class SlurmSeen:
     """Everything. `problem` is a slug where nothing could be asked, with `reason`.
 
-    `pod` is where the commands ran (`namespace/name`); `ping`, `nodes` and `job` are what `scontrol ping`,
-    `scontrol show nodes` and `srun` said, None where they were not run.
+    `workers` are the ready workers, as Slurm is to call them; `pod` is where the commands ran (`namespace/name`);
+    `ping`, `nodes` and `job` are what `scontrol ping`, `scontrol show nodes` and `srun` said, None where they were not
+    run. After a job that was refused `nodes` are of then.
     """
 
     problem: str = ""
     reason: str = ""
     pod: str = ""
     sets: tuple[WorkerSet, ...] = ()
+    workers: tuple[str, ...] = ()
     ping: Said | None = None
     nodes: Said | None = None
     job: Said | None = None
@@ -74,6 +85,39 @@ def worker_set(item: Mapping[str, Any]) -> WorkerSet:
     by_nodes = str(spec.get("scalingMode") or "").lower() == "daemonset"
     desired = status.get("replicas", 0) if by_nodes else spec.get("replicas", 1)
     return WorkerSet(name=item["metadata"]["name"], desired=int(desired), ready=int(status.get("readyReplicas") or 0))
+
+
+def workers_in(pods: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Return the names of Slurm's nodes of the workers that are ready."""
+    ready = [pod["metadata"] for pod in pods if is_true(pod, "Ready")]
+    names = [(entry.get("labels") or {}).get(_WORKER) for entry in ready if not entry.get("deletionTimestamp")]
+    return tuple(sorted(str(name) for name in names if name))
+
+
+def without_node(workers: Iterable[str], nodes: Iterable[SlurmNode]) -> list[str]:
+    """Return the workers that are no node of Slurm. On the network of their hosts they may have those names, with or
+    without a domain."""
+    known = {node.name.partition(".")[0] for node in nodes}
+    return [name for name in workers if name.partition(".")[0] not in known]
+
+
+def is_refused(job: Said) -> bool:
+    """Whether a job did not run, since no node was free for it or others that wait come first."""
+    return job.rc not in (0, None) and not ran_on(job.stdout) and (_BUSY in job.stderr or _LATER in job.stderr)
+
+
+def was_busy(job: Said, shown: Said, nodes: Iterable[SlurmNode]) -> bool:
+    """Whether users explain that a job was refused: others come first, or a partition has no free node, for it is not
+    known to which one the job goes."""
+    if not is_refused(job):
+        return False
+    free = {node.name for node in nodes if node.free}
+    members: dict[str, set[str]] = {}
+    for block in _BLOCK.finditer(shown.stdout):
+        found = _PARTITIONS.search(_REASON.split(block.group(2))[0])
+        for name in found.group(1).split(",") if found else ():
+            members.setdefault(name, set()).add(block.group(1))
+    return _LATER in job.stderr or not free or any(not names & free for names in members.values())
 
 
 def controllers_in(text: str) -> dict[str, bool]:
@@ -96,13 +140,14 @@ def down_in(nodes: Iterable[SlurmNode]) -> list[SlurmNode]:
     return [node for node in nodes if node.base not in ("IDLE", "ALLOCATED", "MIXED") or node.flags & _DOWN_FLAGS]
 
 
-def may_settle(said: Said, sets: Iterable[WorkerSet]) -> bool:
+def may_settle(said: Said, sets: Iterable[WorkerSet], workers: Iterable[str] = ()) -> bool:
     """Whether nodes are still to come or to answer: one that was resumed does not respond until it is asked again."""
     try:
         nodes = nodes_of(said)
     except InputError:
         return False
-    return bool(down_in(nodes)) or len(nodes) < sum(entry.desired for entry in sets)
+    too_few = len(nodes) < sum(entry.desired for entry in sets)
+    return too_few or bool(down_in(nodes) or without_node(workers, nodes))
 
 
 def ran_on(text: str) -> str:

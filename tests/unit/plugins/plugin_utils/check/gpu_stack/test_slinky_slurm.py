@@ -30,10 +30,11 @@ from .conftest import context
 UP, DOWN = "Slurmctld(primary) at slurm-controller is UP\n", "Slurmctld(primary) at slurm-controller is DOWN\n*****\n"
 QUEUED = "srun: job 3 queued and waiting for resources\n"
 BUSY = f"{QUEUED}srun: error: Unable to allocate resources: Requested nodes are busy\n"
+LATER = f"{QUEUED}srun: error: Unable to allocate resources: Immediate execution impossible, insufficient priority\n"
 GONE = "Unable to contact slurm controller (connect failure)\n"
 
 
-def nodes(*states: str) -> Said:
+def nodes(*states: str, partitions: tuple[str, ...] = ()) -> Said:
     """What `scontrol show nodes` says of workers in these states, with a reason behind a blank."""
     lines = []
     for number, text in enumerate(states):
@@ -41,6 +42,7 @@ def nodes(*states: str) -> Said:
         lines.append(
             f"NodeName=slinky-{number} Arch=x86_64 CoresPerSocket=8 \n   Gres=gpu:8\n   State={state} Weight=1"
         )
+        lines += [f"   Partitions={partitions[number]} "] if partitions else []
         lines += [f"   Reason={reason} [root@2026-11-26T15:00:00]"] if reason else []
         lines.append("")
     return Said(rc=0, stdout="\n".join(lines))
@@ -105,6 +107,21 @@ FAULTS: list[tuple[dict[str, Any], str, str]] = [
     ({"job": Said(rc=1, stdout="gpufleet-node slinky-0\n")}, "failed", "slurm-job-failed"),
     ({"job": Said(rc=None, timed_out=True)}, "failed", "slurm-job-failed"),
     ({"job": Said(rc=1, stderr=BUSY), "nodes": nodes("ALLOCATED", "MIXED")}, "other", "slurm-busy"),
+    # A partition is full, and nobody knows that the job does not go there.
+    ({"job": Said(rc=1, stderr=BUSY), "nodes": nodes("ALLOCATED", "IDLE", partitions=("gpu", "cpu"))}, "other",
+     "slurm-busy"),
+    ({"job": Said(rc=1, stderr=BUSY), "nodes": nodes("ALLOCATED", "IDLE", partitions=("all,gpu", "all,cpu"))}, "other",
+     "slurm-busy"),
+    ({"job": Said(rc=1, stderr=BUSY), "nodes": nodes("ALLOCATED", "IDLE", partitions=("all", "all"))}, "failed",
+     "slurm-job-failed"),
+    ({"job": Said(rc=1, stderr=BUSY), "nodes": nodes("IDLE", "IDLE", partitions=("gpu", "cpu"))}, "failed",
+     "slurm-job-failed"),
+    # Others that wait come first, whatever is idle.
+    ({"job": Said(rc=1, stderr=LATER)}, "other", "slurm-busy"),
+    # A worker is no node of Slurm, and one from elsewhere makes up the number.
+    ({"workers": ("slinky-0", "slinky-7")}, "failed", "slurm-nodes-missing"),
+    ({"workers": ("slinky-0",), "nodes": nodes("IDLE", "IDLE", "IDLE")}, "other", "slurm-workers-unseen"),
+    ({"nodes": nodes("IDLE", "IDLE", "IDLE")}, "other", "slurm-workers-unseen"),
     ({"job": Said(rc=1, stderr="srun: error: Invalid account"), "nodes": nodes("ALLOCATED", "MIXED")}, "failed",
      "slurm-job-failed"),
 ]  # fmt: skip
@@ -115,6 +132,13 @@ def test_what_is_wrong_is_told(broken: dict[str, Any], status: str, cause: str) 
     assert told(healthy(**broken)) == [(status, cause)]
     if status == "failed":
         assert cause in slinky_slurm.SPEC.causes
+
+
+def test_nodes_from_elsewhere_beside_the_workers_are_healthy() -> None:
+    both = ("slinky-0", "slinky-1")
+    assert told(healthy(workers=both, nodes=nodes("IDLE", "IDLE", "IDLE"))) == []
+    # On the network of their hosts they may have longer names.
+    assert told(healthy(workers=("slinky-0.example.org", "slinky-1"))) == []
 
 
 def test_every_declared_cause_is_shown() -> None:
@@ -143,9 +167,10 @@ def test_a_set_of_workers_has_its_number(spec: dict[str, Any], status: dict[str,
     assert (seen.desired, seen.ready) == found
 
 
-def pod(name: str, app: str, ready: bool = True, containers: tuple[str, ...] = ()) -> dict[str, Any]:
+def pod(name: str, app: str, ready: bool = True, containers: tuple[str, ...] = (), host: str = "") -> dict[str, Any]:
+    labels = {"app.kubernetes.io/name": app, **({"nodeset.slinky.slurm.net/pod-hostname": host} if host else {})}
     return {
-        "metadata": {"name": name, "namespace": "slurm", "labels": {"app.kubernetes.io/name": app}},
+        "metadata": {"name": name, "namespace": "slurm", "labels": labels},
         "spec": {"containers": [{"name": name} for name in containers or (app, "sidecar")]},
         "status": {"conditions": [{"type": "Ready", "status": str(ready)}]},
     }
@@ -264,6 +289,79 @@ def test_nodes_may_take_a_moment(server: Served, tmp_path: Path, monkeypatch: py
 
     monkeypatch.setattr(observe_slurm, "run_in_pod", run)
     assert told(observe(looking(tmp_path))) == []
+
+
+def answers(server: Served, monkeypatch: pytest.MonkeyPatch, **said: list[ExecResult]) -> None:
+    """Let the commands answer in turn, the last answer again and again."""
+    known = server.run
+
+    def run(cluster: Any, name: str, space: str, argv: tuple[str, ...], limit_s: float, **more: Any) -> ExecResult:
+        key = "nodes" if argv[:2] == ("scontrol", "show") else argv[0]
+        if key in said:
+            known(cluster, name, space, argv, limit_s, **more)
+            return said[key].pop(0) if len(said[key]) > 1 else said[key][0]
+        return known(cluster, name, space, argv, limit_s, **more)
+
+    monkeypatch.setattr(observe_slurm, "run_in_pod", run)
+
+
+def shown(state: str) -> ExecResult:
+    return ExecResult(0, nodes(state).stdout, "", 0.1, False)
+
+
+REFUSED = ExecResult(1, "", BUSY, 5.0, False)
+RAN = ExecResult(0, "gpufleet-node slinky-0\n", "", 0.1, False)
+
+
+@pytest.mark.parametrize(
+    ("looks", "jobs", "outcome", "tries"),
+    [
+        # A user took the node between the look and the job.
+        (["IDLE", "ALLOCATED"], [REFUSED], [("other", "slurm-busy")], 1),
+        # And gave it back.
+        (["IDLE", "IDLE"], [REFUSED, RAN], [], 2),
+        (["IDLE", "IDLE", "MIXED"], [REFUSED, REFUSED], [("other", "slurm-busy")], 2),
+        # Idle at every look, and refused each time.
+        (["IDLE"], [REFUSED], [("failed", "slurm-job-failed")], 3),
+        (["IDLE", "DOWN* gone"], [REFUSED], [("failed", "slurm-node-down")], 1),
+        (["ALLOCATED"], [REFUSED], [("other", "slurm-busy")], 1),
+        (
+            ["IDLE"],
+            [ExecResult(1, "", "srun: error: Invalid account", 0.1, False)],
+            [("failed", "slurm-job-failed")],
+            1,
+        ),
+        (["IDLE"], [ExecResult(1, "gpufleet-node slinky-0\n", BUSY, 0.1, False)], [("failed", "slurm-job-failed")], 1),
+    ],
+)
+def test_a_job_that_is_refused_for_want_of_a_node_is_tried_again_while_one_is_idle(
+    looks: list[str], jobs: list[ExecResult], outcome: list[tuple[str, str]], tries: int,
+    server: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(observe_slurm.time, "sleep", lambda _s: None)
+    answers(server, monkeypatch, nodes=list(map(shown, looks)), srun=list(jobs))
+    assert told(observe(looking(tmp_path))) == outcome
+    assert sum(argv[0] == "srun" for _name, _container, argv, _again in server.asked) == tries
+
+
+def test_a_look_after_the_job_that_is_refused_is_no_verdict(
+    server: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers(server, monkeypatch, nodes=[shown("IDLE"), ExecResult(1, "", GONE, 0.1, False)], srun=[REFUSED])
+    assert told(observe(looking(tmp_path))) == [("other", "slurm-unread")]
+
+
+def test_workers_are_known_by_the_names_that_the_operator_gives_them(server: Served, tmp_path: Path) -> None:
+    server.pods = [
+        pod("slurm-controller-0", "slurmctld"),
+        pod("slurm-worker-0", "slurmd", host="slinky-0"),
+        pod("slurm-worker-1", "slurmd", ready=False, host="slinky-1"),
+    ]
+    seen = observe(looking(tmp_path))
+    assert seen.workers == ("slinky-0",) and told(seen) == []
+    server.pods[1] = pod("slurm-worker-0", "slurmd", host="slinky-5")
+    seen = observe(looking(tmp_path, check_mode=True))
+    assert seen.workers == ("slinky-5",) and told(seen) == [("failed", "slurm-nodes-missing")]
 
 
 def test_check_mode_runs_no_job(server: Served, tmp_path: Path) -> None:
