@@ -13,11 +13,14 @@ from ...clients.http.routes import UrlRoute
 from ...clients.http.service import service_route
 from ...clients.http.session import HttpSession
 from ...clients.kube.cluster import Cluster
-from ...clients.kube.kinds import SERVICES
+from ...clients.kube.errors import ForbiddenError
+from ...clients.kube.kinds import SERVICES, Kind
 from ...outcome.errors import InputError, NotFoundError
 from .settings import GATE, MetricsSettings
 
 Json = dict[str, Any]
+MONITORING = "monitoring.coreos.com"
+PROMETHEUSES = Kind(f"{MONITORING}/v1", "Prometheus", "prometheuses")
 PROMETHEUS, ALERTMANAGER = "prometheus", "alertmanager"
 # An answer that did not come is asked for again; one that says something is not.
 _TRIES = 4
@@ -43,7 +46,7 @@ def prometheus_session(cluster: Cluster | None, settings: MetricsSettings) -> Ht
     if cluster is None:
         hint = f"gpufleet_settings: {{{GATE}: {{url: ...}}}}"
         raise InputError("Prometheus", "there is no cluster to find it in, and no URL is given.", hint)
-    service = service_ref(settings.service) if settings.service else find_service(cluster, PROMETHEUS)
+    service = service_ref(settings.service) if settings.service else service_of_prometheus(cluster)
     return HttpSession(_route(cluster, service, settings), headers=headers, timeout_s=settings.timeout_s, tries=_TRIES)
 
 
@@ -78,6 +81,31 @@ def service_ref(text: str) -> ServiceRef:
     if not (slash and colon and namespace and name and port):
         raise InputError(f"settings of {GATE}", f"service {text!r} is not <namespace>/<name>:<port>.")
     return ServiceRef(namespace, name, int(port) if port.isdecimal() else port)
+
+
+def service_of_prometheus(cluster: Cluster) -> ServiceRef:
+    """Return the Service of the cluster's Prometheus.
+
+    Raises:
+        NotFoundError: there is none.
+        InputError: there are several, or it reaches one shard of several, which has a part of the targets
+            (prometheus-operator, API reference: PrometheusSpec.shards).
+    """
+    service = find_service(cluster, PROMETHEUS)
+    try:
+        owners = cluster.find_all(PROMETHEUSES, service.namespace) or []
+    except ForbiddenError:
+        # Who may not look at them may look at what Prometheus has.
+        return service
+    for owner in owners:
+        shards = (owner.get("spec") or {}).get("shards") or 1
+        if shards > 1:
+            name = f"{owner['metadata']['namespace']}/{owner['metadata']['name']}"
+            hint = (
+                f"state what answers for all of them, such as Thanos Query: gpufleet_settings.{GATE} (service or url)"
+            )
+            raise InputError("Prometheus", f"{name} has {shards} shards, and its Service reaches one of them.", hint)
+    return service
 
 
 def find_service(cluster: Cluster, program: str) -> ServiceRef:

@@ -30,7 +30,7 @@ from ...workload.render import render
 from ..kit.saved_settings import observer_with_settings
 from ..spec import ObserveContext
 from .alert_receiver import NAME, PORT, Receiver
-from .find import alertmanager_session, prometheus_session
+from .find import MONITORING, PROMETHEUSES, alertmanager_session, prometheus_session
 from .model import AlertDelivery, Problem
 from .notices import received
 from .observe_metrics import unreachable
@@ -39,9 +39,7 @@ from .selectors import Way, way_into
 from .settings import GATE, AlertSettings, TelemetrySettings
 
 ALERT = "GpufleetTelemetryTest"
-_GROUP = "monitoring.coreos.com"
-PROMETHEUSES = Kind(f"{_GROUP}/v1", "Prometheus", "prometheuses")
-ALERTMANAGERS = Kind(f"{_GROUP}/v1", "Alertmanager", "alertmanagers")
+ALERTMANAGERS = Kind(f"{MONITORING}/v1", "Alertmanager", "alertmanagers")
 _TEMPLATES = RECIPES / "workloads"
 _LOG = Path("evidence") / GATE / "alert-receiver.log"
 _PREFIX, _PRIORITY = "gpufleet-test", -100

@@ -15,10 +15,16 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.e
     expected_hosts,
     uuids_by_node,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.find import find_service, service_ref
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.find import (
+    find_service,
+    service_of_prometheus,
+    service_ref,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.model import EVIDENCE, SKU, SLICES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.http.model import ServiceRef
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.errors import ForbiddenError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import Kind
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evidence import (
     HostEvidence,
     ToolRun,
@@ -26,7 +32,11 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evid
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.decisions import Quarantine
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError, NotFoundError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import (
+    BringupError,
+    InputError,
+    NotFoundError,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
 
 SITE = make_site(tuple(Host(name=name, sku="dgx-a100", node_name=name) for name in ("a", "b", "c", "d")), name="here")
@@ -100,6 +110,39 @@ def test_none_or_several_are_told() -> None:
         find_service(Services(), "prometheus")
     with pytest.raises(InputError, match="a, monitoring/b"):
         find_service(Services(service("a"), service("b")), "prometheus")
+
+
+class Operated(Services):
+    """A cluster with a Service of Prometheus, and objects Prometheus of its operator, or why they cannot be listed."""
+
+    def __init__(self, *found: dict[str, Any], refused: BringupError | None = None) -> None:
+        super().__init__(service("kps-prometheus"))
+        self.found, self.refused = list(found), refused
+
+    def list_objects(self, kind: Kind, namespace: str = "", **_options: Any) -> list[dict[str, Any]]:
+        if kind.kind != "Prometheus":
+            return self.services
+        assert namespace == "monitoring"
+        if self.refused:
+            raise self.refused
+        return self.found
+
+
+def operated(**spec: Any) -> dict[str, Any]:
+    return {"metadata": {"namespace": "monitoring", "name": "kps"}, "spec": spec}
+
+
+def test_one_shard_of_several_has_only_a_part_of_the_targets() -> None:
+    """Its Service gives whichever, and the hosts of the others would read as missing."""
+    with pytest.raises(InputError, match="2 shards") as error:
+        service_of_prometheus(Operated(operated(shards=2)))
+    assert "Thanos" in error.value.hint
+    refused = (ForbiddenError("prometheuses", "is not allowed"), NotFoundError("prometheuses", "is not served"))
+    for whole in (
+        Operated(), Operated(operated()), Operated(operated(shards=1, replicas=2)),
+        *(Operated(refused=each) for each in refused),
+    ):  # fmt: skip
+        assert service_of_prometheus(whole) == ServiceRef("monitoring", "kps-prometheus", 9090)
 
 
 def test_a_service_is_named_in_full() -> None:
