@@ -69,13 +69,14 @@ class GangFacts:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerFacts:
     """What a component answers for beyond its workloads: names of webhooks that it must have, policies that may refuse
-    in their place, an object that one of them must refuse, the GatewayClass that it makes with the API groups of its
-    InferencePools, and the rights that looking at these takes."""
+    in their place, an object that one of them must refuse, the GatewayClass that it makes, the controllers whose other
+    classes are its own as well, the API groups of its InferencePools, and the rights that looking at these takes."""
 
     webhooks: tuple[str, ...] = ()
     policies: tuple[str, ...] = ()
     invalid: dict[str, Any] = field(default_factory=dict)
     gateway_class: str = ""
+    gateway_controllers: tuple[str, ...] = ()
     inference_pools: tuple[str, ...] = ()
     permissions: tuple[Permission, ...] = ()
 

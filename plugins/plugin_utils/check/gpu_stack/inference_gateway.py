@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check: the inference gateway of the recipe has its class accepted, and every Gateway of that class is served.
+"""Check: the inference gateway of the recipe has its class accepted, and every Gateway of its classes is served.
 
 That it is programmed does not say so: its controller calls it that whatever becomes of the pods that serve it, and
 whether its Service gets an address or not (agentgateway/agentgateway, controller/pkg/controller/gw_controller.go).
@@ -36,6 +36,8 @@ SPEC = CheckSpec(
         "inference-pools-missing",
     ),
 )
+# Waypoints lie within a mesh (kgateway-dev/kgateway, pkg/kgateway/wellknown: DefaultWaypointClassName).
+_OF_A_MESH = "-waypoint"
 
 
 def judge(seen: PlatformState, context: JudgeContext) -> tuple[Outcome, ...]:
@@ -52,7 +54,8 @@ def judge(seen: PlatformState, context: JudgeContext) -> tuple[Outcome, ...]:
     if seen.gateway_classes is None or seen.gateways is None:
         hint = "install the CRDs of the Gateway API (github.com/kubernetes-sigs/gateway-api, standard channel)"
         return (answer.failed("gateway-api-missing", "the API server does not serve gateway.networking.k8s.io", hint),)
-    gateways = [entry for entry in seen.gateways if entry.of_class == known.gateway_class]
+    classes = _own_classes(seen, known)
+    gateways = [entry for entry in seen.gateways if entry.of_class in classes]
     facts = _facts(seen, gateways)
     problem = _of_class(answer, seen, component, known, facts)
     problem = problem or next(filter(None, (_of_gateway(answer, entry, facts) for entry in gateways)), None)
@@ -60,6 +63,12 @@ def judge(seen: PlatformState, context: JudgeContext) -> tuple[Outcome, ...]:
         return (problem,)
     count = f"{len(gateways)} Gateways programmed and served" if gateways else "no Gateway uses it yet"
     return (answer.passed(f"GatewayClass {known.gateway_class} accepted, {count}", **facts),)
+
+
+def _own_classes(seen: PlatformState, known: ControllerFacts) -> set[str]:
+    """Return the classes whose Gateways are the component's: the one that it makes, and those of its controllers."""
+    own = [entry.name for entry in seen.gateway_classes or () if entry.of_class in known.gateway_controllers]
+    return {known.gateway_class, *(name for name in own if not name.endswith(_OF_A_MESH))}
 
 
 def _of_class(

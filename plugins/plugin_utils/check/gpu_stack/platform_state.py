@@ -46,7 +46,7 @@ class TriedObject:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
     """A GatewayClass or Gateway: the word of the condition that counts (`True`, `False`, `Unknown`, empty for none),
-    with its message; `of_class` is the class of a Gateway.
+    with its message; `of_class` is the class of a Gateway, and the controller of a class.
 
     `addresses` of a Gateway are those by which it is reached; `ready` counts the endpoints that serve it, None where it
     has no Service or nobody looked.
@@ -136,13 +136,13 @@ def ready_endpoints(slices: Iterable[Json]) -> dict[tuple[str, str], int]:
 def condition_of(item: Json, kind: str) -> Condition:
     """Return a GatewayClass (Accepted) or Gateway (Programmed) with that condition."""
     metadata = item["metadata"]
-    found = condition(item, kind)
+    found, spec = condition(item, kind), item.get("spec") or {}
     place = f"{metadata['namespace']}/" if metadata.get("namespace") else ""
     return Condition(
         name=f"{place}{metadata['name']}",
         status=str(found.get("status", "")),
         message=str(found.get("message") or found.get("reason") or "")[:300],
-        of_class=str((item.get("spec") or {}).get("gatewayClassName", "")),
+        of_class=str(spec.get("gatewayClassName") or spec.get("controllerName") or ""),
     )
 
 

@@ -16,6 +16,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack i
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.platform_state import (
     Condition,
     PlatformState,
+    condition_of,
     endpoints_of_gateways,
     gateway_state,
 )
@@ -87,6 +88,56 @@ def test_the_gateway_of_upstreams_recipes_is_asked_for_as_well(pools: str) -> No
     outcome = judged(replace(seen, gateways=(replace(own, ready=0),)), "kgateway")
     assert (outcome.status, outcome.cause) == (Status.FAILED, "gateway-not-served")
     assert "inference-gateway" in names_of_checks()["inference-gateway"]
+
+
+CLASSES = (
+    Condition(name="kgateway", status="True", of_class="kgateway.dev/kgateway"),
+    Condition(name="kgateway-waypoint", status="True", of_class="kgateway.dev/kgateway"),
+    Condition(name="agentgateway", status="True", of_class="kgateway.dev/agentgateway"),
+    Condition(name="edge-of-ours", status="True", of_class="kgateway.dev/agentgateway"),
+    Condition(name="agentgateway-of-the-site", status="True", of_class="agentgateway.dev/agentgateway"),
+    Condition(name="istio", status="True", of_class="istio.io/gateway-controller"),
+    SERVED,
+)
+
+
+@pytest.mark.parametrize(
+    ("of_class", "component", "counts"),
+    [
+        # Since 2.1 inference goes by the class of agentgateway; somebody may make a class of a controller, too.
+        ("agentgateway", "kgateway", True),
+        ("edge-of-ours", "kgateway", True),
+        ("kgateway", "kgateway", True),
+        # For a mesh, or of somebody else.
+        ("kgateway-waypoint", "kgateway", False),
+        ("agentgateway-of-the-site", "kgateway", False),
+        ("istio", "kgateway", False),
+        ("agentgateway-of-the-site", "agentgateway", True),
+        # By its former name, which its controller still takes.
+        ("edge-of-ours", "agentgateway", True),
+        ("kgateway", "agentgateway", False),
+    ],
+)
+def test_gateways_of_every_class_of_its_controllers_have_to_be_served(
+    of_class: str, component: str, counts: bool
+) -> None:
+    own = replace(GATEWAY, of_class=of_class)
+    outcome = judged(replace(SEEN, gateway_classes=CLASSES, gateways=(own,)), component)
+    assert outcome.status is Status.PASSED
+    assert ("1 Gateways programmed and served" in outcome.summary) is counts
+    outcome = judged(replace(SEEN, gateway_classes=CLASSES, gateways=(replace(own, ready=0),)), component)
+    assert (outcome.cause == "gateway-not-served") is counts
+    # A run of before does not say whose the classes are.
+    before = tuple(replace(entry, of_class="") for entry in CLASSES)
+    outcome = judged(replace(SEEN, gateway_classes=before, gateways=(replace(own, ready=0),)), component)
+    assert (outcome.cause == "gateway-not-served") is (of_class == component)
+
+
+def test_a_class_says_whose_it_is() -> None:
+    spec = {"controllerName": "kgateway.dev/agentgateway"}
+    accepted = {"conditions": [{"type": "Accepted", "status": "True"}]}
+    made = {"metadata": {"name": "agentgateway"}, "spec": spec, "status": accepted}
+    assert condition_of(made, "Accepted") == CLASSES[2]
 
 
 def test_gateways_are_read_with_their_addresses_and_who_serves_them() -> None:
