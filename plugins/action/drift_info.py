@@ -52,6 +52,6 @@ class ActionModule(ModuleAction):
             "not_compared": list(drift.not_compared),
             "complete": not drift.incomplete,
             "drifted": reached,
-            "rehearsal": after.rehearsal,
+            "rehearsal": after.of_rehearsal,
             "exit_code": 0,
         }

@@ -156,7 +156,7 @@ def summary(snapshot: Snapshot) -> dict[str, Any]:
         "taken": snapshot.taken,
         "made_by": snapshot.made_by,
         "cluster_uid": snapshot.cluster_uid,
-        "rehearsal": snapshot.rehearsal,
+        "rehearsal": snapshot.of_rehearsal,
         "server_version": snapshot.server.version,
         "providers": sorted({node.provider for node in snapshot.nodes.values() if node.provider}),
         "nodes": len(snapshot.nodes),

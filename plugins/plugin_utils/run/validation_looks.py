@@ -66,9 +66,9 @@ def observe_readiness(
 
 def _tell_rehearsal(run: Run, asked: Asked, snapshot: Snapshot) -> None:
     """Say of the run what the supplied snapshot says of its cluster: without a cluster nobody else does."""
-    if snapshot.rehearsal and not (run.record.rehearsal and run.site.rehearsal):
+    if snapshot.of_rehearsal and not (run.record.rehearsal and run.site.rehearsal):
         run.mark_rehearsal()
-    elif snapshot.rehearsal is None and asked.no_cluster and NOT_TOLD not in run.record.notes:
+    elif snapshot.of_rehearsal is None and asked.no_cluster and NOT_TOLD not in run.record.notes:
         run.save_record(replace(run.record, notes=(*run.record.notes, NOT_TOLD)))
 
 

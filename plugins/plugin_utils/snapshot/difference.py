@@ -211,8 +211,9 @@ def _not_read(before: Snapshot, after: Snapshot) -> list[str]:
 def _facts(before: Snapshot, after: Snapshot) -> Iterator[Fact]:
     if before.cluster_uid != after.cluster_uid:
         yield Fact("cluster.uid", "", before.cluster_uid, after.cluster_uid)
-    if None not in (before.rehearsal, after.rehearsal) and before.rehearsal != after.rehearsal:
-        yield Fact("cluster.rehearsal", "", _text(before.rehearsal), _text(after.rehearsal))
+    rehearsed = before.of_rehearsal, after.of_rehearsal
+    if None not in rehearsed and rehearsed[0] != rehearsed[1]:
+        yield Fact("cluster.rehearsal", "", _text(rehearsed[0]), _text(rehearsed[1]))
     if before.whole("server") and after.whole("server"):
         for path, left, right in _differences(before.server, after.server, ""):
             yield Fact(f"server{path}", "", left, right)

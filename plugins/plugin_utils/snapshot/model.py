@@ -156,6 +156,13 @@ class Snapshot:
         return self.collectors[collector].state is Collected.WHOLE
 
     @property
+    def of_rehearsal(self) -> bool | None:
+        """What `rehearsal` says; and nodes with the label of KWOK's own templates (kubernetes-sigs/kwok
+        kustomize/kwokctl/resource/node.yaml) are simulated, also where a program records no mark and no annotation."""
+        simulated = any(node.labels.get("type") == "kwok" for node in self.nodes.values())
+        return True if simulated else self.rehearsal
+
+    @property
     def failed(self) -> dict[str, CollectorResult]:
         """The collectors that failed."""
         return {name: found for name, found in self.collectors.items() if found.state is Collected.FAILED}

@@ -313,3 +313,12 @@ def test_without_a_cluster_the_run_is_the_rehearsal_that_its_snapshot_is(
     assert (NOT_TOLD in kept.record.notes) == (said is None)
     readiness(run)
     assert Run(run.path).record.notes.count(NOT_TOLD) == (said is None), "told once"
+
+
+def test_a_snapshot_of_upstream_is_a_rehearsals_by_the_label_of_its_nodes(run: Run, tmp_path: Path) -> None:
+    """kubernetes-sigs/kwok kustomize/kwokctl/resource/node.yaml has the label; upstream records no annotations."""
+    seen = upstream()
+    seen["measurements"][1]["subtypes"][1]["data"] |= {"type": "kwok|instance-20260602-102458"}
+    asked(run, tmp_path, recipe(), seen, phases=["readiness"])
+    assert readiness(run) is Status.PASSED
+    assert Run(run.path).record.rehearsal and NOT_TOLD not in Run(run.path).record.notes

@@ -385,3 +385,11 @@ def test_a_rehearsal_compared_with_a_cluster_is_told_and_what_nobody_recorded_is
 ) -> None:
     found = drift_between(replace(WHOLE, rehearsal=before), replace(WHOLE, rehearsal=after)).changes
     assert [(change.path, change.importance) for change in found] == [("cluster.rehearsal", Importance.CRITICAL)] * told
+
+
+def test_an_earlier_snapshot_of_a_rehearsal_is_one_by_the_label_of_its_nodes() -> None:
+    nodes = {name: replace(seen, labels={**seen.labels, "type": "kwok"}) for name, seen in WHOLE.nodes.items()}
+    earlier = replace(WHOLE, nodes=nodes, rehearsal=None)
+    assert drift_between(earlier, replace(earlier, rehearsal=True)).changes == ()
+    told = drift_between(earlier, replace(earlier, nodes=WHOLE.nodes, rehearsal=False)).changes
+    assert told[0].path == "cluster.rehearsal"
