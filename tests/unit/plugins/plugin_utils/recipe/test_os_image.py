@@ -35,7 +35,9 @@ WITHOUT_CRITERION = [
     ("Microsoft Azure Linux 3.0", "azurelinux", "3.0"),
     ("Flatcar Container Linux by Kinvolk 4230.2.1 (Oklo)", "flatcar", "4230.2.1"),
     ("Flatcar Container Linux 2611.3.0 (2018-03-27-1636)", "flatcar", "2611.3.0"),
+    ("SUSE Linux Micro 6.0", "sl-micro", "6.0"),
     ("SUSE Linux Micro 6.1", "sl-micro", "6.1"),
+    ("SUSE Linux Enterprise Micro 5.3", "sle-micro", "5.3"),
     ("SUSE Linux Enterprise Micro 5.5", "sle-micro", "5.5"),
 ]
 
@@ -49,7 +51,18 @@ def test_known_systems(image: str, os_id: str, version: str | None, criterion: s
 
 @pytest.mark.parametrize(
     "image",
-    ["", "Windows Server 2022 Datacenter", "MyUbuntu 24.04", "Ubuntu", "Rocky", "Azure", "Flatcar Container Linux"],
+    [
+        "",
+        "Windows Server 2022 Datacenter",
+        "MyUbuntu 24.04",
+        "Ubuntu",
+        "Rocky",
+        "Azure",
+        "Flatcar Container Linux",
+        # Its os-release has the ID and version of SLES 16, and the name as well (rancher/rke2#9769).
+        "SUSE Linux Micro 6.2",
+        "SUSE Linux Enterprise Micro 5.1",
+    ],
 )
 def test_what_is_not_known_is_not_guessed(image: str) -> None:
     assert os_release(image) == (None, None)
