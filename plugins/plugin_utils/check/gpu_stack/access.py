@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from ...workload.capacity import is_gpu
+from ...workload.capacity import MIG, is_gpu
 from ...workload.follow import disruption_of
 from .claimed_container import ContainerSeen, container_seen
 
@@ -33,6 +33,7 @@ LOOK = (
     f'for d in /dev/nvidia* /dev/nvidia-caps/*; do [ -e "$d" ] && echo "device $d"; done; echo {_LOOKED}',
 )
 _DEVICE = re.compile(r"^device (/dev/nvidia\S*)$", re.MULTILINE)
+_SLICE = re.compile(r"UUID: (MIG-[0-9A-Za-z/-]+)\)")
 _OUT_OF = "OutOf"
 OWNER, PLAIN, ASKING = "owner", "plain", "asking"
 _WHOLE = re.compile(r"GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
@@ -94,6 +95,19 @@ class AccessResult:
     @cached_property
     def _by_name(self) -> dict[str, NodeAccess]:
         return {entry.node: entry for entry in self.nodes}
+
+
+def seen_of_its_own(node: NodeAccess) -> int:
+    """Return how many of what it asked for a container with GPUs saw: GPUs, or slices of one where it got these.
+
+    Of a GPU in MIG mode `nvidia-smi -L` prints a line for the GPU, and one for each of its devices that are there
+    (NVIDIA, MIG User Guide: device names).
+    """
+    if node.owner is None:
+        return 0
+    if node.resource.startswith(MIG) and len(node.owner.uuids) <= node.asked:
+        return len(set(_SLICE.findall(node.owner.printed)))
+    return len(node.owner.uuids)
 
 
 def are_whole(uuids: Iterable[str]) -> bool:

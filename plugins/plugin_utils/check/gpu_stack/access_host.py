@@ -13,7 +13,7 @@ from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome
 from ..kit import host_context
 from ..kit.told_once import told_once
 from ..spec import CheckSpec, JudgeContext
-from .access import AccessResult, NodeAccess
+from .access import AccessResult, NodeAccess, seen_of_its_own
 
 HELD_BACK = "kubectl get ns -l gpufleet.io/purpose=test; delete what the run left"
 
@@ -31,7 +31,7 @@ class AccessHost(host_context.HostContext[AccessResult]):
         node = self.node
         if node is None:
             return {}
-        seen = len(node.owner.uuids) if node.owner else 0
+        seen = seen_of_its_own(node)
         without = sorted({device for entry in (node.plain, node.asking) if entry for device in entry.devices})
         return {
             "measured": (

@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 from ...outcome.model import Outcome, SubjectKind
+from ...workload.capacity import MIG
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
-from .access import AccessResult, NodeAccess, are_whole, is_for_want_of_others
+from .access import AccessResult, NodeAccess, are_whole, is_for_want_of_others, seen_of_its_own
 from .access_host import HELD_BACK, AccessHost, per_host
 from .claimed_container import ContainerSeen
 from .observe_access import CHECK_ID, OBSERVER, AccessSettings
@@ -67,17 +68,18 @@ def _counted(host: AccessHost, node: NodeAccess, owner: ContainerSeen) -> Outcom
     if not are_whole(owner.uuids):
         text = f"what nvidia-smi listed is not all UUIDs of GPUs: {', '.join(owner.uuids)}"
         return answer.unknown("no-data", text[:400], "run the gate again", **facts)
-    if owner.exit_code != 0 or len(owner.uuids) < node.asked:
+    seen, what = seen_of_its_own(node), "MIG devices" if node.resource.startswith(MIG) else "GPUs"
+    if owner.exit_code != 0 or seen < node.asked:
         lines = owner.printed.splitlines()
         said = lines[-1] if lines and not owner.uuids else owner.reason
-        text = f"sees {len(owner.uuids)} of the {node.asked} GPUs that it got" + (f": {said}" if said else "")
+        text = f"sees {seen} of the {node.asked} {what} that it got" + (f": {said}" if said else "")
         hint = (
             "the nvidia runtime or CDI of the node: nvidia-ctk cdi list, /etc/containerd/config.toml; `Unknown Error` "
             "after systemctl daemon-reload is NVIDIA/nvidia-container-toolkit#48: device files need their links"
         )
         return answer.failed("gpus-not-visible", text[:400], hint, **facts)
-    if len(owner.uuids) > node.asked:
-        text = f"it sees {len(owner.uuids)} GPUs and got {node.asked}"
+    if seen > node.asked:
+        text = f"it sees {seen} {what} and got {node.asked}"
         return answer.blocked(by="secure-accelerator-access", because=text)
     if node.asked == node.free < node.total:
         text = f"sees {node.asked} of {node.total} GPUs; the others are in use and were not looked at"
@@ -85,7 +87,7 @@ def _counted(host: AccessHost, node: NodeAccess, owner: ContainerSeen) -> Outcom
     if host.seen.leftovers:
         return answer.unknown("cleanup-incomplete", f"left behind: {host.seen.leftovers[0]}", HELD_BACK, **facts)
     how = f"of {node.resource}" if node.resource else "by a claim"
-    return answer.passed(f"sees {len(owner.uuids)} of {node.asked} GPUs that it got {how}", **facts)
+    return answer.passed(f"sees {seen} of {node.asked} GPUs that it got {how}", **facts)
 
 
 CHECK = Check(SPEC, OBSERVER, judge)

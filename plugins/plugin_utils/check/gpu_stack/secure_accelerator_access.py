@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ...outcome.model import Outcome, SubjectKind
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
-from .access import AccessResult, Looked, NodeAccess, are_whole
+from .access import AccessResult, Looked, NodeAccess, are_whole, seen_of_its_own
 from .access_host import HELD_BACK, AccessHost, per_host
 from .gpu_containers import SPEC as CONTAINERS
 from .observe_access import OBSERVER
@@ -44,8 +44,11 @@ def _judge_host(host: AccessHost, node: NodeAccess) -> Outcome:
         text = f"a container that asked for no GPU sees {', '.join(plain.devices[:8])}"
         hint = _NO_DEFAULT
         return answer.failed("gpu-open-to-all", text, hint, **facts)
-    if owner is not None and len(owner.uuids) > node.asked:
-        text = f"a container that got {node.asked} GPUs sees {len(owner.uuids)}: {', '.join(owner.uuids)}"
+    seen = seen_of_its_own(node)
+    if owner is not None and seen > node.asked:
+        text = (
+            f"a container that got {node.asked} of {node.resource or 'a claim'} sees {seen}: {', '.join(owner.uuids)}"
+        )
         name = node.node
         hint = (
             f"read the log of the device plugin or DRA driver there (kubectl get pods -A -o wide --field-selector "
@@ -90,7 +93,7 @@ def _unknown(host: AccessHost, node: NodeAccess, without: tuple[Looked | None, .
         return answer.unknown("host-paths-not-asked", text, "run the gate again", **facts)
     owner = node.owner
     if node.asked and (
-        owner is None or owner.exit_code != 0 or len(owner.uuids) < node.asked or not are_whole(owner.uuids)
+        owner is None or owner.exit_code != 0 or seen_of_its_own(node) < node.asked or not are_whole(owner.uuids)
     ):
         return answer.blocked(by=CONTAINERS.id, because="the container with GPUs did not see what it got")
     if host.seen.leftovers:

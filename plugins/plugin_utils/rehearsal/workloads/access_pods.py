@@ -15,6 +15,8 @@ from collections.abc import Mapping
 from ..model.values import Node
 from .pod_simulator import STDERR, STDOUT, Json, PodGroup, PodOutput, PodSimulator, SimContext, words_of
 
+_MIG = "nvidia.com/mig-"
+
 
 def handles(pod: Json) -> bool:
     words = " ".join(words_of(pod))
@@ -33,7 +35,8 @@ def simulate(group: PodGroup, context: SimContext) -> Mapping[str, PodOutput] | 
             [f"device /dev/nvidia{gpu.index}" for gpu in node.working_gpus] if node.kubernetes.open_devices else []
         )
         return {name: PodOutput(lines=tuple((STDOUT, line) for line in (*devices, "looked into /dev")))}
-    return {name: _listed(node, _count(pod, context))}
+    slices = _slices(pod)
+    return {name: _with_slices(node, *slices) if slices else _listed(node, _count(pod, context))}
 
 
 def _listed(node: Node, count: int) -> PodOutput:
@@ -41,6 +44,22 @@ def _listed(node: Node, count: int) -> PodOutput:
         return PodOutput(lines=((STDERR, "Failed to initialize NVML: Unknown Error"),), exit_code=255)
     gpus = node.working_gpus[:count]
     return PodOutput(lines=tuple((STDOUT, f"GPU {n}: {gpu.product} (UUID: {gpu.uuid})") for n, gpu in enumerate(gpus)))
+
+
+def _slices(pod: Json) -> tuple[str, int] | None:
+    """Return the MIG profile that a pod asks for and how many of it, None where it asks for none."""
+    limits = (pod["spec"]["containers"][0].get("resources") or {}).get("limits") or {}
+    return next(((n.removeprefix(_MIG), int(amount)) for n, amount in limits.items() if n.startswith(_MIG)), None)
+
+
+def _with_slices(node: Node, profile: str, count: int) -> PodOutput:
+    """Return what a pod with slices of the first GPU sees: the GPU, and a line for each slice below it."""
+    listed = _listed(node, 1)
+    if listed.exit_code or not node.working_gpus:
+        return listed
+    stem = node.working_gpus[0].uuid.removeprefix("GPU-")[:-2]
+    lines = tuple((STDOUT, f"  MIG {profile}     Device  {n}: (UUID: MIG-{stem}{n:02x})") for n in range(count))
+    return PodOutput(lines=(*listed.lines, *lines))
 
 
 def _count(pod: Json, context: SimContext) -> int:
