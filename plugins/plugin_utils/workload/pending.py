@@ -19,7 +19,10 @@ _EXCLUDE = (
     "excluded namespace that names a queue"
 )
 # For pods that go through no queue, whatever the site states.
-NO_QUEUE_HINT = f"if Kueue set it, {_OUT}"
+NO_QUEUE_HINT = (
+    f"if Kueue set it, {_OUT}; not where a ClusterQueue is named for other tests, for Kueue from 0.15 on starts none "
+    "of their jobs then"
+)
 _SCC = "unable to validate against any security context constraint"
 # Older releases name the field alone, newer ones the constraint before it; the rest of the list is `not usable`.
 _BROKEN = re.compile(r"(?:provider [\w-]+: )?\.?[\w.\[\]]+: Invalid value: .*?(?=, provider |, spec\.|, \.|\]$|\]\s|$)")

@@ -333,6 +333,7 @@ def test_a_pod_that_is_held_by_a_gate_is_no_silence_of_who_adds_nodes(
     outcome = judged(tried(FakeCluster(adds=False, guards=whose != "guard", gates=(whose,)), monkeypatch))
     assert (outcome.status, outcome.cause) == (Status.OTHER, "held-by-admission")
     assert "kueue.x-k8s.io/admission" in outcome.summary and "managedJobsNamespaceSelector" in outcome.summary
+    assert "from 0.15 on starts none of their jobs" in outcome.summary
 
 
 def test_only_a_site_that_says_that_nodes_are_added_is_asked() -> None:
