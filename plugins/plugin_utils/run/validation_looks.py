@@ -23,7 +23,7 @@ from ..clients.kube.connection import Connection
 from ..clients.kube.identity import cluster_uid
 from ..collect.snapshot_place import read_snapshot
 from ..outcome.errors import BringupError, DeadlineError, InputError
-from ..outcome.phases import READINESS
+from ..outcome.phases import PHASE_GATES, READINESS
 from ..runtime.clock import Deadline, elapsed_text
 from ..snapshot.decode import parse_snapshot
 from ..snapshot.model import Snapshot
@@ -132,14 +132,14 @@ def observe_phase(
         run: the run.
         declaration: what the phase declares.
         context_of: gives the context of a gate, and why nothing may be looked at in it.
-        gate: only this gate of the phase; empty for all.
+        gate: only this gate of the phase, and with its last those of no phase; empty for all.
         check_mode: nothing that makes pods.
     """
     whole_s, by_check = limits_of(run.recipe, declaration.phase)
     deadline = _end_of_phase(run, whole_s, gate)
     asked, found, looking, one_by_one = asked_of(run), [], [], []
     for part in declaration.parts:
-        if (gate and part.gate != gate) or not part.checks:
+        if not _looks_now(declaration.phase, part.gate, gate) or not part.checks:
             continue
         context, refused = context_of(part.gate)
         limits = _observer_limits(part.gate, context, {check.id for check in part.checks}, by_check)
@@ -165,11 +165,20 @@ def observe_phase(
         for part, context, refused, limit_s in one_by_one:
             found += observe_gate(part, context, check_mode=check_mode, refused=refused, limit_s=limit_s)
         # Once in a phase, after the loads of its last gate.
-        if declaration.images and gate in ("", declaration.gates[-1]):
+        if declaration.images and gate in ("", PHASE_GATES[declaration.phase][-1]):
             context, refused = context_of(declaration.gates[-1])
             refused = refused or (_IN_CHECK_MODE if check_mode else None)
             found += _observe_validators(run, asked, declaration, context, refused, deadline)
     return [*found, *seen]
+
+
+def _looks_now(phase: str, part: str, gate: str) -> bool:
+    """Tell whether the checks of a gate are looked at when this one of the phase is asked for; empty: all are.
+
+    With the last come those that a recipe names of gates that are none of the phase: nobody asks for these.
+    """
+    own = PHASE_GATES[phase]
+    return gate in ("", part) or (gate == own[-1] and part not in own)
 
 
 def _end_of_phase(run: Run, whole_s: float, gate: str) -> Deadline | None:
