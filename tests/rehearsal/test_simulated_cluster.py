@@ -309,6 +309,8 @@ def test_a_slurm_in_pods_is_asked_by_its_own_commands_under_the_role_for_that(
         done = bench.install(name, "1.2.0", *more, namespace="slurm")
         assert done.rc == 0, done.stderr
     eventually(lambda: told() == [("passed", "")], what=told)
+    workers = bench.cluster.list_objects(PODS, "slurm", labels="nodeset.slinky.slurm.net/pod-hostname")
+    assert workers and all(pod["metadata"]["labels"]["app.kubernetes.io/name"] == "slurmd" for pod in workers)
     for state, cause in (
         ("silent", "slurm-controller-down"),
         ("nodes-down", "slurm-node-down"),

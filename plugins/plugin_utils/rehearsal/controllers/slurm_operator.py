@@ -4,9 +4,10 @@
 """Stand-in of Slinky's operator and of the Slurm that its pods are: how many workers are ready, and Slurm's commands.
 
 Pods have the labels of SlinkyProject/slurm-operator at v1.2.0 (internal/builder/labels); a worker's node of Slurm has
-the name of its pod's host: the key of its NodeSet and a number (helm/slurm/templates/nodeset/nodeset-cr.yaml). What the
-commands print is as Slurm 22.05.8 printed it (Debian's slurm-wlm), asked for the same things healthy, with nodes down,
-with its partition down and with slurmctld ended.
+the name of its pod's host, which a label of the pod says (internal/controller/nodeset/utils): the key of its NodeSet
+and a number (helm/slurm/templates/nodeset/nodeset-cr.yaml). What the commands print is as Slurm 22.05.8 printed it
+(Debian's slurm-wlm), asked for the same things healthy, with nodes down, with its partition down and with slurmctld
+ended.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ CONTROLLERS = Kind(f"{GROUP}/v1beta1", "Controller", "controllers")
 WATCHED = (NODE_SETS, CONTROLLERS)
 COMMANDS = ("scontrol", "srun")
 _APP, _OF = "app.kubernetes.io/name", "app.kubernetes.io/instance"
+_HOST = "nodeset.slinky.slurm.net/pod-hostname"
 _HEAD, _WORKER, _LOGIN = "slurmctld", "slurmd", "login"
 _NUMBER = re.compile(r"(\d+)$")
 _SILENT = "Unable to contact slurm controller (connect failure)"
@@ -56,6 +58,7 @@ class SlurmOperator:
             workers = [pod for pod in view.all(PODS) if _is_of(pod, item)]
             ready = sorted(pod["metadata"]["name"] for pod in workers if is_true(pod, "Ready") and not is_deleted(pod))
             nodes += [_node_name(item, name) for name in ready]
+            changes += [_labelled(pod, item) for pod in workers if _HOST not in labels_of(pod) and not is_deleted(pod)]
             status = {"replicas": len(workers), "readyReplicas": len(ready)}
             if any((item.get("status") or {}).get(key) != value for key, value in status.items()):
                 namespace, name = key_of(item)
@@ -68,6 +71,12 @@ class SlurmOperator:
 def _is_of(pod: Json, item: Json) -> bool:
     labels, (namespace, name) = labels_of(pod), key_of(item)
     return pod["metadata"]["namespace"] == namespace and (labels.get(_APP), labels.get(_OF)) == (_WORKER, name)
+
+
+def _labelled(pod: Json, item: Json) -> Change:
+    namespace, name = key_of(pod)
+    body = {"metadata": {"labels": {_HOST: _node_name(item, name)}}}
+    return Change(MANAGER, MERGE, PODS, name, namespace, body)
 
 
 def _node_name(item: Json, pod: str) -> str:
