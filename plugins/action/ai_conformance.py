@@ -16,9 +16,9 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.ai_conform
     outcomes_of,
     pages,
     versions,
+    write_pages,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import write_atomic
 
 
 class ActionModule(ModuleAction):
@@ -34,8 +34,7 @@ class ActionModule(ModuleAction):
         found = judged(outcomes_of(run.path, run.record), version, options["features"], not_declared_in(run.record))
         dest = Path(options["dest"]).expanduser() if options["dest"] else run.path / "ai_conformance"
         if not self.check_mode:
-            for name, text in pages(found, version, run.record).items():
-                write_atomic(dest / name, text)
+            write_pages(dest, pages(found, version, run.record))
         for entry in found:
             self.emit(f"{entry.verdict} {entry.level} {entry.id}: {entry.reason}"[:199])
         failed = [entry.id for entry in found if entry.verdict == FAIL]

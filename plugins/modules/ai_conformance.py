@@ -26,7 +26,9 @@ attributes:
     description: Judges and writes nothing.
 options:
   dest:
-    description: Directory for the pages. By default C(ai_conformance) in the run directory.
+    description:
+      - Directory for the pages. By default C(ai_conformance) in the run directory.
+      - Pages of requirements that are not judged now, of another list or of other features, are taken away.
     type: path
   list_version:
     description: Version of CNCF's list. By default the newest that is known.

@@ -18,6 +18,7 @@ from ..outcome.errors import InputError
 from ..outcome.gates import GATE_IDS
 from ..outcome.model import Outcome, Status
 from ..outcome.phases import PHASE_GATES, PHASES
+from ..runtime.files import write_atomic
 from ..runtime.recipe_files import RECIPES
 from ..runtime.strict import decode, nearest_hint, read_yaml
 from ..verdict.run import RunRecord
@@ -187,6 +188,14 @@ def pages(found: Collection[Judged], version: str, record: RunRecord) -> dict[st
     """Return the pages as Markdown, by file name."""
     made = {"index.md": _index(found, version, record)}
     return made | {f"{entry.id}.md": _page(entry, version, record) for entry in found}
+
+
+def write_pages(dest: Path, made: Mapping[str, str]) -> None:
+    """Write the pages, and take away those of requirements that are not among them: they are of another run or list."""
+    for name, text in made.items():
+        write_atomic(dest / name, text)
+    for name in {f"{entry}.md" for entry in conformance().requirements} - set(made):
+        (dest / name).unlink(missing_ok=True)
 
 
 def _head(title: str, version: str, record: RunRecord) -> list[str]:

@@ -32,6 +32,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.ai_conform
     outcomes_of,
     pages,
     versions,
+    write_pages,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import new_run
@@ -177,3 +178,11 @@ def test_results_of_a_gate_or_phase_that_is_to_be_looked_at_again_count_no_more(
 def test_a_run_without_results_gives_no_evidence(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no results"):
         outcomes_of(tmp_path, new_run("r1", "site", "2026-11-23T08:00:00Z", (), rehearsal=False))
+
+
+def test_a_page_of_another_list_does_not_stay_beside_the_new_ones(tmp_path: Path) -> None:
+    write_pages(tmp_path, {"index.md": "old", "gang_scheduling.md": "PASS", "dra_support.md": "PASS"})
+    (tmp_path / "notes.md").write_text("of the site")
+    write_pages(tmp_path, {"index.md": "new", "dra_support.md": "FAIL"})
+    there = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    assert there == {"index.md": "new", "dra_support.md": "FAIL", "notes.md": "of the site"}
