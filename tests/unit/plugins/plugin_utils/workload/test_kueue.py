@@ -43,6 +43,7 @@ class Api:
         self.versions, self.active = versions, active
         self.made: list[tuple[Kind, Json]] = []
         self.waits = WAITS
+        self.of_job = "pair"
         self.checks: list[Json] = []
 
     def served_versions(self, group: str) -> tuple[str, ...]:
@@ -69,7 +70,7 @@ class Api:
         condition = {"type": "QuotaReserved", "status": "False", "reason": "Pending", "message": self.waits}
         if self.checks:
             condition = {"type": "QuotaReserved", "status": "True", "reason": "QuotaReserved", "message": ""}
-        owner = [{"kind": "Job", "name": "pair"}]
+        owner = [{"kind": "Job", "name": self.of_job}]
         status = {"conditions": [condition], "admissionChecks": self.checks}
         return [{"metadata": {"name": "job-pair", "ownerReferences": owner}, "status": status}]
 
@@ -175,12 +176,14 @@ def test_a_job_that_has_quota_and_waits_for_nodes_says_so(state: str, message: s
 
 
 def test_a_queue_that_says_nothing_makes_one_ask_whether_kueue_runs() -> None:
+    """There is no Workload of the job: nobody has looked at it."""
     api = Api()
-    api.waits = ""
+    api.of_job = "another"
     job = _running(api, "gpus")
     job.began_at -= 3600
     job.look([], (), {})
     assert job.result is not None and job.result.state == "held"
+    assert job.result.reason.endswith("does kueue-controller-manager run?")
 
 
 def test_a_job_that_has_no_pods_without_a_queue_is_not_called_held() -> None:
