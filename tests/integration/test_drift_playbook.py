@@ -148,3 +148,11 @@ def test_the_report_of_two_snapshots_of_a_rehearsal_says_so(tmp_path: Path, said
     assert f'gpufleet_drift_important{{site="cluster",rehearsal="{label}"}}' in metrics
     page = (tmp_path / "report" / "drift.md").read_text(encoding="utf-8")
     assert ("This is a rehearsal" in page) == bool(said)
+
+
+def test_figures_of_a_rehearsal_are_not_told_of_a_cluster_that_is_none(tmp_path: Path, run: Path) -> None:
+    """Its drift would bear the mark for which nobody is called."""
+    store = str(tmp_path / "history.sqlite")
+    done = drift(tmp_path, replace(HIGH, rehearsal=False), drift_figures=str(run), store=store)
+    assert done.returncode == 2 and "is a run of a rehearsal, and the cluster" in done.stdout, done.stdout + done.stderr
+    assert not (tmp_path / "report").exists()
