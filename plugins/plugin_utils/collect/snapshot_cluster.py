@@ -140,7 +140,10 @@ def _nodes(look: Look) -> Parts:
         return read_node(obj, cleaner), is_simulated(obj["metadata"])
 
     found = look.all_of(NODES, kept) or []
-    return {"nodes": dict(entry for entry, _simulated in found), "simulated": any(simulated for _, simulated in found)}
+    return {
+        "nodes": dict(entry for entry, _simulated in found),
+        "simulated": any(simulated for _node, simulated in found),
+    }
 
 
 def _devices(look: Look) -> Parts:
