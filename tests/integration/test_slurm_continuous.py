@@ -144,7 +144,7 @@ def test_only_idle_nodes_are_tested_and_users_come_first(site: Site) -> None:
     site.nothing_left()
     # Now all are free, and a user wants gpu03 while its arithmetic is tested.
     slurm.free_all()
-    users = "sbatch -w gpu03 --exclusive -t 10 -o /dev/null --wrap='sleep 300'; sleep 60"
+    users = f"{slurm.bin}/sbatch -w gpu03 --exclusive -t 10 -o /dev/null --wrap='sleep 300'; sleep 60"
     site.programs.does("gpu03", users)
     code, said = site.play()
     assert code == 0, said[-4000:]
