@@ -9,12 +9,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from ...clients.kube.permission import AskedPermission
+from ...component_stack.facts import stack_facts
 from ...component_stack.promised import Promised
 from ...component_stack.workloads import Workload, workload_title
 from ...workload.capacity import is_gpu
-
-# The words of the GPU operator and of the network operator.
-IGNORED = ("ignored", "ignore")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,10 +74,9 @@ class PolicyState:
 
     @property
     def is_ignored(self) -> bool:
-        """Its operator takes no notice of it: there is another ClusterPolicy already (NVIDIA/gpu-operator
-        api/nvidia/v1), or the NicClusterPolicy has another name than the one that counts (Mellanox/network-operator
-        api/v1alpha1, controllers/nicclusterpolicy_controller.go)."""
-        return self.state in IGNORED
+        """Its operator takes no notice of it: `ignored` of recipes/gpu_stack.yaml."""
+        conditions = (entry for entries in stack_facts().ready_when.values() for entry in entries)
+        return any(self.state == entry.ignored for entry in conditions if entry.ignored)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
