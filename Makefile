@@ -73,6 +73,11 @@ rehearse-stop: setup ## Stop a rehearsal cluster that was kept, and remove what 
 test: setup ## All tests: unit, integration, rehearsal (ARGS="-k name", or paths: only those)
 	$(compiled) GOGC=$${GOGC:-400} pytest -n 4 --durations=40 $(ARGS)
 
+.PHONY: test-long
+test-long: setup ## What make test leaves to the night and to a release: chains of kills, outages drawn anew, whole rolls, the real AIPerf, and molecule
+	$(compiled) GPUFLEET_TEST_LONG=1 GOGC=$${GOGC:-400} pytest -n 4 --durations=40 $(ARGS)
+	@tools/molecule
+
 .PHONY: molecule
 molecule: setup ## Converge hosts with systemd in podman over repositories of dummy packages (needs root and podman runc mmdebstrap; ARGS="converge")
 	@tools/molecule $(ARGS)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from ctrf_schema import install_ctrf_schema
 from hypothesis import HealthCheck, settings
-from seeds import CASES_VARIABLE, drawing, every_case, run_seed
+from seeds import CASES_VARIABLE, LONG_VARIABLE, drawing, every_case, long_ones, run_seed
 from seeds import VARIABLE as SEED_VARIABLE
 
 # Time is not what these tests are about: the machines are shared, and a slow moment is no defect.
@@ -70,18 +70,22 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_report_header() -> list[str]:
     directory = shared_directory()
-    seed = f"random seed: {run_seed()} (again: {SEED_VARIABLE}={run_seed()}; every case: {CASES_VARIABLE}=all)"
+    again = f"again: {SEED_VARIABLE}={run_seed()}; every case: {CASES_VARIABLE}=all; the long tests: {LONG_VARIABLE}=1"
+    seed = f"random seed: {run_seed()} ({again})"
     if directory.is_dir():
         return [seed, f"shared data: {directory}"]
     return [seed, f"shared data: MISSING ({directory}); tests that read it are skipped. Set GPUFLEET_SHARED."]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out cases of tests that are marked `drawn`, and with the quick profile of those marked `quickly`."""
+    """Leave out tests of the other schedule (marked `long`, or not), and of the rest cases of tests that are marked
+    `drawn`, and with the quick profile of those marked `quickly`."""
     quick = config.getoption("--hypothesis-profile") == "quick"
     left_out = _not_drawn(items, "quickly") if quick else set()
+    if not (_asked_for(config) or any(word.endswith(".py") for word in config.args)):
+        left_out |= {item.nodeid for item in items if bool(item.get_closest_marker("long")) != long_ones()}
     if not (every_case() or _asked_for(config)):
-        left_out |= _not_drawn(items, "drawn")
+        left_out |= _not_drawn([item for item in items if item.nodeid not in left_out], "drawn")
     config.hook.pytest_deselected(items=[item for item in items if item.nodeid in left_out])
     items[:] = [item for item in items if item.nodeid not in left_out]
 

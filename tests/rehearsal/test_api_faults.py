@@ -23,6 +23,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.clus
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import Connection
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import NAMESPACES, PRIORITY_CLASSES
 
+pytestmark = pytest.mark.long("moments of outages, drawn by the seed")
+
 GATES = os.environ.get("GPUFLEET_FAULT_GATES", "gpu_stack,fabric_validation").split(",")
 SEED = int(os.environ.get("GPUFLEET_FAULT_SEED", "1"))
 _AWAY_S = 30.0

@@ -57,6 +57,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.p
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import ModelSpec, numbered_nodes
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.queue import KAI, Queue, choose
 
+pytestmark = pytest.mark.long("what an earlier catalogue met, which no change brings back but one of a stand-in")
+
 Json = dict[str, Any]
 GPU_NODE = {"nvidia.com/gpu.present": "true", "kubernetes.io/os": "linux"}
 GPU_TAINT = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import pytest
 from real_toolchain import alive, path_without_go
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.ensure import (
@@ -17,6 +18,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolcha
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.tools import Tool
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress
+
+pytestmark = pytest.mark.long("a toolchain without Go, which a fresh machine builds as well")
 
 MODULE = "golang.org/x/example/hello"
 VERSION = "v0.0.0-20250915201037-7f05d217867b"

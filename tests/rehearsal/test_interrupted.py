@@ -17,6 +17,8 @@ from real_toolchain import build_toolchain
 from rehearsal_harness import ROOT, left_behind, rehearse
 from waiting import eventually
 
+pytestmark = pytest.mark.long("kills in each phase")
+
 # What is said in that phase, and the gate in which it is said.
 PHASES = {
     "the probe of the hosts": ("Ask the tools of the host", "nodes"),

@@ -26,6 +26,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.reco
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.command import run_command
 
+pytestmark = pytest.mark.long("chains of kills and restarts")
+
 POINTS = int(os.environ.get("GPUFLEET_LIVE_POINTS", "1"))
 FROM = int(os.environ.get("GPUFLEET_LIVE_FROM", "0"))
 _STATED = os.environ.get("GPUFLEET_LIVE_GATES", "")

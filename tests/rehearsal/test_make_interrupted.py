@@ -152,6 +152,7 @@ def test_while_hosts_are_asked(way: str, tmp_path: Path, begin: Begin) -> None:
     ends_with_nothing_left(begun, way, tmp_path)
 
 
+@pytest.mark.long("installs and builds anew, to be ended in it")
 @pytest.mark.drawn(1)
 @pytest.mark.parametrize("way", WAYS)
 def test_while_the_toolchain_is_built(way: str, tmp_path: Path, begin: Begin) -> None:
@@ -163,6 +164,7 @@ def test_while_the_toolchain_is_built(way: str, tmp_path: Path, begin: Begin) ->
     ends_with_nothing_left(begun, way, tmp_path)
 
 
+@pytest.mark.long("installs and builds anew, to be ended in it")
 @pytest.mark.parametrize("way", ["SIGINT to make alone"])
 def test_while_packages_are_fetched(way: str, tmp_path: Path, begin: Begin) -> None:
     if not shutil.which("apt-get"):
@@ -176,6 +178,7 @@ def test_while_packages_are_fetched(way: str, tmp_path: Path, begin: Begin) -> N
     ends_with_nothing_left(begun, way, tmp_path)
 
 
+@pytest.mark.long("installs and builds anew, to be ended in it")
 @pytest.mark.drawn(1)
 @pytest.mark.parametrize("way", WAYS)
 def test_while_the_environment_is_made(way: str, tmp_path: Path, begin: Begin) -> None:

@@ -91,6 +91,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
         yield bench
 
 
+@pytest.mark.long("chains of kills and restarts")
 @pytest.mark.parametrize("point", range(POINTS))
 def test_after_a_kill_at_any_line_a_run_from_another_host_passes(bench: Bench, repository: Path, point: int) -> None:
     draw = drawing(f"kill-{point}")

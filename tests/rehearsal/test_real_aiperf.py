@@ -13,6 +13,8 @@ from gate_bench import CATALOGUE, kept_rehearsal
 from inference_bench import INFERENCE, InferenceBench, inference_findings
 from rehearsal_harness import ROOT
 
+pytestmark = pytest.mark.long("PyTorch and AIPerf are installed for it")
+
 
 @pytest.fixture(scope="module")
 def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InferenceBench]:

@@ -4,6 +4,8 @@
 """The random seed of the tests: drawn once per run and printed at its start; GPUFLEET_TEST_SEED states one.
 
 GPUFLEET_TEST_CASES=all runs every case of the tests that are marked `drawn`, of which the seed draws some else.
+GPUFLEET_TEST_LONG=1 runs the tests marked `long` in place of all others, as `make test-long` does.
+GPUFLEET_TEST_LONG=1 runs the tests marked `long` in place of the others: `make test-long`.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import random
 
 VARIABLE = "GPUFLEET_TEST_SEED"
 CASES_VARIABLE = "GPUFLEET_TEST_CASES"
+LONG_VARIABLE = "GPUFLEET_TEST_LONG"
 
 
 def run_seed() -> int:
@@ -28,3 +31,8 @@ def drawing(name: str) -> random.Random:
 def every_case() -> bool:
     """Tell whether every case is to be run, and none left out by the seed."""
     return os.environ.get(CASES_VARIABLE) == "all"
+
+
+def long_ones() -> bool:
+    """Tell whether the tests marked `long` are to be run, and only these."""
+    return os.environ.get(LONG_VARIABLE) == "1"

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import subprocess
 from pathlib import Path
 from types import SimpleNamespace
@@ -60,3 +61,35 @@ def test_tests_without_the_data_of_others_are_told_in_one_line(
     assert line.startswith("122 tests were not run") and "GPUFLEET_SHARED" in line
     named = next(word for word in line.split() if word.endswith(".md"))
     assert "GPUFLEET_SHARED" in (repository / named).read_text("utf-8")
+
+
+def _chosen(repository: Path, args: list[str], keyword: str = "") -> set[str]:
+    """Return which of three tests are run: one of each schedule, and one that is drawn as well."""
+    spec = importlib.util.spec_from_file_location("tests_conftest", repository / "tests" / "conftest.py")
+    assert spec is not None and spec.loader is not None
+    conftest = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(conftest)
+    marks = {"a.py::short": {}, "a.py::long": {"long": ()}, "b.py::drawn": {"drawn": (1,)}}
+    items: list[Any] = [
+        SimpleNamespace(
+            nodeid=name,
+            get_closest_marker=lambda mark, known=known: (
+                SimpleNamespace(args=known[mark], kwargs={}) if mark in known else None
+            ),
+        )
+        for name, known in marks.items()
+    ]
+    options = {"--hypothesis-profile": "patient", "keyword": keyword}
+    hook = SimpleNamespace(pytest_deselected=lambda items: None)
+    conftest.pytest_collection_modifyitems(SimpleNamespace(getoption=options.get, args=args, hook=hook), items)
+    return {item.nodeid.partition("::")[2] for item in items}
+
+
+def test_long_tests_have_a_schedule_of_their_own(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GPUFLEET_TEST_LONG", raising=False)
+    assert _chosen(repository, ["tests"]) == {"short", "drawn"}
+    # Who names a file or a test gets it.
+    assert _chosen(repository, ["tests/rehearsal/a.py"]) == {"short", "long", "drawn"}
+    assert _chosen(repository, ["tests"], "long") == {"short", "long", "drawn"}
+    monkeypatch.setenv("GPUFLEET_TEST_LONG", "1")
+    assert _chosen(repository, ["tests"]) == {"long"}
