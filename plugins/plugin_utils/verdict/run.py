@@ -147,11 +147,20 @@ def depends_on(record: RunRecord, gate_id: str) -> str:
 
 
 def all_passed(record: RunRecord) -> bool:
-    """Tell whether every gate in scope opened, or every phase of a validation passed; an empty scope proves nothing."""
+    """Tell if every gate in scope opened and one of them proved something, or all phases of a validation passed."""
     if record.validates:
         return not record.check_mode and all(verdict.status is Status.PASSED for verdict in record.phases)
-    decided = bool(record.scope) and not record.check_mode
-    return decided and all(record.gate(gate).opens_next for gate in record.scope)
+    opened = all(record.gate(gate).opens_next for gate in record.scope)
+    return opened and not record.check_mode and not proves_nothing(record)
+
+
+def proves_nothing(record: RunRecord) -> bool:
+    """Tell whether no gate in scope passed, here or in the run that it is taken over from; or, of a validation, that no
+    check did. A cycle of tests in service that found no idle node proves nothing, and is none."""
+    if record.validates:
+        return not any(verdict.counts.get(Status.PASSED.value) for verdict in record.phases)
+    gates = [record.gate(gate) for gate in record.scope]
+    return not any(gate.status is Status.PASSED or gate.taken_over is not None for gate in gates)
 
 
 def nothing_holds(record: RunRecord) -> bool:
@@ -159,7 +168,8 @@ def nothing_holds(record: RunRecord) -> bool:
     and nothing else is open."""
     if not record.validates:
         return all_passed(record)
-    return not record.check_mode and all(verdict.opens_next for verdict in record.phases)
+    opened = all(verdict.opens_next for verdict in record.phases)
+    return opened and not record.check_mode and not proves_nothing(record)
 
 
 def undecided_gates(record: RunRecord) -> tuple[str, ...]:
@@ -168,7 +178,7 @@ def undecided_gates(record: RunRecord) -> tuple[str, ...]:
 
 
 def not_ended_well(record: RunRecord) -> tuple[str, ...]:
-    """Return why a run that came to its end is not passed, as sentences; nothing where every gate in scope opened."""
+    """Return why a run that came to its end may not end with exit code 0, as sentences; nothing where it may."""
     held = tuple(v.message for v in record.gates if v.status is not Status.PENDING and not v.opens_next)
     undecided = undecided_gates(record)
     if record.problem:
@@ -178,14 +188,22 @@ def not_ended_well(record: RunRecord) -> tuple[str, ...]:
     if record.check_mode:
         return ("check mode: no gate was decided, so nothing is passed",)
     if not record.scope:
-        return tuple(verdict.message for verdict in record.phases if not verdict.opens_next)
+        held = tuple(verdict.message for verdict in record.phases if not verdict.opens_next)
     if not undecided:
-        return held
+        return held or (_nothing(record) if proves_nothing(record) else ())
     text = (
         f"{len(undecided)} of {len(record.scope)} gates in scope were not decided: {', '.join(undecided)}; run without "
         "--tags, --skip-tags and --start-at-task, and state gpufleet_gates to leave gates out of the scope"
     )
     return (*held, text)
+
+
+def _nothing(record: RunRecord) -> tuple[str, ...]:
+    if record.validates:
+        asked = ", ".join(verdict.gate for verdict in record.phases)
+        return (f"nothing was proven: every check of {asked} was skipped; leave fewer out, or validate with a cluster",)
+    text = f"nothing was proven: this site declares no check of {', '.join(record.scope)}"
+    return (f"{text}; state gates in gpufleet_gates that it declares (site.yml --tags plan shows them)",)
 
 
 def unproven_before(scope: Iterable[str]) -> tuple[str, ...]:
@@ -219,7 +237,9 @@ def run_summary(record: RunRecord) -> str:
     if not record.scope:
         return "nothing was proven: no gate is in scope"
     proven = ", ".join(gate for gate in record.scope if record.gate(gate).status is Status.PASSED) or "no gate"
-    if record.rehearsal:
+    if proves_nothing(record):
+        head = f"{'REHEARSAL ' if record.rehearsal else ''}nothing was proven"
+    elif record.rehearsal:
         head = f"REHEARSAL passed for {proven}"
     elif set(record.scope) == set(GATE_IDS):
         head = _accepted(record)
@@ -242,6 +262,8 @@ def _what_if(record: RunRecord) -> str:
     stuck = [gate for gate in record.scope if not record.gate(gate).opens_next]
     if stuck:
         return _not_passed(record, stuck)
+    if proves_nothing(record):
+        return "nothing would be proven"
     return f"every gate in scope would pass ({', '.join(record.scope)})"
 
 

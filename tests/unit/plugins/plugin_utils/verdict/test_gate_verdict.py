@@ -37,6 +37,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run impor
     closes_the_run,
     new_run,
     not_ended_well,
+    nothing_holds,
     require_open,
     run_summary,
     undecided_gates,
@@ -280,3 +281,35 @@ def test_what_was_taken_over_is_told_apart_from_what_this_run_proved() -> None:
     )
     assert run_summary(record) == "accepted 3 of 3 nodes; facility taken over from run r1 of 2026-11-20"
     assert all_passed(record)
+
+
+@pytest.mark.parametrize("rehearsal", [False, True])
+def test_a_run_that_proved_nothing_is_not_passed(rehearsal: bool) -> None:
+    empty = _run(("facility", "fabric"), rehearsal=rehearsal, facility=Status.SKIPPED, fabric=Status.SKIPPED)
+    assert not all_passed(empty) and not nothing_holds(empty)
+    (why,) = not_ended_well(empty)
+    assert why.startswith(
+        "nothing was proven: this site declares no check of facility, fabric; state gates in gpufleet"
+    )
+    word = "REHEARSAL nothing was proven" if rehearsal else "nothing was proven"
+    assert run_summary(empty).startswith(f"{word}; not declared here: facility, fabric")
+    failed = empty.with_gate(GateVerdict(gate="fabric", status=Status.FAILED, message="gate fabric says"))
+    assert not_ended_well(failed) == ("gate fabric says",)
+
+
+def test_passes_that_are_taken_over_prove_what_they_proved() -> None:
+    over = TakenOver(runs=("r1",), oldest="2026-11-20T10:00:00Z", newest="2026-11-20T10:00:00Z", results=8)
+    taken = GateVerdict(gate="facility", status=Status.SKIPPED, message="m", taken_over=over)
+    record = _run(("facility", "fabric"), fabric=Status.SKIPPED).with_gate(taken)
+    assert all_passed(record) and not_ended_well(record) == ()
+
+
+@pytest.mark.parametrize(("passed", "good"), [(0, False), (1, True)])
+def test_a_validation_whose_every_check_was_skipped_proved_nothing(passed: int, good: bool) -> None:
+    counts = {Status.PASSED.value: passed, Status.SKIPPED.value: 4}
+    skipped = GateVerdict(gate="readiness", status=Status.SKIPPED, message="4 check(s) skipped", counts=counts)
+    record = replace(_run(()), phases=(skipped,))
+    assert nothing_holds(record) is good and not all_passed(record)
+    assert bool(not_ended_well(record)) is not good
+    word = "validated in part" if good else "not validated"
+    assert run_summary(record).startswith(word)
