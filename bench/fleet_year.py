@@ -259,7 +259,7 @@ def main(arguments: Sequence[str]) -> int:
         print(f"  found           {len(found)} planted nodes after {median(found):.1f} days (median), {at95:.1f} "
               f"(95 %), {found[-1]:.1f} at most; {open_now} not yet")  # fmt: skip
     print(f"  found too late  {len(late)}: {', '.join(late[:5]) or 'none'}")
-    # One in a sweep of 10,000 nodes (docs/decisions/0710-how-a-node-becomes-bad.md); a sweep takes Z days.
+    # One in a sweep of 10,000 nodes (docs/design/classification.md); a sweep takes Z days.
     allowed = max(1, round(given.nodes / 10_000 * given.days / Z_DAYS))
     named = ", ".join(told.false[:5]) or "none"
     print(f"  false           {len(told.false)} taken out that were well: {named}; bound {allowed}")

@@ -6,7 +6,7 @@
 
 A process imports what its module needs: what `plugins/action/<module>.py` names of plugins/plugin_utils (Ansible's own
 imports are left out), and of the checks those of one gate, with what its decision imports late in any case. What only
-some uses of a module import is not in the figure (docs/decisions/0905-imported-where-it-is-needed.md), and neither are
+some uses of a module import is not in the figure (docs/design/report-and-imports.md), and neither are
 third-party packages, which are imported inside functions. Compiled files are used, as in production. A figure is the
 least CPU time of several fresh processes: most of what others do on the machine is not in it. The numbers of modules
 and dataclasses are exact. The whole core is shown as well; only the main process of a run imports all of it, once.

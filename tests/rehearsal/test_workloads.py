@@ -343,7 +343,7 @@ def test_validator_images_end_with_their_answers_under_the_role_for_them_alone(b
 
 
 def test_nodes_that_nobody_logs_in_to_are_read_by_a_pod_each_under_the_role_for_it(bench: Bench) -> None:
-    """One node takes no pod: it is named, and the rest is there (decision 0920)."""
+    """One node takes no pod: it is named, and the rest is there."""
     user = bench.given("looking", snapshot_pod_roles())
     bench.cluster.patch(kinds.NODES, "gpu03", {"spec": {"unschedulable": True}})
     connection = Connection(kubeconfig=str(bench.kubeconfig), impersonate_user=user)

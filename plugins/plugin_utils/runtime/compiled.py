@@ -1,7 +1,10 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Loads modules of the core from compiled files, which Ansible's loader of collections never reads (decision 0230)."""
+"""Loads modules of the core from compiled files, which Ansible's loader of collections never reads.
+
+docs/design/report-and-imports.md has what it saves.
+"""
 
 from __future__ import annotations
 

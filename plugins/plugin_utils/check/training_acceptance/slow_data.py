@@ -41,7 +41,7 @@ def find_slow_data(data_s: Mapping[str, float], step_s: float, settings: JudgeSe
 
     The second fastest host is the measure, for one that is faster than all others makes nobody slow, and where half of
     the hosts are slow the middle one says nothing. Where all others are later than one by more than is marginal, these
-    times do not tell whether that one is odd or they are slow, and nobody is named (decision 0360).
+    times do not tell whether that one is odd or they are slow, and nobody is named (docs/design/peers.md).
     """
     if len(data_s) < 2:
         return SlowData(usual_s=0.0)

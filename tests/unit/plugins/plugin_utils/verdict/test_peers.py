@@ -186,7 +186,7 @@ def test_one_fast_host_makes_no_other_slow(values: dict[str, float], factor: flo
     assert (reached.alone, reached.suspects, reached.cohort_to_blame) == ("fast", (), False)
     assert reached.median < 403 and "without fast" in reached.arithmetic and not reached.undecided
     # Nobody says what they must reach: then nobody is named, and nobody is called good, but where twenty and more are
-    # compared, of which one may be set aside (0878). If they miss what they must reach, it is the same for any number.
+    # compared, of which one may be set aside. If they miss what they must reach, it is the same for any number.
     unknown = compare(fast)
     if len(fast) >= 20:
         assert (unknown.alone, unknown.suspects, unknown.cohort_to_blame) == ("fast", (), False)
