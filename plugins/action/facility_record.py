@@ -15,7 +15,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility.dr
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility.record import NAMESPACE, EvidenceFile
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware, sku_or_error
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError, ProblemsError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import write_atomic
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import file_to_write, write_atomic
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import recipe_directories
 
 
@@ -27,6 +27,7 @@ class ActionModule(ModuleAction):
     def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
         """Write the draft, unless a record is already there."""
         path = Path(options["path"]).expanduser()
+        file_to_write(path)
         if path.exists() and not options["force"]:
             hint = "name another path, or replace it (force: true; in the playbook -e facility_record_force=true)"
             raise InputError(f"facility record {path}", "is already there.", hint)

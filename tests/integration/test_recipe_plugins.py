@@ -214,6 +214,25 @@ def test_the_playbook_answers_for_the_hosts_of_the_inventory(repository: Path, t
     assert "generic-infiniband" in done.stdout
 
 
+def test_the_playbook_writes_through_a_link_and_never_to_standard_output(repository: Path, tmp_path: Path) -> None:
+    (tmp_path / "real.yaml").write_text("old\n")
+    (tmp_path / "link.yaml").symlink_to("real.yaml")
+    environment = {**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(repository / ".cache"), "ANSIBLE_NOCOLOR": "1"}
+    codes, said = [], ""
+    for dest in (tmp_path / "link.yaml", "/dev/stdout"):
+        done = subprocess.run(
+            [str(Path(sys.executable).with_name("ansible-playbook")), "gpufleet.bringup.recipe",
+             "-e", "gpufleet_criteria=service=kind,accelerator=a100", "-e", f"gpufleet_recipe_dest={dest}"],
+            env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False,
+        )  # fmt: skip
+        codes.append(done.returncode)
+        said += done.stdout + done.stderr
+    assert codes == [0, 2], said
+    assert (tmp_path / "link.yaml").is_symlink()
+    assert yaml.safe_load((tmp_path / "real.yaml").read_text(encoding="utf-8"))["kind"] == "RecipeResult"
+    assert "/dev/stdout: is a device or a file of the kernel, which is never written. Fix: name a regular file" in said
+
+
 def test_two_versions_of_the_catalogue_are_compared(results: dict[str, Any]) -> None:
     found = results["upgraded"]["difference"]
     assert [(change["path"], change["left"], change["right"]) for change in found["changes"]] == [

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..outcome.errors import InputError
 from ..outcome.wording import first_of
-from ..runtime.files import PRIVATE_FILE, write_atomic
+from ..runtime.files import PRIVATE_FILE, file_to_write, write_atomic
 from ..runtime.secret_keys import redact_data
 from .effect import without_effect
 from .foreign_data import data_files
@@ -130,11 +130,12 @@ def write_documents(texts: Mapping[Path, FileText], *, check_mode: bool) -> tupl
     One that holds secrets is of mode 0600, also where it was there before.
 
     Raises:
-        InputError: a file cannot be read.
+        InputError: a file cannot be read, or is no place for a file (see file_to_write).
         UnavailableError: a file cannot be written.
     """
     written = []
     for path, document in texts.items():
+        file_to_write(path)
         try:
             before = path.read_text(encoding="utf-8") if path.exists() else ""
             open_to_others = bool(document.secrets and path.exists() and path.stat().st_mode & 0o077)

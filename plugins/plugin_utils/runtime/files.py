@@ -7,15 +7,25 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ..outcome.errors import UnavailableError
+from ..outcome.errors import InputError, UnavailableError
 
 PRIVATE_DIR, PRIVATE_FILE = 0o700, 0o600
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+# What the kernel shows as files, among them /dev/stdout and /dev/fd/1, which may lead to a regular file.
+_KERNEL, _IN_MEMORY = (Path("/dev"), Path("/proc"), Path("/sys")), Path("/dev/shm")
+_OTHER_KINDS = (
+    (stat.S_ISDIR, "a directory", "name a file in it"),
+    (stat.S_ISFIFO, "a pipe", "name a regular file, and read that"),
+    (stat.S_ISSOCK, "a socket", "name a regular file"),
+    (lambda _mode: True, "a device", "name a regular file"),
+)
+_MOST_LINKS = 40
 
 
 def write_problem(path: Path, error: OSError) -> UnavailableError:
@@ -40,8 +50,51 @@ def writing(path: Path) -> Iterator[None]:
         raise write_problem(path, error) from None
 
 
+def file_to_write(path: Path) -> Path:
+    """Return the file that is replaced where this path is written: links stay, the file that they lead to is meant.
+
+    Raises:
+        InputError: it is no place for a file: a device, a pipe, a socket, a directory, or a link that leads nowhere.
+        UnavailableError: it cannot be looked at.
+    """
+    with writing(path):
+        meant = _behind_links(path)
+        _refuse_other_kinds(path, meant)
+    return meant
+
+
+def _behind_links(path: Path) -> Path:
+    meant = path
+    for _link in range(_MOST_LINKS):
+        # realpath, for Path.resolve raises on loops in some releases of Python only.
+        meant = Path(os.path.realpath(meant.parent), meant.name)
+        if any(meant.is_relative_to(place) for place in _KERNEL) and not meant.is_relative_to(_IN_MEMORY):
+            hint = "name a regular file; `gpufleet recipe` prints a recipe to standard output"
+            raise InputError(str(path), "is a device or a file of the kernel, which is never written.", hint)
+        if not meant.is_symlink():
+            break
+        meant = meant.parent / os.readlink(meant)
+    else:
+        raise InputError(str(path), "is a link in a loop of links.", f"see where it leads: namei '{path}'")
+    for place in (path, *path.parents):
+        if place.is_symlink() and not place.exists():
+            reason = f"cannot be written: {place} is a link to {os.readlink(place)}, which is not there."
+            raise InputError(str(path), reason, f"make what it leads to, or remove the link: rm '{place}'")
+    return meant
+
+
+def _refuse_other_kinds(path: Path, meant: Path) -> None:
+    try:
+        mode = meant.stat().st_mode
+    except FileNotFoundError:
+        return
+    if not stat.S_ISREG(mode):
+        kind, hint = next((kind, hint) for matches, kind, hint in _OTHER_KINDS if matches(mode))
+        raise InputError(str(path), f"is {kind}, no place for a file.", hint)
+
+
 def write_atomic(path: Path, text: str, mode: int | None = None) -> None:
-    """Write text so that a reader sees the old file or the new one, never half of it.
+    """Write text so that a reader sees the old file or the new one, never half of it; see file_to_write for links.
 
     Args:
         path: the file; directories that lack are made, with the mode of the one above them.
@@ -49,6 +102,7 @@ def write_atomic(path: Path, text: str, mode: int | None = None) -> None:
         mode: its mode; without it whoever may read the directory may read the file.
 
     Raises:
+        InputError: see file_to_write.
         UnavailableError: it cannot be written, a full disk among the reasons.
     """
     write_atomic_bytes(path, text.encode("utf-8"), mode)
@@ -58,10 +112,12 @@ def write_atomic_bytes(path: Path, content: bytes, mode: int | None = None) -> N
     """Write bytes in the way of write_atomic.
 
     Raises:
-        UnavailableError: it cannot be written, a full disk among the reasons.
+        InputError: see file_to_write.
+        UnavailableError: it cannot be written.
     """
+    meant = file_to_write(path)
     with writing(path):
-        _write(path, content, mode)
+        _write(meant, content, mode)
 
 
 def _write(path: Path, content: bytes, mode: int | None) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..outcome.errors import InputError, UnavailableError
-from ..runtime.files import PRIVATE_FILE, make_dirs, writing
+from ..runtime.files import PRIVATE_FILE, file_to_write, make_dirs, writing
 from .database import our_errors
 from .place import Place, StoreUrl
 from .service import ServiceStore
@@ -35,9 +35,10 @@ def back_up(place: Place, dest: Path) -> int:
         raise InputError(str(place), "is in a PostgreSQL server, whose own tool makes its backups.", hint)
     if dest.exists() and place.samefile(dest):
         raise InputError(str(dest), "is the history itself.", "name another file")
-    part = dest.with_name(f".{dest.name}.part")
+    meant = file_to_write(dest)
+    part = meant.with_name(f".{meant.name}.part")
     with writing(dest):
-        make_dirs(dest.parent)
+        make_dirs(meant.parent)
         part.unlink(missing_ok=True)
         os.close(os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, PRIVATE_FILE))
         try:
@@ -50,7 +51,7 @@ def back_up(place: Place, dest: Path) -> int:
                 raise UnavailableError(str(place), f"cannot be copied whole: {'; '.join(said)}.", "see `checked`")
             with part.open("rb") as handle:
                 os.fsync(handle.fileno())
-            part.replace(dest)
+            part.replace(meant)
         finally:
             part.unlink(missing_ok=True)
     return dest.stat().st_size

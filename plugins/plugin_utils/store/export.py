@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..outcome.errors import NotFoundError
-from ..runtime.files import file_mode, make_dirs, writing
+from ..runtime.files import file_mode, file_to_write, make_dirs, writing
 from .database import our_errors
 from .service import ServiceStore
 from .tables import tables
@@ -56,13 +56,14 @@ def export(store: ServiceStore, site: str, dest: Path, formats: tuple[str, ...],
     for name, (columns, read) in rows.items():
         for form in formats:
             path = dest / f"{name}.{form}"
+            meant = file_to_write(path)
             with writing(path):
                 make_dirs(dest)
-                part = path.with_name(f".{path.name}.part")
+                part = meant.with_name(f".{meant.name}.part")
                 try:
                     written[path.name] = (_csv if form == "csv" else _parquet)(part, columns, read())
                     part.chmod(file_mode(dest))
-                    part.replace(path)
+                    part.replace(meant)
                 finally:
                     part.unlink(missing_ok=True)
     return written
