@@ -19,7 +19,7 @@ description:
   - Only nodes all of whose GPUs are free are tested. The pods of tests have a priority below that of any user and never
     evict anybody. A user's pod takes the place of a test at once; the result is then C(pending), and the node goes back
     into the queue. Nothing of a user's is ever changed.
-  - Where Slurm gives the nodes work, tests are its jobs; C(docs/continuous_slurm.md) says what it needs and which tests
+  - Where Slurm gives the nodes work, tests are its jobs; C(docs/continuous.md) says what it needs and which tests
     these are.
   - Holds the cluster while it runs, as M(gpufleet.bringup.run_hold) does. A cycle that was ended in any way leaves
     nothing that the next one does not remove, and no test runs twice at once.

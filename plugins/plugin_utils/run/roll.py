@@ -163,7 +163,7 @@ def require_possible(run: Run, reboot: str, change: str = "") -> None:
         raise InputError(
             "gpufleet_driver_owner",
             "is operator, and the change is not: a driver that the operator owns is upgraded by the operator.",
-            "playbook revalidate with -e gpufleet_wave_change=operator, or =none to prove alone (docs/revalidate.md)",
+            "playbook revalidate with -e gpufleet_wave_change=operator, or =none to prove alone (docs/waves.md)",
         )
 
 

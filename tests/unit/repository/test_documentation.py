@@ -30,6 +30,28 @@ def test_every_link_leads_somewhere(page: Path) -> None:
     assert [str(target) for target in links(page) if not target.exists()] == []
 
 
+def anchors(page: Path) -> set[str]:
+    """Anchors of the headings of a page, as GitHub makes them."""
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.S)
+    return {
+        re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+        for heading in re.findall(r"^#+ (.+)$", text, flags=re.M)
+    }
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_anchor_is_a_heading(page: Path) -> None:
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.S)
+    missing = [
+        target
+        for target in _LINK.findall(text)
+        if not target.startswith(("http://", "https://", "mailto:")) and target.partition("#")[2]
+        and (other := page.parent / (target.partition("#")[0] or page.name)).suffix == ".md"
+        and target.partition("#")[2] not in anchors(other)
+    ]  # fmt: skip
+    assert missing == []
+
+
 def test_every_page_of_the_documentation_is_reached_from_its_index() -> None:
     reached, waiting = set(), [ROOT / "docs/index.md"]
     while waiting:

@@ -60,7 +60,7 @@ class ContractSettings:
     reference: str = setting("Which contract, for the report: its name, number and clause.")
     bounds: dict[str, float] = setting(
         "By kind of figure what every subject must reach: at least where more is better, at most for times. "
-        "{all-nodes-busbw: 380, mfu: 40, ttft: 500}; the kinds and their units: docs/baseline.md.",
+        "{all-nodes-busbw: 380, mfu: 40, ttft: 500}; the kinds and their units: docs/history.md.",
         above=0,
     )
     at: dict[str, dict[str, str]] = setting(
