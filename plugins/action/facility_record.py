@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.stated import stated_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility.draft import Draft, draft_text
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility.record import NAMESPACE, EvidenceFile
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility.settings import GATE
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware, sku_or_error
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError, ProblemsError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import file_to_write, write_atomic
@@ -25,11 +27,19 @@ class ActionModule(ModuleAction):
     module = "facility_record"
 
     def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
-        """Write the draft, unless a record is already there."""
-        path = Path(options["path"]).expanduser()
+        """Write the draft, unless a record is already there, or answer where the record is."""
+        path = self._path(options, task_vars)
+        command = f"ssh-keygen -Y sign -f KEY -n {NAMESPACE} {path}"
+        if options["state"] == "found":
+            return {"path": str(path), "sign_command": command}
+        if not options["signed_by"]:
+            hint = "name who signs the record: -e gpufleet_facility_record_signed_by=facility@example.org"
+            raise InputError("gpufleet_facility_record_signed_by", "is not set, and a draft needs it.", hint)
         file_to_write(path)
         if path.exists() and not options["force"]:
-            hint = "name another path, or replace it (force: true; in the playbook -e facility_record_force=true)"
+            hint = (
+                "name another path, or replace it (force: true; in the playbook -e gpufleet_facility_record_force=true)"
+            )
             raise InputError(f"facility record {path}", "is already there.", hint)
         hardware = load_hardware(recipe_directories("hardware", options["recipe_data"]))
         racks = _racks(options["group"], task_vars)
@@ -51,10 +61,22 @@ class ActionModule(ModuleAction):
         before = path.read_text(encoding="utf-8") if path.exists() else ""
         if not self.check_mode:
             write_atomic(path, text)
-        command = f"ssh-keygen -Y sign -f KEY -n {NAMESPACE} {path}"
         self.emit(f"draft: {path}; complete it, then sign it with: {command}")
         diff = {"before": before, "after": text, "before_header": str(path), "after_header": str(path)}
         return {"changed": before != text, "path": str(path), "sign_command": command, "diff": diff}
+
+    def _path(self, options: dict[str, Any], task_vars: dict[str, Any]) -> Path:
+        """Return where the record is: as the task says, else as the settings say."""
+        stated = options["path"]
+        if not stated:
+            settings = stated_settings(options, task_vars, self._templar, self.emit)["settings"]
+            stated = (settings.get(GATE) or {}).get("record")
+        if not stated:
+            hint = (
+                "state it in group_vars/all.yml, as inventories/example does, or -e gpufleet_facility_record_path=FILE"
+            )
+            raise InputError(f"gpufleet_settings.{GATE}.record", "is not set; it names the file of the record.", hint)
+        return Path(str(stated)).expanduser()
 
 
 def _racks(group: str, task_vars: dict[str, Any]) -> dict[str, list[str]]:

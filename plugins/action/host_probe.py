@@ -13,6 +13,7 @@ from typing import Any
 from ansible.errors import AnsibleError
 from ansible.plugins.loader import become_loader, connection_loader, filter_loader, shell_loader, test_loader
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.arguments import argument_spec
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.host_limit import (
     MARGIN_S,
     end_children,
@@ -21,7 +22,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.host_
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import (
     ModuleAction,
-    argument_spec,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evidence import (
     HOSTS,

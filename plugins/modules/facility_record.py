@@ -27,17 +27,24 @@ attributes:
     description: Shows the draft.
 options:
   path:
-    description: Where to write the record. Evidence lies beside it or below.
+    description: Where the record is. Evidence lies beside it or below. By default C(facility.record) of O(settings).
     type: path
-    required: true
+  settings:
+    description: Settings of the site, as in the variable C(gpufleet_settings). Those of the inventory count beneath.
+    type: dict
+    default: {}
+  state:
+    description: V(drafted) writes a draft; V(found) only answers where the record is, to sign it.
+    type: str
+    choices: [drafted, found]
+    default: drafted
   site_name:
     description: Name of the site, as in the variable C(gpufleet_site_name).
     type: str
     required: true
   signed_by:
-    description: Who will sign, a principal of the allowed signers.
+    description: Who will sign, a principal of the allowed signers. Needed for a draft.
     type: str
-    required: true
   valid_days:
     description: Days for which the record holds.
     type: int
@@ -94,7 +101,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 path:
-  description: The draft.
+  description: The draft, or the record.
   type: str
   returned: success
 sign_command:

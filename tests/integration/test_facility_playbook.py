@@ -61,7 +61,7 @@ def _judged(inventory: Path) -> Outcome:
 
 
 def test_draft_complete_sign(inventory: Path) -> None:
-    drafted = _play(inventory, f"facility_record_signed_by={SIGNER}")
+    drafted = _play(inventory, f"gpufleet_facility_record_signed_by={SIGNER}")
     assert drafted.returncode == 0, drafted.stdout + drafted.stderr
     record = inventory / "facility" / "record.yaml"
     text = record.read_text(encoding="utf-8")
@@ -72,6 +72,6 @@ def test_draft_complete_sign(inventory: Path) -> None:
     assert _judged(inventory).cause == "signature-missing"
 
     record.write_text(re.sub(r": null$", ": 500", text, flags=re.MULTILINE), encoding="utf-8")
-    signed = _play(inventory, f"facility_record_key={inventory / 'key'}")
+    signed = _play(inventory, f"gpufleet_facility_record_key={inventory / 'key'}")
     assert signed.returncode == 0, signed.stdout + signed.stderr
     assert _judged(inventory).status.value == "passed"

@@ -57,7 +57,7 @@ def test_a_burn_in_goes_on_after_a_kill_and_names_the_host_that_failed(site: Liv
     run = site.controller("1-burn", "bastion", playbook="burn_in.yml", **stated(site))
     assert run.await_text("burn-in, round 1", 400), run.said()[-3000:]
     run.end_by("SIGKILL to its workers and its keeper too")
-    first = (run.directory / "runs" / "latest").resolve()
+    first = (run.directory / ".run" / "latest").resolve()
     before = json.loads((first / "burn_in.json").read_text(encoding="utf-8"))
     assert before["rounds"] >= 1 and not (first / "ctrf" / "burn_in.json").exists()
     site.let_lease_expire()

@@ -304,7 +304,7 @@ def test_of_two_validations_at_once_the_one_that_is_killed_changes_nothing_for_t
     assert own and {made[name].endswith(waiting.record["run_id"]) for name in own} == {True}, made
     assert waiting.process.returncode == 0, waiting.said()[-4000:]
     assert all(f"removing what a dead run left: {name}" in waiting.said() for name in left), waiting.said()[-4000:]
-    assert results_of(waiting.directory / "runs" / "latest") == results_of(conformance.run_dir)
+    assert results_of(waiting.directory / ".run" / "latest") == results_of(conformance.run_dir)
     assert phases_of(waiting.record) == phases_of(conformance.record)
     assert phases_of(killed.record) == {"readiness": "passed", "conformance": "pending"}
     for look in (bench.site.tests, bench.site.holder, *(run.living for run in (killed, refused, waiting))):

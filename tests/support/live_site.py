@@ -112,7 +112,7 @@ class Playbook:
     @property
     def record(self) -> Json:
         """run.json; empty where it had not begun one."""
-        path = self.directory / "runs" / "latest" / "run.json"
+        path = self.directory / ".run" / "latest" / "run.json"
         found: Json = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
         return found
 
@@ -153,17 +153,21 @@ class LiveSite:
         own = self.directory / "c" / name.partition("-")[0]
         for place in ("tmp", "ansible"):
             (own / place).mkdir(parents=True)
-        stated = ({"gates": list(gates)} if gates else {}) | {"run_dir": str(own / "runs"), **variables}
-        extra = json.dumps({f"gpufleet_{key}": value for key, value in stated.items()})
+        stated = {f"gpufleet_{key}": value for key, value in variables.items()}
+        stated |= {"gpufleet_gates": ",".join(gates)} if gates else {}
+        # As on a command line: numbers and words are text there.
+        plain = [f"{key}={value}" for key, value in stated.items() if isinstance(value, int | float)]
+        listed = json.dumps({key: value for key, value in stated.items() if not isinstance(value, int | float)})
+        extra = [word for text in (*plain, listed) for word in ("-e", text)]
         argv = [sys.executable, "-m", "ansible", "playbook", str(ROOT / "playbooks" / playbook)]
         environment = {
             **os.environ, _MARK: str(own), "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"), "ANSIBLE_NOCOLOR": "1",
             "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".cache"), "PYTHONPATH": str(ROOT / ".cache"),
-            "ANSIBLE_HOME": str(own / "ansible"), "TMPDIR": str(own / "tmp"),
+            "ANSIBLE_HOME": str(own / "ansible"), "TMPDIR": str(own / "tmp"), "PWD": str(own),
         }  # fmt: skip
         with (own / "output").open("w", encoding="utf-8") as stream:
             process = subprocess.Popen(
-                [*argv, "-i", str(self.directory / "inventory.yml"), "-e", extra], cwd=ROOT, env=environment,
+                [*argv, "-i", str(self.directory / "inventory.yml"), *extra], cwd=own, env=environment,
                 stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.STDOUT, text=True, start_new_session=True,
                 preexec_fn=_on_host(host),
             )  # fmt: skip

@@ -8,49 +8,25 @@ from __future__ import annotations
 import errno
 import tempfile
 import traceback
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 from ansible.errors import AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
-from ansible.plugins.loader import fragment_loader
 from ansible.utils.display import Display
-from ansible.utils.plugin_docs import get_docstring
 
 from ..outcome.errors import BringupError
-from ..run.version import COLLECTION
 from ..runtime.collector import leave_inherited
 from ..runtime.files import write_problem
 from ..runtime.interrupt import end_with_controller, interruptible
-from ..runtime.recipe_files import COLLECTION_ROOT
 from ..runtime.redaction import redact
 from ..runtime.visible import visible
+from .arguments import checked_options
 from .history_place import with_server
 
 _DISPLAY = Display()
 # What the machine refuses, whoever asks it: no defect of ours.
 _ENVIRONMENT = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO})
-
-
-@cache
-def argument_spec(module: str) -> dict[str, Any]:
-    """Return the argument spec that DOCUMENTATION of plugins/modules/<module>.py states, with its fragments."""
-    path = COLLECTION_ROOT / "plugins" / "modules" / f"{module}.py"
-    documentation = get_docstring(
-        str(path), fragment_loader, collection_name=COLLECTION, is_module=True, plugin_type="module"
-    )[0]
-    return _spec(documentation.get("options") or {})
-
-
-def _spec(options: dict[str, Any]) -> dict[str, Any]:
-    kept = ("type", "required", "default", "choices", "elements", "aliases")
-    spec: dict[str, Any] = {}
-    for name, option in options.items():
-        spec[name] = {key: option[key] for key in kept if option.get(key) is not None}
-        if option.get("suboptions"):
-            spec[name]["options"] = _spec(option["suboptions"])
-    return spec
 
 
 class ModuleAction(ActionBase):  # type: ignore[misc,unused-ignore]
@@ -77,8 +53,7 @@ class ModuleAction(ActionBase):  # type: ignore[misc,unused-ignore]
         result.setdefault("changed", False)
         try:
             end_with_controller()
-            _validation, options = self.validate_argument_spec(argument_spec(self.module))
-            options = with_server(options, task_vars or {}, self._templar)
+            options = with_server(checked_options(self.module, self._task), task_vars or {}, self._templar)
             with interruptible(f"module {self.module}"):
                 result.update(self.execute(options, task_vars or {}))
         except BringupError as error:

@@ -21,7 +21,7 @@ _PRINT_SPECS = """
 import json, sys
 from ansible.plugins.loader import init_plugin_loader
 init_plugin_loader([sys.argv[1]])
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import argument_spec
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.arguments import argument_spec
 found = {}
 for action in sys.argv[2:]:
     try:

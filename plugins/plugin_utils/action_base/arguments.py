@@ -1,0 +1,154 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Options of modules and variables of roles: given their types, and what does not fit said in our words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+from ansible.module_utils.errors import ArgumentTypeError, ArgumentValueError
+from ansible.plugins.loader import fragment_loader
+from ansible.utils.plugin_docs import get_docstring
+
+from ..outcome.errors import BringupError, InputError, ProblemsError
+from ..run.version import COLLECTION
+from ..runtime.recipe_files import COLLECTION_ROOT
+from ..runtime.strict import nearest_hint
+
+_EXPECTED = {
+    "int": "a whole number", "float": "a number", "bool": "true or false", "list": "a list", "dict": "a mapping",
+    "path": "a path", "str": "text",
+}  # fmt: skip
+_VARIABLE = re.compile(r"\bgpufleet_\w+")
+_LONGEST = 60
+
+
+@cache
+def argument_spec(module: str) -> dict[str, Any]:
+    """Return the argument spec that DOCUMENTATION of plugins/modules/<module>.py states, with its fragments."""
+    path = COLLECTION_ROOT / "plugins" / "modules" / f"{module}.py"
+    documentation = get_docstring(
+        str(path), fragment_loader, collection_name=COLLECTION, is_module=True, plugin_type="module"
+    )[0]
+    return plain_spec(documentation.get("options") or {})
+
+
+def plain_spec(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return documented options, of a module or of a role, as Ansible's validator takes them."""
+    kept = ("type", "required", "default", "choices", "elements", "aliases", "no_log")
+    spec: dict[str, Any] = {}
+    for name, option in options.items():
+        spec[name] = {key: option[key] for key in kept if option.get(key) is not None}
+        below = option.get("suboptions") or option.get("options")
+        if below:
+            spec[name]["options"] = plain_spec(below)
+    return spec
+
+
+def checked_options(module: str, task: Any) -> dict[str, Any]:
+    """Return the arguments of a task with their types and defaults.
+
+    Raises:
+        InputError: every argument that does not fit, by the name of its variable where the task takes it from one.
+    """
+    spec, given = argument_spec(module), dict(task.args)
+    variables = _variables(task)
+    problems: list[BringupError] = [
+        InputError(f"module {module}", f"has no option {name!r}.", nearest_hint(name, spec))
+        for name in sorted(set(given) - _names(spec))
+    ]
+    for name, option in spec.items():
+        label = variables.get(name, f"module {module}: {name}")
+        problems += value_problems(label, name, option, given)
+    refuse(f"module {module}", problems)
+    return {**given, **ArgumentSpecValidator(spec).validate(given).validated_parameters}
+
+
+def value_problems(
+    label: str, name: str, option: Mapping[str, Any], given: Mapping[str, Any]
+) -> Iterator[BringupError]:
+    """Yield what is wrong with one value: it is missing, has another type, or is none of the choices.
+
+    Args:
+        label: what the user calls it.
+        name: the option.
+        option: its spec.
+        given: every value that is given.
+    """
+    value = next((given[key] for key in (name, *option.get("aliases", ())) if given.get(key) is not None), None)
+    if value is None:
+        if option.get("required"):
+            stated = f"state it: -e {label}=..." if label.startswith("gpufleet_") else "state it"
+            yield InputError(label, "is not set and is needed.", stated)
+        return
+    checked = ArgumentSpecValidator({name: {**option, "required": False, "aliases": []}}).validate({name: value})
+    for error in checked.errors:
+        kind, choices = option.get("type", "str"), option.get("choices") or ()
+        if isinstance(error, ArgumentTypeError) and str(error).startswith(f"argument '{name}' is of type"):
+            yield InputError(label, f"is {_shown(value, option)}, expected {_expected(option)}.", _example(label, kind))
+        elif isinstance(error, ArgumentValueError) and choices and not isinstance(value, list | dict):
+            listed = ", ".join(str(choice) for choice in choices)
+            yield InputError(
+                label, f"is {_shown(value, option)}, expected {_expected(option)}.", f"choose one: {listed}"
+            )
+        else:
+            where = f" found in {name}"
+            yield InputError(label, f"does not fit: {str(error).removesuffix(where)}.", f"expected {_expected(option)}")
+
+
+def refuse(subject: str, problems: list[BringupError]) -> None:
+    """Raise what is in the list: one problem by itself, several as one list."""
+    if len(problems) == 1:
+        raise problems[0]
+    if problems:
+        raise ProblemsError(subject, tuple(problems))
+
+
+def _names(spec: Mapping[str, Any]) -> set[str]:
+    return {*spec, *(alias for option in spec.values() for alias in option.get("aliases", ()))}
+
+
+def _variables(task: Any) -> dict[str, str]:
+    """Return, for each argument as the task states it, the first variable of ours in its template."""
+    stated = task.get_ds() or {}
+    raw = next((value for key, value in stated.items() if key == task.action and isinstance(value, dict)), {})
+    found = {str(key): _VARIABLE.search(text) for key, text in raw.items() if isinstance(text, str)}
+    return {key: match[0] for key, match in found.items() if match}
+
+
+def _expected(option: Mapping[str, Any]) -> str:
+    choices = option.get("choices")
+    if choices:
+        return f"{'some' if option.get('type') == 'list' else 'one'} of {', '.join(str(choice) for choice in choices)}"
+    kind = option.get("type", "str")
+    inner = {"str": "texts", "int": "whole numbers", "dict": "mappings", "path": "paths"}.get(
+        option.get("elements", ""), ""
+    )
+    below = option.get("options")
+    keys = f" with {', '.join(below)}" if below else ""
+    return f"{_EXPECTED.get(kind, kind)}{f' of {inner}' if inner else ''}{keys}"
+
+
+def _shown(value: Any, option: Mapping[str, Any]) -> str:
+    """Return the value where it can be shown: a mapping or its text may hold a password."""
+    if isinstance(value, bool | int | float) and not option.get("no_log"):
+        return str(value).lower() if isinstance(value, bool) else str(value)
+    if isinstance(value, str):
+        shown = option.get("type") in ("int", "float", "bool") or option.get("choices")
+        return repr(str(value))[:_LONGEST] if shown and not option.get("no_log") else "text"
+    return "a list" if isinstance(value, list) else "a mapping" if isinstance(value, dict) else type(value).__name__
+
+
+def _example(label: str, kind: str) -> str:
+    if not label.startswith("gpufleet_"):
+        return f"state {_EXPECTED.get(kind, kind)}"
+    if kind == "dict":
+        return f"state it as YAML in the inventory, or -e '{{\"{label}\": {{...}}}}'"
+    if kind == "list":
+        return f"state it as YAML in the inventory, or -e '{{\"{label}\": [...]}}'"
+    return f"-e {label}={'true' if kind == 'bool' else '8'}, or the same in the inventory"
