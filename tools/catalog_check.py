@@ -17,14 +17,11 @@ from pathlib import Path
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.constraint.version import parse_version
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError, ProblemsError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.hydrate import hydrated
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.load import (
-    BASE,
-    catalogue_directories,
-    load_catalogue,
-)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.load import BASE, load_catalogue
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.model import Layer, Mixin
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.order import find_cycle
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.resolve import chain, resolve
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.tree import catalogue_directories
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import RECIPES
 from tools.catalog_ties import ties
 from tools.catalog_tree import Problem, Tree

@@ -24,14 +24,14 @@ class ActionModule(ModuleAction):
         asked, other = request_of(options), request_of({**options, **_stated(options["other"])})
         # The hosts are the same in both; other criteria are asked about as they are stated.
         skus = () if (options["other"] or {}).get("criteria") else asked.skus
-        left, right = answer(asked), answer(replace(other, skus=skus, sku_data=asked.recipe_data))
-        found = difference(left.result, left.catalogue, right.result, right.catalogue)
+        mine, before = answer(asked), answer(replace(other, skus=skus, sku_data=asked.recipe_data))
+        found = difference(before.result, before.catalogue, mine.result, mine.catalogue)
         return {
             "exit_code": 0,
             "msg": found.lines(),
             "difference": to_plain(found),
             "same": found.same,
-            "warnings": [*left.warnings, *right.warnings],
+            "warnings": [*mine.warnings, *before.warnings],
         }
 
 

@@ -12,13 +12,13 @@ short_description: Compare two recipes
 version_added: 0.1.0
 author: gpufleet.bringup contributors (@gpufleet)
 description:
-  - Resolves two recipes and returns what differs.
+  - Resolves two recipes and returns what differs from the other one to this one.
 extends_documentation_fragment:
   - gpufleet.bringup.attributes
   - gpufleet.bringup.recipe
 options:
   other:
-    description: The other recipe. What is not given is the same as in the first.
+    description: The other recipe, the one before. What is not given is the same as in this one.
     type: dict
     suboptions:
       criteria:
@@ -48,17 +48,17 @@ msg:
   elements: str
   returned: success
 difference:
-  description: What differs from the first recipe to the other.
+  description: What differs from the other recipe to this one.
   type: dict
   returned: success
   contains:
     components_added:
-      description: Components of the other recipe alone.
+      description: Components of this recipe alone.
       type: list
       elements: str
       returned: always
     components_removed:
-      description: Components of the first recipe alone.
+      description: Components of the other recipe alone.
       type: list
       elements: str
       returned: always
@@ -77,11 +77,11 @@ difference:
           type: str
           returned: always
         left:
-          description: Its value in the first recipe, none if it was added.
+          description: Its value in the other recipe, none if it was added.
           type: raw
           returned: always
         right:
-          description: Its value in the other, none if it was removed.
+          description: Its value in this recipe, none if it was removed.
           type: raw
           returned: always
     changes:

@@ -185,7 +185,8 @@ def test_questions(results: dict[str, Any]) -> None:
     assert results["asked"]["value"] == "K8s.server.version"
     # A layer brings the component, the registry pins its version.
     assert results["explained"]["msg"][-1].startswith("  registry (")
-    assert "volcano" in results["compared"]["difference"]["components_removed"]
+    # What mine does against the other one, as git diff and kubectl diff tell it.
+    assert "volcano" in results["compared"]["difference"]["components_added"]
     assert results["listed"]["listing"]["combinations"]
     assert [entry["service"] for entry in results["listed"]["listing"]["environments"]] == ["eks"]
     filled = {entry["name"]: entry["values"] for entry in results["filled"]["recipe"]["componentRefs"]}
@@ -236,7 +237,7 @@ def test_the_playbook_writes_through_a_link_and_never_to_standard_output(reposit
 def test_two_versions_of_the_catalogue_are_compared(results: dict[str, Any]) -> None:
     found = results["upgraded"]["difference"]
     assert [(change["path"], change["left"], change["right"]) for change in found["changes"]] == [
-        ("components.gpu-operator.version", "v26.7.0", "v26.3.1")
+        ("components.gpu-operator.version", "v26.3.1", "v26.7.0")
     ]
     assert not results["upgraded"]["same"]
 

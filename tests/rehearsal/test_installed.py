@@ -53,6 +53,14 @@ def test_the_tarball_holds_nothing_of_development(installed: Path) -> None:
         assert not (root / name).exists(), name
 
 
+def test_the_command_line_of_the_installed_collection_answers(installed: Path) -> None:
+    program = installed / "collections/ansible_collections/gpufleet/bringup/bin/gpufleet"
+    environment = {"PATH": os.environ["PATH"], "HOME": str(installed), "GPUFLEET_PYTHON": sys.executable}
+    asked = [str(program), "query", "components.nfd.namespace", "--service", "eks", "--accelerator", "h100"]
+    done = subprocess.run(asked, cwd="/", env=environment, capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("node-feature-discovery\n", "")
+
+
 def test_a_rehearsal_from_the_installed_collection_passes(installed: Path) -> None:
     keep = {"PATH", "HOME", "LANG"}
     environ = {name: value for name, value in os.environ.items() if name in keep}

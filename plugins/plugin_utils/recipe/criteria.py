@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..outcome.errors import BringupError, InputError, ProblemsError
-from .shape import unknown_hint
+from .nearest import unknown_hint
 
 ANY = "any"
 # The order in which criteria are printed and named; dimensions of a private tree follow these by name.

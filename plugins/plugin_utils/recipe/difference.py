@@ -6,15 +6,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ..runtime.redaction import MASK
 from ..runtime.secret_keys import redact_data
-from .model import Catalogue, RecipeResult, copied
+from .model import Catalogue, RecipeResult
 from .paths import leaves, parse_path, shown
 from .query import query_map
+
+_NOT_COMPARED = ("metadata", "criteria", "apiVersion", "kind", "deploymentOrder")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,32 +80,32 @@ def _told(change: Change) -> str:
     return {"added": f"{right} (new)", "removed": f"{left} (gone)"}.get(change.kind, f"{left} -> {right}")
 
 
-def _flat(
-    result: RecipeResult, catalogue: Catalogue, common: set[str], shown_to: Callable[[Any], Any] = copied
-) -> dict[str, Any]:
-    data = shown_to(query_map(result, catalogue))
-    for key in ("metadata", "criteria", "apiVersion", "kind", "deploymentOrder"):
-        data.pop(key, None)
-    data["components"] = {name: value for name, value in data["components"].items() if name in common}
-    data["constraints"] = {item["name"]: item for item in data.get("constraints") or ()}
-    values = {shown(path): value for path, value in leaves(data, scalar_lists=True)}
-    return {**values, "deploymentOrder": [name for name in result.order if name in common]}
+def _flat(data: Mapping[str, Any], common: set[str]) -> dict[str, Any]:
+    kept = {key: value for key, value in data.items() if key not in _NOT_COMPARED}
+    kept["components"] = {name: value for name, value in data["components"].items() if name in common}
+    kept["constraints"] = {item["name"]: item for item in data.get("constraints") or ()}
+    values = {shown(path): value for path, value in leaves(kept, scalar_lists=True)}
+    return {**values, "deploymentOrder": [name for name in data["deploymentOrder"] if name in common]}
 
 
-def _switched_on(result: RecipeResult) -> set[str]:
-    return {component.name for component in result.components if component.enabled}
+def _switched_on(data: Mapping[str, Any]) -> set[str]:
+    return {name for name, component in data["components"].items() if component["enabled"]}
 
 
 def difference(
     left: RecipeResult, left_catalogue: Catalogue, right: RecipeResult, right_catalogue: Catalogue
 ) -> Difference:
-    """Return what differs between two recipes: components first, then every value of those that both have."""
+    """Return what differs from one recipe to another: components first, then every value of those that both have."""
+    return difference_of(query_map(left, left_catalogue), query_map(right, right_catalogue))
+
+
+def difference_of(left: Mapping[str, Any], right: Mapping[str, Any]) -> Difference:
+    """Return the same of two recipes that are maps of values (see query_map)."""
     mine, theirs = _switched_on(left), _switched_on(right)
     common = mine & theirs
-    before, after = _flat(left, left_catalogue, common), _flat(right, right_catalogue, common)
+    before, after = _flat(left, common), _flat(right, common)
     # Compared are the values, shown is what anybody may read.
-    old, new = (_flat(left, left_catalogue, common, shown_to=redact_data),
-                _flat(right, right_catalogue, common, shown_to=redact_data))  # fmt: skip
+    old, new = _flat(redact_data(left), common), _flat(redact_data(right), common)
     changes = []
     for path in sorted({*before, *after}):
         if path not in after:

@@ -11,9 +11,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from .dialect import RESULT_API
 from .hydrate import value_files
 from .model import Catalogue, RecipeResult
-from .schema import RESULT_API
 from .tree import read_text
 from .yaml_dump import dump_yaml
 

@@ -14,7 +14,6 @@ from .criteria import ANY, UPSTREAM_DIMENSIONS
 from .merge import merged_values
 from .model import Catalogue, ComponentRef, Phase, RecipeResult, copied
 from .tree import read_text, unsafe_reason
-from .yaml_text import decode
 
 
 def file_values(name: str, catalogue: Catalogue) -> Mapping[str, Any]:
@@ -29,6 +28,8 @@ def file_values(name: str, catalogue: Catalogue) -> Mapping[str, Any]:
     path = catalogue.files.get(name)
     if unsafe_reason(name) or path is None:
         raise InputError(f"values file {name}", "does not exist in any tree.")
+    from .yaml_text import decode
+
     data = decode(read_text(path), str(path))
     if data is not None and not isinstance(data, dict):
         raise InputError(str(path), "must be a mapping of chart values.")

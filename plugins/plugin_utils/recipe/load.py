@@ -26,16 +26,16 @@ from .criteria import (
     make_criteria,
     parse_criteria,
 )
+from .dialect import Dialect
 from .document import Document, read_document
 from .model import Catalogue, Check, Component, Layer, Mixin
-from .schema import Dialect, Kind
-from .tree import TreeFile, is_document, tree_files
+from .schema import Kind
+from .tree import BASE_FILE, TreeFile, is_document, tree_files
 from .unread import unnamed_dimensions, unread_warnings
 from .verify import unresolvable, verify
 
 BASE = "base"
 _ACCELERATOR = "accelerator"
-BASE_FILE = "overlays/base.yaml"
 _OWN_TREE = RECIPES.resolve()
 _FIRST_GROUPS = ("aicr.nvidia.com/", "eidos.nvidia.com/")
 
@@ -361,16 +361,6 @@ def _private(
 
 def _is_own(directory: Path) -> bool:
     return directory.expanduser().resolve() == _OWN_TREE
-
-
-def catalogue_directories(extra: Sequence[Path], own: Path = RECIPES) -> tuple[Path, ...]:
-    """Return the directories to load: our own catalogue with the extra ones over it.
-
-    An extra directory with a base layer is a whole catalogue, such as the upstream tool's: it and those after it
-    stand alone, for recipes of two catalogues mixed would be recipes of neither.
-    """
-    whole = [number for number, path in enumerate(extra) if (path.expanduser() / BASE_FILE).is_file()]
-    return tuple(extra[whole[-1] :]) if whole else (own, *extra)
 
 
 def _verified(catalogue: Catalogue, loading: _Loading, directories: Sequence[Path]) -> Catalogue:

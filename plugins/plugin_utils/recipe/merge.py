@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..constraint.model import Constraint
+from .dialect import Dialect
 from .model import ComponentRef, Fragment, Phase, copied
-from .schema import Dialect
 
 
 def merged_values(low: Mapping[str, Any], high: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from ..constraint.model import Constraint
 from .criteria import Criteria, Vocabulary
-from .schema import RESULT_API, Dialect
+from .dialect import RESULT_API, Dialect
 
 T = TypeVar("T")
 

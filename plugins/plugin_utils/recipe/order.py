@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ..outcome.errors import InputError
 from .model import ComponentRef
-from .shape import unknown_hint
+from .nearest import unknown_hint
 
 
 class DependencyError(InputError):

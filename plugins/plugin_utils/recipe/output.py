@@ -20,8 +20,8 @@ from .foreign_data import data_files
 from .hydrate import hydrated, plain, self_contained
 from .installable import needs
 from .model import Catalogue, RecipeResult
-from .paths import leaves, shown
 from .pools import PooledRecipe, pooled_data
+from .secret_places import secret_places
 from .yaml_dump import dump_yaml
 
 RUN_FILE = "recipe.json"
@@ -107,12 +107,10 @@ def documents(result: RecipeResult, catalogue: Catalogue, options: Mapping[str, 
 def _document(path: Path, data: dict[str, Any], options: Mapping[str, Any]) -> FileText:
     """Return a file: the run directory is given to others, so its recipe has no secrets; any other is installed from,
     so it has them."""
-    run_dir, masked = options.get("run_dir"), redact_data(data)
+    run_dir = options.get("run_dir")
     if run_dir and path == Path(run_dir).expanduser() / RUN_FILE:
-        return FileText(text=dump(masked, path))
-    hidden = dict(leaves(masked, scalar_lists=True))
-    secrets = tuple(shown(place) for place, value in leaves(data, scalar_lists=True) if hidden.get(place) != value)
-    return FileText(text=dump(data, path), secrets=secrets)
+        return FileText(text=dump(redact_data(data), path))
+    return FileText(text=dump(data, path), secrets=secret_places(data))
 
 
 def pool_documents(recipe: PooledRecipe, catalogue: Catalogue, options: Mapping[str, Any]) -> dict[Path, FileText]:

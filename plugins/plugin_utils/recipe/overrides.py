@@ -13,9 +13,9 @@ from ..outcome.errors import BringupError, InputError, ProblemsError
 from .hydrate import component_values, file_values
 from .merge import merged_values
 from .model import Catalogue, ComponentRef, RecipeResult
+from .nearest import nearest, unknown_hint
 from .order import deployment_order
 from .paths import parse_path, shown
-from .shape import nearest, unknown_hint
 from .yaml_text import Path, scalar
 
 
@@ -103,7 +103,7 @@ def _paths(tree: Any, path: Path = ()) -> list[str]:
 def _typed(given: Any, known: Any) -> Any:
     """Return values in which every written one has a type: a version that looks like a number stays a text."""
     if isinstance(given, Written):
-        return str(given) if isinstance(known, str) else scalar(given)
+        return str(given) if isinstance(known, str) else scalar(str(given))
     if isinstance(given, Mapping):
         below = known if isinstance(known, dict) else {}
         return {key: _typed(value, below.get(key)) for key, value in given.items()}

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..outcome.errors import InputError, NotFoundError
-from .shape import nearest
-from .yaml_text import Path
+from .nearest import nearest
+
+if TYPE_CHECKING:
+    from .yaml_text import Path
 
 # A key in quotes (with doubled quotes inside), an index in brackets, or a bare key up to the next dot or bracket.
 _STEP = re.compile(r"""\.?(?:\["((?:[^"]|"")*)"\]|\['((?:[^']|'')*)'\]|\[([0-9]+)\]|"((?:[^"]|"")*)"|([^.\[\]"]+))""")

@@ -10,7 +10,6 @@ from enum import Enum
 from ..outcome.errors import InputError
 from .criteria import Criteria
 from .model import Catalogue, RecipeResult
-from .suggest import suggestions
 from .support import impossible, not_honoured
 
 
@@ -32,6 +31,8 @@ def unsupported_reason(criteria: Criteria, catalogue: Catalogue) -> tuple[str, s
         return "", ""
     if reason := impossible(criteria, catalogue.vocabulary):
         return reason, "State nvlink_domain=node or leave it out, or correct the accelerator."
+    from .suggest import suggestions
+
     words = ", ".join(f"{name}={value}" for name, value in lost)
     near = "; ".join(str(suggestion) for suggestion in suggestions(criteria, catalogue))
     reason = f"no recipe is for {criteria}: no layer that fits honours {words}."

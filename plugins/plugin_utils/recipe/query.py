@@ -5,15 +5,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from ..runtime.secret_keys import redact_data
 from .hydrate import component_data, component_values, plain
 from .model import Catalogue, RecipeResult
 from .paths import lookup, parse_path
-from .yaml_text import Path
 
-_SHOWN = ("name", "type", "source", "namespace", "chart", "version", "tag", "path", "dependencyRefs")
+if TYPE_CHECKING:
+    from .yaml_text import Path
+
+_SHOWN = (
+    "name", "type", "source", "namespace", "chart", "version", "tag", "path", "dependencyRefs", "enabled",
+    "preManifestFiles", "manifestFiles",
+)  # fmt: skip
 
 
 def query_map(result: RecipeResult, catalogue: Catalogue) -> dict[str, Any]:
@@ -22,13 +28,22 @@ def query_map(result: RecipeResult, catalogue: Catalogue) -> dict[str, Any]:
     del data["componentRefs"]
     components: dict[str, Any] = {}
     for component in result.components:
-        entry = component_data(component)
-        shown = {key: entry[key] for key in _SHOWN if key in entry}
-        shown["enabled"] = component.enabled
-        for key in ("preManifestFiles", "manifestFiles"):
-            if key in entry:
-                shown[key] = entry[key]
-        components[component.name] = {**shown, "values": component_values(component, catalogue)}
+        entry = component_data(component) | {"enabled": component.enabled}
+        components[component.name] = _component(entry, component_values(component, catalogue))
+    return {**data, "components": components}
+
+
+def _component(entry: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: entry[key] for key in _SHOWN if key in entry and entry[key] != []} | {"values": values}
+
+
+def document_map(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the same of a resolved recipe in a file whose components have their merged `values`."""
+    data = {name: value for name, value in document.items() if name != "componentRefs"}
+    components = {}
+    for entry in document["componentRefs"]:
+        enabled = (entry.get("overrides") or {}).get("enabled") is not False
+        components[entry["name"]] = _component({**entry, "enabled": enabled}, entry["values"])
     return {**data, "components": components}
 
 

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ..outcome.errors import InputError
+from .nearest import unknown_hint
 from .schema import OWN_API, Kind, is_foreign
-from .shape import unknown_hint
 from .yaml_text import Path
 
 _KINDS = {kind.value: kind for kind in Kind}

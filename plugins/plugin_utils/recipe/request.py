@@ -9,23 +9,20 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..outcome.codec import from_plain
 from ..outcome.errors import InputError
 from .criteria import ANY, Criteria, parse_criteria
-from .detect import ClusterFacts, Detection, detect
-from .host_kinds import criteria_of_skus
 from .installable import not_installable
-from .load import catalogue_directories, load_catalogue
 from .merge import merged_values
 from .model import Catalogue, RecipeResult
-from .overrides import as_mapping, with_overrides
 from .policy import Unsupported, require_supported
-from .pools import Pool, PooledRecipe, resolve_pools
 from .resolve import resolve
-from .support import relaxed
-from .tree import Signature, signature_of
+from .tree import Signature, catalogue_directories, signature_of
+
+if TYPE_CHECKING:
+    from .detect import ClusterFacts, Detection
+    from .pools import Pool, PooledRecipe
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +30,7 @@ class Request:
     """What is wanted: criteria, the directories of private recipe data, overrides and what to do if unsupported.
 
     With the facts of a cluster, criteria that are not stated are read off it, and with SKUs of hosts off these; private
-    SKUs lie in `sku_data`.
+    SKUs lie in `sku_data`. A loaded catalogue is left in `kept`, and taken from there.
     """
 
     criteria: Mapping[str, Any]
@@ -45,6 +42,7 @@ class Request:
     check_overrides: bool = True
     skus: tuple[str, ...] = ()
     sku_data: tuple[Path, ...] = ()
+    kept: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +58,11 @@ class Answer:
 
 def request_of(options: Mapping[str, Any]) -> Request:
     """Return the request that the options of a module or the arguments of a lookup make."""
-    overrides = merged_values(_plain(options, "overrides"), as_mapping(options.get("set") or ()))
+    overrides = _plain(options, "overrides")
+    if options.get("set"):
+        from .overrides import as_mapping
+
+        overrides = merged_values(overrides, as_mapping(options["set"]))
     recipe_data = tuple(Path(text) for text in options.get("recipe_data") or ())
     return Request(
         criteria=_plain(options, "criteria"),
@@ -84,6 +86,9 @@ def facts_of(options: Mapping[str, Any]) -> ClusterFacts | None:
     data = _plain(options, "facts")
     if not data:
         return None
+    from ..outcome.codec import from_plain
+    from .detect import ClusterFacts
+
     nodes = [{key: value for key, value in node.items() if value is not None} for node in data.get("nodes") or ()]
     return from_plain(ClusterFacts, {"server_version": data.get("server_version") or "", "nodes": nodes}, "facts")
 
@@ -102,15 +107,28 @@ def _plain(options: Mapping[str, Any], name: str) -> dict[str, Any]:
 _loaded: dict[tuple[Path, ...], tuple[Signature, Catalogue]] = {}
 
 
-def catalogue_of(recipe_data: Sequence[Path]) -> Catalogue:
-    """Return the catalogue for directories of private data; one that was loaded is used again until a file changes."""
+def catalogue_of(recipe_data: Sequence[Path], kept: Path | None = None) -> Catalogue:
+    """Return the catalogue for directories of private data; one that was loaded is used again until a file changes.
+
+    With a directory `kept`, another process may have loaded it.
+    """
     directories = catalogue_directories(recipe_data)
     signature = signature_of(directories)
     known = _loaded.get(directories)
     if known is None or known[0] != signature:
-        known = (signature, load_catalogue(directories))
+        known = (signature, _kept_or_loaded(directories, kept))
         _loaded[directories] = known
     return known[1]
+
+
+def _kept_or_loaded(directories: tuple[Path, ...], kept: Path | None) -> Catalogue:
+    if kept is None:
+        from .load import load_catalogue
+
+        return load_catalogue(directories)
+    from .kept import kept_or_loaded
+
+    return kept_or_loaded(directories, kept)
 
 
 def answer(request: Request) -> Answer:
@@ -121,19 +139,27 @@ def answer(request: Request) -> Answer:
         NotFoundError: no such SKU.
         InputError: the combination is not supported and the policy is error.
     """
-    catalogue = catalogue_of(request.recipe_data)
+    catalogue = catalogue_of(request.recipe_data, request.kept)
     stated = request.criteria
     if request.skus:
+        from .host_kinds import criteria_of_skus
+
         stated = criteria_of_skus(request.skus, stated, catalogue, request.sku_data)
     criteria = parse_criteria(stated, catalogue.vocabulary)
-    detection = detect(request.facts, catalogue.vocabulary, criteria) if request.facts is not None else None
+    detection: Detection | None = None
     told: tuple[str, ...] = ()
-    if detection is not None:
+    if request.facts is not None:
+        from .detect import detect
+        from .support import relaxed
+
+        detection = detect(request.facts, catalogue.vocabulary, criteria)
         criteria = relaxed(detection.criteria, catalogue, detection.detected)
         told = detection_warnings(detection, criteria)
     result = resolve(criteria, catalogue, request.profiles)
     warnings = (*catalogue.warnings, *told, *require_supported(result, catalogue, request.unsupported))
     if request.overrides:
+        from .overrides import with_overrides
+
         result = with_overrides(result, catalogue, request.overrides, check=request.check_overrides)
     warnings = (*warnings, *not_installable(result))
     return Answer(result=result, catalogue=catalogue, warnings=warnings, detection=detection)
@@ -165,6 +191,8 @@ def answer_pools(
     """
     if request.overrides:
         raise InputError("overrides", "cannot be given together with pools.", "Put them into a private overlay.")
+    from .pools import resolve_pools
+
     catalogue = catalogue_of(request.recipe_data)
     made = [_pool(pool, request.criteria, catalogue) for pool in pools]
     recipe = resolve_pools(made, catalogue)
@@ -173,6 +201,8 @@ def answer_pools(
 
 
 def _pool(data: Mapping[str, Any], common: Mapping[str, Any], catalogue: Catalogue) -> Pool:
+    from .pools import Pool
+
     name = str(data.get("name") or "")
     shared = parse_criteria(common, catalogue.vocabulary).to_dict()
     own = parse_criteria(data.get("criteria") or {}, catalogue.vocabulary, f"pool {name}").to_dict()

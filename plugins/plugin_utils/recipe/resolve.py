@@ -11,11 +11,10 @@ from types import MappingProxyType
 
 from ..outcome.errors import InputError
 from .criteria import Criteria
-from .document import place_of
 from .merge import Draft
 from .model import Catalogue, Component, ComponentRef, Layer, Mixin, Phase, RecipeResult, copied
+from .nearest import unknown_hint
 from .order import DependencyError, deployment_order
-from .shape import unknown_hint
 
 BASE = "base"
 
@@ -163,6 +162,8 @@ def _own_phase(phase: Phase) -> Phase:
 
 def located_mixin(error: MixinError, mixins: tuple[Mixin, ...]) -> InputError:
     """Return the error with file and line of the constraint."""
+    from .document import place_of
+
     mixin = next(mixin for mixin in mixins if mixin.name == error.mixin)
     names = [constraint.name for constraint in mixin.fragment.constraints]
     at = place_of(mixin.file, ("spec", "constraints", names.index(error.constraint)))
@@ -175,6 +176,8 @@ def _ordered(
     try:
         return deployment_order(components)
     except DependencyError as error:
+        from .document import place_of
+
         owners: tuple[Layer | Mixin, ...] = (*layers, *mixins)
         for owner in reversed(owners):
             for index, ref in enumerate(owner.fragment.components):

@@ -91,5 +91,6 @@ def hydrated_document(recipe: Mapping[str, Any], recipe_data: Sequence[Path]) ->
     catalogue = catalogue_of(recipe_data)
     for entry in references:
         _checked(entry, COMPONENT_REF, "component")
-        entry["values"] = component_values(decode.component_ref(entry), catalogue)
+        if "values" not in entry:
+            entry["values"] = component_values(decode.component_ref(entry), catalogue)
     return data

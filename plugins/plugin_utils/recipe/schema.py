@@ -10,7 +10,6 @@ from enum import Enum
 from .shape import AnyMapping, Anything, Flag, Items, Named, Table, Text
 
 OWN_API = "gpufleet.bringup/v1"
-RESULT_API = "aicr.nvidia.com/v1alpha1"
 _FOREIGN_GROUPS = ("aicr.nvidia.com/", "aicr.run/", "validator.nvidia.com/", "eidos.nvidia.com/")
 
 
@@ -23,17 +22,6 @@ class Kind(str, Enum):
     VOCABULARY = "CriteriaVocabulary"
     CHECKS = "ValidatorCatalog"
     TREE = "RecipeTree"
-
-
-class Dialect(str, Enum):
-    """The merge rules that a tree was written for, as its `tree.yaml` states or as its documents show.
-
-    FIRST (upstream 0.11): overrides replace whole top-level keys, dependencyRefs and phases are replaced.
-    CURRENT (upstream since mixins, and ours): overrides merge deep, dependencyRefs and phases are united.
-    """
-
-    FIRST = "first"
-    CURRENT = "current"
 
 
 def is_foreign(api_version: str) -> bool:

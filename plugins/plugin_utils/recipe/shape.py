@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from .nearest import unknown_hint
 from .yaml_text import Path
 
 
@@ -77,25 +78,6 @@ class Table:
 
 
 Shape = Text | Flag | Count | Anything | AnyMapping | Items | Named | Table
-
-
-def nearest(name: str, known: Collection[str]) -> str:
-    """Return the known name most like a given one, or an empty text if none is like it."""
-    from difflib import get_close_matches
-
-    by_folded: dict[str, str] = {}
-    for item in sorted(known):
-        by_folded.setdefault(item.casefold(), item)
-    found = get_close_matches(name.casefold(), by_folded, n=1, cutoff=0.6)
-    return by_folded[found[0]] if found else ""
-
-
-def unknown_hint(name: str, known: Collection[str]) -> str:
-    """Return the hint for an unknown name: the nearest known one, else all of them."""
-    near = nearest(name, known)
-    if near:
-        return f"Did you mean {near!r}?"
-    return f"Known: {', '.join(sorted(known))}." if known else ""
 
 
 # Looked at in this order: a boolean is an int, too.

@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from ..outcome.errors import BringupError, InputError, NotFoundError
+from ..runtime.recipe_files import RECIPES
 
 # Path, times of change of content and of state, and size of every file.
 Signature = tuple[tuple[str, int, int, int], ...]
+BASE_FILE = "overlays/base.yaml"
 MAX_BYTES = 10 * 1024 * 1024
 # Not recipes: chart values and manifests, health checks, SKU facts, kinds of GPU, expectations, templates, simulators.
 _NOT_DOCUMENTS = ("components", "checks", "hardware", "accelerators", "thresholds", "workloads", "rehearsal")
@@ -85,6 +87,16 @@ def signature_of(directories: Sequence[Path]) -> Signature:
                     stat = entry.stat(follow_symlinks=False)
                     found.append((entry.path, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size))
     return tuple(sorted(found))
+
+
+def catalogue_directories(extra: Sequence[Path], own: Path = RECIPES) -> tuple[Path, ...]:
+    """Return the directories to load: our own catalogue with the extra ones over it.
+
+    An extra directory with a base layer is a whole catalogue, such as the upstream tool's: it and those after it
+    stand alone, for recipes of two catalogues mixed would be recipes of neither.
+    """
+    whole = [number for number, path in enumerate(extra) if (path.expanduser() / BASE_FILE).is_file()]
+    return tuple(extra[whole[-1] :]) if whole else (own, *extra)
 
 
 def is_document(name: str) -> bool:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from .document import Document
 from .model import Catalogue, ComponentRef, Layer, Mixin
+from .nearest import unknown_hint
 from .schema import Kind
-from .shape import unknown_hint
 from .tree import TreeFile
 
 # Read by others, in the directory itself: SKU facts, kinds of GPU, expectations.

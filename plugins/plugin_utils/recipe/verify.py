@@ -15,9 +15,9 @@ from ..constraint.wording import wrong_value
 from ..outcome.errors import BringupError, InputError
 from .document import Document
 from .model import Catalogue, ComponentRef, Fragment, Layer, Mixin, Profile
+from .nearest import unknown_hint
 from .order import find_cycle
 from .resolve import applied_layers, finished
-from .shape import unknown_hint
 from .tree import unsafe_reason
 from .yaml_text import Path
 

@@ -12,10 +12,10 @@ import pytest
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.constraint.names import MEASURED
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError, ProblemsError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.criteria import parse_criteria
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.dialect import Dialect
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.measured import PER_NODE
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.model import Catalogue
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.resolve import resolve
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.schema import Dialect
 
 from .conftest import Tree
 

@@ -18,9 +18,10 @@ from seeds import VARIABLE, drawing, run_seed
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError, ProblemsError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.hydrate import hydrated
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.load import catalogue_directories, load_catalogue
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.load import load_catalogue
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.model import Catalogue
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.resolve import resolve
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.tree import catalogue_directories
 
 from .test_nothing_ignored import SPELLINGS
 

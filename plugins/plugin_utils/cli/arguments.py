@@ -1,0 +1,213 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The arguments of the command gpufleet."""
+
+from __future__ import annotations
+
+import os
+import re
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter, _ArgumentGroup
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, NoReturn
+
+from ..outcome.errors import InputError
+from ..recipe.criteria import ORDER
+from ..recipe.nearest import nearest
+
+_EXIT_CODES = """\
+exit codes:
+  0 done   2 input is wrong   3 not found   5 time ran out   8 failed, or not known   9 interrupted
+"""
+_INVALID_CHOICE = re.compile(r"(?P<argument>.*): invalid choice: '?(?P<word>.*?)'? \(choose from (?P<known>.*)\)")
+
+
+class Command(NamedTuple):
+    """One command: what it does in a sentence, its arguments, and the function that does it (module:function)."""
+
+    help: str
+    add: Callable[[ArgumentParser], None]
+    work: str
+    example: str
+
+
+class _Parser(ArgumentParser):
+    """A parser whose errors are ours: with the nearest word that there is."""
+
+    def error(self, message: str) -> NoReturn:
+        found = _INVALID_CHOICE.fullmatch(message)
+        if found is None:
+            raise InputError(self.prog, f"{message}.", f"see {self.prog} --help")
+        known = re.findall(r"[\w-]+", found["known"])
+        reason = f"{found['word']!r} is no {found['argument'].removeprefix('argument ').lower()}."
+        raise InputError(self.prog, reason, _hint(found["word"], known))
+
+
+def _hint(word: str, known: Sequence[str]) -> str:
+    near = nearest(word, known)
+    return f"did you mean {near}?" if near else f"there is: {', '.join(known)}"
+
+
+def arguments_of(argv: Sequence[str]) -> Namespace:
+    """Return the arguments, with the function that does the work in `work`.
+
+    Raises:
+        InputError: there is no such command or option; with the nearest one that there is.
+    """
+    if "_ARGCOMPLETE" in os.environ:
+        from .completion import complete
+
+        complete(make_parser())
+    command = COMMANDS.get(argv[0]) if argv else None
+    if command is None:
+        # Help, or what is wrong.
+        return make_parser().parse_args(argv or ["--help"])
+    # The parser of one command alone: making those of all takes longer than a recipe.
+    parser = _Parser(**_described(argv[0], command))
+    _fill(parser, command)
+    arguments, unknown = parser.parse_known_args(argv[1:])
+    if unknown:
+        _refuse(unknown, parser)
+    return arguments
+
+
+def _refuse(unknown: Sequence[str], parser: ArgumentParser) -> NoReturn:
+    prog = parser.prog
+    option = next((word.partition("=")[0] for word in unknown if word.startswith("-")), "")
+    if not option:
+        raise InputError(prog, f"{' '.join(unknown)!r} is one argument too many.", f"see {prog} --help")
+    known = [name for action in parser._actions for name in action.option_strings]
+    near = nearest(option, known)
+    raise InputError(prog, f"{option} is no option.", f"did you mean {near}?" if near else f"see {prog} --help")
+
+
+def make_parser() -> ArgumentParser:
+    """Return the parser of all commands."""
+    parser = _Parser(
+        prog="gpufleet",
+        description="Answers about recipes and runs. Gates are run by Ansible: ansible-playbook gpufleet.bringup.site.",
+        epilog=_EXIT_CODES,
+        allow_abbrev=False,
+        formatter_class=RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="store_true", help="print the version of the collection")
+    parsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, command in COMMANDS.items():
+        _fill(parsers.add_parser(name, help=command.help, **_described(name, command)), command)
+    return parser
+
+
+def _described(name: str, command: Command) -> dict[str, Any]:
+    return {
+        "prog": f"gpufleet {name}",
+        "description": f"{command.help[0].upper()}{command.help[1:]}.",
+        "epilog": f"example:\n  {command.example}\n\n{_EXIT_CODES}",
+        "allow_abbrev": False,
+        "formatter_class": RawDescriptionHelpFormatter,
+    }
+
+
+def _fill(parser: ArgumentParser, command: Command) -> None:
+    command.add(parser)
+    parser.add_argument("--debug", action="store_true", help="show where in the code an error arose")
+    parser.set_defaults(work=command.work)
+
+
+def _question(parser: ArgumentParser) -> None:
+    """Add what a recipe is for, and what changes it."""
+    group = parser.add_argument_group("what the recipe is for")
+    for name in ORDER:
+        flags = [f"--{name.replace('_', '-')}", *(["--gpu"] if name == "accelerator" else [])]
+        group.add_argument(*flags, dest=name, metavar="VALUE")
+    group.add_argument("--criteria", metavar="FILE", help="the same as a file, or as service=eks,accelerator=h100")
+    _changing(parser.add_argument_group("what changes it"))
+
+
+def _changing(group: _ArgumentGroup) -> None:
+    group.add_argument(
+        "--data", action="append", metavar="DIR", help="recipe data of your own, over the catalogue; a later one wins"
+    )
+    group.add_argument("--set", action="append", metavar="COMPONENT:PATH=VALUE", help="one chart value")
+    group.add_argument("--profile", action="append", metavar="NAME=VALUE", help="the value of a profile of the layers")
+    group.add_argument(
+        "--unsupported", choices=("error", "warn"), default="error", help="what a criterion does that no layer honours"
+    )
+
+
+def _format(parser: ArgumentParser, *forms: str) -> None:
+    parser.add_argument("--format", choices=forms, help=f"default: {forms[0]}")
+
+
+def _recipe(parser: ArgumentParser) -> None:
+    _question(parser)
+    parser.add_argument("-o", "--output", metavar="FILE", help="write it there, as JSON if it ends in .json")
+    _format(parser, "yaml", "json", "text")
+    parser.add_argument("--hydrated", action="store_true", help="with the merged chart values of every component")
+    parser.add_argument(
+        "--self-contained", action="store_true", help="all values inside, for the NVIDIA tool (its files beside FILE)"
+    )
+
+
+def _query(parser: ArgumentParser) -> None:
+    parser.add_argument("path", nargs="?", metavar="PATH", help="such as components.gpu-operator.version")
+    parser.add_argument("--selector", metavar="PATH", help="the same")
+    _question(parser)
+    _format(parser, "text", "yaml", "json")
+
+
+def _values(parser: ArgumentParser) -> None:
+    parser.add_argument("component", metavar="COMPONENT")
+    _question(parser)
+    _format(parser, "yaml", "json")
+
+
+def _diff(parser: ArgumentParser) -> None:
+    parser.add_argument("sides", nargs="*", metavar="RECIPE", help="a file, or criteria: service=eks,intent=training")
+    parser.add_argument("--exit-code", action="store_true", help="end with 1 if something differs")
+    _question(parser)
+    _format(parser, "text", "yaml", "json")
+
+
+def _list(parser: ArgumentParser) -> None:
+    _question(parser)
+    _format(parser, "text", "yaml", "json")
+
+
+COMMANDS: Mapping[str, Command] = {
+    "recipe": Command(
+        help="resolve a recipe",
+        add=_recipe,
+        work="recipes:recipe",
+        example="gpufleet recipe --service eks --accelerator h100 --intent training -o recipe.yaml",
+    ),
+    "query": Command(
+        help="print one value of a recipe",
+        add=_query,
+        work="recipes:query",
+        example="gpufleet query components.gpu-operator.values.driver.version --service eks --accelerator h100",
+    ),
+    "explain": Command(
+        help="tell which layers set a value, and what each replaced",
+        add=_query,
+        work="recipes:explain",
+        example="gpufleet explain components.gpu-operator.values.driver --service eks --accelerator h100",
+    ),
+    "values": Command(
+        help="print the chart values of one component, for helm",
+        add=_values,
+        work="recipes:values",
+        example="gpufleet values gpu-operator --service eks --accelerator h100 | helm template gpu-operator CHART -f -",
+    ),
+    "diff": Command(
+        help="compare two recipes, from the first to the second; with none, what --data, --set and --profile change",
+        add=_diff,
+        work="differences:diff",
+        example="gpufleet diff intent=training intent=inference --service eks --accelerator h100",
+    ),
+    "list": Command(
+        help="list what the catalogue supports",
+        add=_list,
+        work="recipes:listed",
+        example="gpufleet list --service eks",
+    ),
+}

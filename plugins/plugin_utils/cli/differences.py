@@ -1,0 +1,71 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The command diff: what differs between two recipes, from the first to the second."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ..outcome.errors import InputError
+from ..recipe.difference import difference_of
+from ..recipe.query import document_map, query_map
+from ..recipe.request import Request
+from .answer import formatted, write, write_lines
+from .questions import answered, criteria_in, is_criteria, request_for
+
+_DIFFERS = 1
+
+
+def diff(arguments: Namespace) -> int:
+    """Print what differs; with --exit-code it ends with 1 if anything does, as git diff."""
+    request = request_for(arguments)
+    before, after = _sides(arguments, request)
+    found = difference_of(before, after)
+    if arguments.format in (None, "text"):
+        write_lines(found.lines())
+    else:
+        from ..outcome.codec import to_plain
+
+        write(formatted(to_plain(found), arguments.format))
+    return _DIFFERS if arguments.exit_code and not found.same else 0
+
+
+def _sides(arguments: Namespace, request: Request) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return both recipes as maps of values: two that are named, one and that of the flags, or without and with what
+    the flags change.
+
+    Raises:
+        InputError: more than two are named, or nothing says what to compare with.
+    """
+    if len(arguments.sides) > 2:
+        raise InputError("gpufleet diff", f"{len(arguments.sides)} recipes are given.", "give two at most")
+    if len(arguments.sides) == 2:
+        first, second = (_named(text, request) for text in arguments.sides)
+        return first, second
+    if arguments.sides:
+        return _named(arguments.sides[0], request), _resolved(request)
+    if not (request.recipe_data or request.overrides or request.profiles):
+        hint = "give two recipes, or what changes one: --data, --set or --profile"
+        raise InputError("gpufleet diff", "there is nothing to compare with.", hint)
+    plain = replace(request, recipe_data=(), sku_data=(), overrides={}, profiles={})
+    return _resolved(plain), _resolved(request)
+
+
+def _resolved(request: Request) -> dict[str, Any]:
+    found = answered(request)
+    return query_map(found.result, found.catalogue)
+
+
+def _named(text: str, request: Request) -> dict[str, Any]:
+    """Return the recipe of some criteria, beside those of the flags, or that in a file."""
+    if is_criteria(text):
+        return _resolved(replace(request, criteria={**request.criteria, **criteria_in(text)}))
+    from ..recipe.resolved import hydrated_document
+    from ..run.snapshot_recipe import resolved_recipe
+
+    document = resolved_recipe(Path(text).expanduser())
+    return document_map(hydrated_document(document, request.recipe_data))

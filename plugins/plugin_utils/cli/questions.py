@@ -1,0 +1,95 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What a recipe is asked for with: from the flags of a command to a request."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ..outcome.errors import InputError
+from ..recipe.criteria import ORDER
+from ..recipe.request import Answer, Request, answer, request_of
+from .answer import warn
+
+_KEPT = "catalogues"
+
+
+def request_for(arguments: Namespace) -> Request:
+    """Return the request that the flags make.
+
+    Raises:
+        InputError: a flag has another form than it should.
+    """
+    flags = {name: value for name in ORDER if (value := getattr(arguments, name)) is not None}
+    options: dict[str, Any] = {
+        "criteria": {**criteria_in(arguments.criteria or ""), **flags},
+        "recipe_data": arguments.data or (),
+        "set": arguments.set or (),
+        "profiles": dict(_pair("--profile", text) for text in arguments.profile or ()),
+        "unsupported": arguments.unsupported,
+    }
+    return replace(request_of(options), kept=kept_in(arguments))
+
+
+def kept_in(arguments: Namespace) -> Path:
+    """Return where loaded catalogues are kept."""
+    return Path(arguments.cache) / _KEPT
+
+
+def answered(request: Request) -> Answer:
+    """Return the recipe, its warnings told.
+
+    Raises:
+        BringupError: see answer.
+    """
+    found = answer(request)
+    warn(found.warnings)
+    return found
+
+
+def is_criteria(text: str) -> bool:
+    """Tell whether a text states criteria and names no file."""
+    return "=" in text and "/" not in text and not Path(text).exists()
+
+
+def criteria_in(text: str) -> dict[str, Any]:
+    """Return the criteria in `service=eks,accelerator=h100` or in a file.
+
+    Raises:
+        InputError: neither.
+    """
+    if not text:
+        return {}
+    if is_criteria(text):
+        return dict(_pair("criteria", part.strip()) for part in text.split(","))
+    from ..runtime.strict import read_yaml
+
+    data = read_yaml(Path(text).expanduser())
+    found = data.get("spec", data) if isinstance(data, dict) else data
+    if not isinstance(found, dict):
+        raise InputError(f"criteria {text}", "is no mapping of criteria.", "write service: eks, one on each line")
+    return {str(name): value for name, value in found.items() if name not in ("apiVersion", "kind", "metadata")}
+
+
+def _pair(what: str, text: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not (name and sign):
+        raise InputError(f"{what} {text!r}", "has no value.", "write it as NAME=VALUE")
+    return name.strip(), value.strip()
+
+
+def one_path(arguments: Namespace) -> str:
+    """Return the path that is asked for, given as an argument or as an option; empty for everything.
+
+    Raises:
+        InputError: both are given.
+    """
+    given: Sequence[str] = [text for text in (arguments.path, arguments.selector) if text is not None]
+    if len(given) > 1:
+        raise InputError("--selector", f"the path is given twice: {given[0]} and {given[1]}.", "leave one of them out")
+    return given[0] if given else ""

@@ -1,0 +1,17 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Where secrets stand in plain data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..runtime.secret_keys import redact_data
+from .paths import leaves, shown
+
+
+def secret_places(data: Any) -> tuple[str, ...]:
+    """Return the paths of all values that nobody but the owner may see: those that are masked for others."""
+    hidden = dict(leaves(redact_data(data), scalar_lists=True))
+    return tuple(shown(place) for place, value in leaves(data, scalar_lists=True) if hidden.get(place) != value)
