@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from rehearsal_harness import ROOT, left_behind
+from installed import environment_of, installed_collection
+from rehearsal_harness import left_behind
 
 pytestmark = pytest.mark.drawn(1, of="runs from elsewhere", whole=True)
 
@@ -20,30 +19,7 @@ pytestmark = pytest.mark.drawn(1, of="runs from elsewhere", whole=True)
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory that holds the installed collection and nothing else."""
-    home = tmp_path_factory.mktemp("installed")
-    source = home / "source"
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT,
-        capture_output=True,
-        check=True,
-    ).stdout.split(b"\0")
-    for name in filter(None, (raw.decode() for raw in listed)):
-        if (ROOT / name).is_file():
-            (source / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, source / name)
-    galaxy = [sys.executable, "-m", "ansible", "galaxy", "collection"]
-    subprocess.run([*galaxy, "build", "--output-path", str(home)], cwd=source, check=True, capture_output=True)
-    tarball = next(home.glob("gpufleet-bringup-*.tar.gz"))
-    work = home / "work"
-    work.mkdir()
-    # Neither from the checkout nor with its PYTHONPATH, nor with what lies in the user's home (ansible-lint installs
-    # there): galaxy would find the collection and install nothing.
-    install = [*galaxy, "install", "--offline", "-p", str(work / "collections"), str(tarball)]
-    bare = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    bare |= {"ANSIBLE_HOME": str(home / "ansible"), "ANSIBLE_COLLECTIONS_PATH": str(work / "collections")}
-    subprocess.run(install, cwd=work, env=bare, check=True, capture_output=True)
-    return work
+    return installed_collection(tmp_path_factory.mktemp("installed"))
 
 
 def test_the_tarball_holds_nothing_of_development(installed: Path) -> None:
@@ -62,9 +38,7 @@ def test_the_command_line_of_the_installed_collection_answers(installed: Path) -
 
 
 def test_a_rehearsal_from_the_installed_collection_passes(installed: Path) -> None:
-    keep = {"PATH", "HOME", "LANG"}
-    environ = {name: value for name, value in os.environ.items() if name in keep}
-    environ |= {"ANSIBLE_COLLECTIONS_PATH": str(installed / "collections"), "PWD": str(installed), "LC_ALL": "C.UTF-8"}
+    environ = environment_of(installed)
     argv = [
         sys.executable,
         "-m",

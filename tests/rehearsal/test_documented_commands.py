@@ -1,0 +1,111 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Every command of the user's pages, as typed: from the installed tarball, in a directory that has a copy of the
+example inventory, against one rehearsal that is kept. A page's commands run in its order; a new page's join by
+themselves.
+
+The copy's hosts.yml is the one that the kept rehearsal wrote of the example: its hosts, simulated.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from documented import Command, commands_of, user_pages
+from installed import environment_of, installed_collection
+from rehearsal_harness import ROOT
+
+# Programs that a page may call here; a block with another one says why it is not run.
+RUN = ("ansible", "ansible-playbook", "gpufleet")
+# What a person must never read. A command may end in a refusal of ours, where its page announces it.
+CRASHES = ("Traceback", "is undefined", "this is a defect", "Unexpected failure", "can only concatenate", "ERROR! ")
+LIMIT_S = 400
+# Pages that take away what others need run last.
+_TAKES_AWAY = ("bringup.remove", "bringup.rollback", "rehearse_stop")
+PAGES = sorted(
+    (page for page in user_pages(ROOT) if any(not command.not_run for command in commands_of(ROOT, page))),
+    key=lambda page: (
+        any(word in (ROOT / page).read_text(encoding="utf-8") for word in _TAKES_AWAY),
+        page != "README.md",
+    ),
+)
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The directory of a user who rehearsed the copy of the example inventory and kept the rehearsal."""
+    directory = installed_collection(tmp_path_factory.mktemp("documented"))
+    shutil.copytree(ROOT / "inventories" / "example", directory / "inventory")
+    kept = (
+        "ansible-playbook gpufleet.bringup.rehearse -i inventory/hosts.yml -e gpufleet_rehearsal_keep=true "
+        "-e gpufleet_gates=fabric,nodes,gpu_stack,telemetry,fabric_validation,training_acceptance,inference_acceptance"
+    )
+    try:
+        done = _run(kept, directory)
+        assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-1000:]
+        shutil.copy(directory / ".run" / "rehearsal" / "inventory.yml", directory / "inventory" / "hosts.yml")
+        yield directory
+    finally:
+        _run("ansible-playbook gpufleet.bringup.rehearse_stop", directory)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_commands_of_a_page_work_as_typed(work: Path, page: str, record_property: pytest.RecordProperty) -> None:
+    failed = []
+    for command in commands_of(ROOT, page):
+        if command.not_run:
+            continue
+        program = command.text.split()[0]
+        assert program in RUN, f"{command}: {program} is not run here: put `<!-- not run: why -->` above its block"
+        began = time.monotonic()
+        done = _run(command.text, work)
+        record_property(f"line {command.line}", round(time.monotonic() - began, 1))
+        said = done.stdout + done.stderr
+        crashes = [word for word in CRASHES if word in said]
+        if done.returncode != command.status or crashes:
+            failed.append(
+                f"{command}\nended with {done.returncode}, announced is {command.status}; {crashes}\n{said[-2500:]}"
+            )
+    assert not failed, "\n\n".join(failed)
+
+
+def test_few_blocks_are_not_run_and_say_why() -> None:
+    commands = [command for page in user_pages(ROOT) for command in commands_of(ROOT, page)]
+    left_out = [command for command in commands if command.not_run]
+    assert all(len(command.not_run.split()) >= 3 for command in left_out), left_out
+    assert len(left_out) < len(commands) / 3, [str(command) for command in left_out]
+
+
+def _run(command: str, work: Path) -> subprocess.CompletedProcess[str]:
+    """Run a line in a shell as the user of the directory does, who exported the kubeconfig that was printed."""
+    environ = environment_of(work)
+    kubeconfig = work / ".run" / "rehearsal" / "kubeconfig"
+    if kubeconfig.is_file():
+        environ["KUBECONFIG"] = str(kubeconfig)
+    return subprocess.run(
+        ["bash", "-c", command], cwd=work, env=environ, capture_output=True, text=True, check=False, timeout=LIMIT_S,
+        stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+
+
+def test_the_reader_of_pages_finds_what_is_typed(tmp_path: Path) -> None:
+    (tmp_path / "page.md").write_text(
+        "```bash\nansible-playbook a.b.c -i x --check   # why\nansible-playbook a.b.d \\\n  -e y=1\n```\n"
+        "<!-- not run: needs a real Slurm -->\n```\n$ gpufleet recipe --service eks\nits answer\n```\n"
+        "<!-- ends with 8: a change is found -->\n\n    ansible-playbook a.b.e\n\n"
+        "Then `ansible-playbook gpufleet.bringup.judge -e gpufleet_run=.run/latest`, "
+        "or `ansible-playbook gpufleet.bringup.x ...`.\n",
+        encoding="utf-8",
+    )
+    assert commands_of(tmp_path, "page.md") == [
+        Command("page.md", 2, "ansible-playbook a.b.c -i x --check"),
+        Command("page.md", 3, "ansible-playbook a.b.d -e y=1"),
+        Command("page.md", 8, "gpufleet recipe --service eks", 0, "needs a real Slurm"),
+        Command("page.md", 13, "ansible-playbook a.b.e", 8),
+        Command("page.md", 15, "ansible-playbook gpufleet.bringup.judge -e gpufleet_run=.run/latest"),
+    ]

@@ -1,0 +1,53 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The collection as users get it: built, and installed offline into a directory that holds nothing else."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from rehearsal_harness import ROOT
+
+# What of the environment of the tests a user has, too; the checkout's own variables are left out.
+KEPT = ("PATH", "HOME", "LANG")
+
+
+def installed_collection(home: Path) -> Path:
+    """Build the tarball of the checkout as it stands, install it below `home`; return the empty working directory,
+    which has the collection in `collections`."""
+    source = home / "source"
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
+    ).stdout.split(b"\0")
+    for name in filter(None, (raw.decode() for raw in listed)):
+        if (ROOT / name).is_file():
+            (source / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, source / name)
+    galaxy = [sys.executable, "-m", "ansible", "galaxy", "collection"]
+    subprocess.run([*galaxy, "build", "--output-path", str(home)], cwd=source, check=True, capture_output=True)
+    tarball = next(home.glob("gpufleet-bringup-*.tar.gz"))
+    work = home / "work"
+    work.mkdir()
+    # Neither from the checkout nor with its PYTHONPATH, nor with what lies in the user's home (ansible-lint installs
+    # there): galaxy would find the collection and install nothing.
+    install = [*galaxy, "install", "--offline", "-p", str(work / "collections"), str(tarball)]
+    bare = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    bare |= {"ANSIBLE_HOME": str(home / "ansible"), "ANSIBLE_COLLECTIONS_PATH": str(work / "collections")}
+    subprocess.run(install, cwd=work, env=bare, check=True, capture_output=True)
+    return work
+
+
+def environment_of(work: Path) -> dict[str, str]:
+    """Return the environment of a user of that directory, with the programs of the tests' interpreter first on PATH."""
+    kept = {name: os.environ[name] for name in KEPT if name in os.environ}
+    programs = f"{Path(sys.executable).parent}{os.pathsep}{kept['PATH']}"
+    return kept | {
+        "PATH": programs, "PWD": str(work), "LC_ALL": "C.UTF-8", "ANSIBLE_COLLECTIONS_PATH": str(work / "collections"),
+    }  # fmt: skip
