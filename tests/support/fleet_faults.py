@@ -78,6 +78,11 @@ def weak_links(fleet: AnyFleet) -> None:
     fleet.hosts["gpu02"].topo_words = {(0, 1): "NV16", (1, 2): "NV16", (1, 3): "NV16"}
 
 
+def slow_link(fleet: AnyFleet) -> None:
+    """One link of GPU 1 runs at half of its rate."""
+    fleet.hosts["gpu02"].gpus[1].link_gbps = "13.281"
+
+
 def no_fabric_manager(fleet: AnyFleet) -> None:
     fleet.hosts["gpu02"].fabric_manager = "inactive"
     for part in fleet.hosts["gpu02"].gpus:

@@ -11,18 +11,35 @@ from dataclasses import dataclass
 from .text import plain, unreadable, whole
 
 TOOL = "chronyc tracking"
+_LOCAL = "7F7F01"
 _OFFSET = re.compile(r"([\d.]+) seconds (fast|slow) of NTP time")
 
 
 @dataclass(frozen=True, slots=True)
 class Tracking:
-    """The clock: `offset_s` is positive when it is fast. Without a source it reports 0, so `leap_status` counts."""
+    """The clock: `offset_s` is positive when it is fast. Without a source it reports 0, so `leap_status` counts.
+
+    `root_delay_s` and `root_dispersion_s` lead to the true time: by chronyc(1) the clock is at most
+    |offset| + root dispersion + half of the root delay off.
+    """
 
     reference: str
     stratum: int
     offset_s: float
     last_offset_s: float
     leap_status: str
+    root_delay_s: float
+    root_dispersion_s: float
+
+    @property
+    def local(self) -> bool:
+        """Whether it follows no external source: chronyc(1), 127.127.1.1 is the local mode."""
+        return self.reference.upper().startswith(_LOCAL)
+
+    @property
+    def error_bound_s(self) -> float:
+        """How far it may be off."""
+        return abs(self.offset_s) + self.root_dispersion_s + self.root_delay_s / 2
 
 
 def parse(text: str) -> Tracking:
@@ -47,6 +64,8 @@ def parse(text: str) -> Tracking:
         offset_s=sign * _seconds(offset.group(1)),
         last_offset_s=_seconds(_need(fields, "Last offset").removesuffix(" seconds")),
         leap_status=_need(fields, "Leap status"),
+        root_delay_s=_seconds(_need(fields, "Root delay").removesuffix(" seconds")),
+        root_dispersion_s=_seconds(_need(fields, "Root dispersion").removesuffix(" seconds")),
     )
 
 

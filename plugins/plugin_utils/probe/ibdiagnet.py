@@ -12,7 +12,9 @@ from .text import plain, unreadable
 
 TOOL = "ibdiagnet"
 _TITLE = re.compile(r"^(?:-I-\s+)?Stage\s+Warnings\s+Errors\b.*$", re.M)
-_ROW = re.compile(r"(?:-I-\s+)?(\S.*?)\s{2,}(\d+)\s+(\d+)(?:\s+(.*))?")
+# A name as wide as its column leaves one space before the numbers.
+_ROW = re.compile(r"(?:-I-\s+)?(\S.*?)\s+(\d+)\s+(\d+)(?:\s+(.*))?")
+_END = re.compile(r"-I- You can find .*")
 _ERROR = re.compile(r"-E-\s*(.*)")
 
 
@@ -38,7 +40,7 @@ def parse(text: str) -> Diagnosis:
     """Return the diagnosis.
 
     Raises:
-        InputError: there is no table of stages, so the tool did not get to its end.
+        InputError: there is no table of stages, so the tool did not get to its end; or a row of it is not understood.
     """
     clean = plain(text)
     title = _TITLE.search(clean)
@@ -49,8 +51,11 @@ def parse(text: str) -> Diagnosis:
         match = _ROW.fullmatch(line.strip())
         if match is not None:
             stages.append(Stage(name=match[1], warnings=int(match[2]), errors=int(match[3]), comment=match[4] or ""))
-        elif line.strip() and stages:
+        elif stages and (not line.strip() or _END.fullmatch(line.strip())):
             break
+        elif line.strip():
+            # What stands in and below that row is not known.
+            raise unreadable(TOOL, line.strip()[:80], "a row `name  warnings  errors  comment`")
     if not stages:
         raise unreadable(TOOL, clean[title.start() :][:80], "at least one stage")
     lines = (match[1] for line in clean.splitlines() if (match := _ERROR.fullmatch(line.strip())))

@@ -9,6 +9,7 @@ from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Measure, Outcome, SubjectKind
 from ...runtime.host_tools import load_host_tools
 from ..kit.answer import Answer
+from ..kit.counting import count
 from ..kit.finding import Finding, Report
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .fabric_facts import FabricFacts
@@ -28,7 +29,7 @@ SPEC = CheckSpec(
 
 
 def judge(seen: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Every stage without an error; warnings do not count."""
+    """Every stage without an error, and no line of an error; warnings do not count."""
     return judge_links(SPEC, seen, context, _judge)
 
 
@@ -47,6 +48,11 @@ def _judge(answer: Answer, seen: FabricFacts) -> Report | Outcome:
                 hint = f"read what `{tool.shown}` wrote on {seen.host} about {stage.name}"
                 measured = (Measure("errors", stage.errors, "count"),)
                 findings.append(Finding(cause="ibdiagnet-errors", text=text, hint=hint, measured=measured))
+        if diagnosis.errors and not any(stage.errors for stage in diagnosis.stages):
+            number = len(diagnosis.errors)
+            text = f"no stage has an error, and {count(number, 'line')} of one: {diagnosis.errors[0]}"
+            hint = f"read what `{tool.shown}` wrote on {seen.host}, and accept it if it is no error of the fabric"
+            findings.append(Finding(cause="ibdiagnet-error-lines", text=text, hint=hint, marginal=True))
     summary = f"{stages} stages without an error"
     evidence = evidence_of(seen, tool.shown)
     return Report(summary=summary, findings=tuple(findings), evidence=evidence)

@@ -25,6 +25,12 @@ class ClockSyncSettings:
     """Settings of check clock-sync."""
 
     clock_offset_s: float = setting("Largest difference to the time source, either way.", unit="s", above=0)
+    clock_error_s: float = setting(
+        "Largest error that the time service allows for: offset, root dispersion and half of the root delay together "
+        "(chronyc(1), RFC 5905). It grows while no source answers.",
+        unit="s",
+        above=0,
+    )
 
 
 SPEC = CheckSpec(
@@ -41,6 +47,7 @@ _NTP_HINT = "`ntpq -pn` on the node; check its time servers in ntp.conf"
 _HINT = "`chronyc sources -v` on the node; check its time servers in chrony.conf and `systemctl restart chronyd`"
 _NO_DAEMON = "506 cannot talk to daemon"
 # Leap second announcements are no trouble.
+_UNSYNCHRONISED = 16
 _GOOD_LEAP = ("Normal", "Insert second", "Delete second")
 
 
@@ -65,9 +72,14 @@ def _judge(host: NodeContext) -> Report | Outcome:
                 evidence=host.evidence("clock"),
             )
         return host.tool_failure("clock", clock)
-    lost = clock.leap_status not in _GOOD_LEAP or clock.stratum == 0
+    lost = clock.leap_status not in _GOOD_LEAP or not 0 < clock.stratum < _UNSYNCHRONISED
     said = f"leap status {clock.leap_status!r}, stratum {clock.stratum}" if lost else ""
-    return _offset(host, clock.offset_s, lost=said, hints=(_HINT, _HINT), source="clock", stratum=clock.stratum)
+    if clock.local:
+        said = f"chronyd follows no source: reference {clock.reference} is its own clock (local mode)"
+    return _offset(
+        host, clock.offset_s, lost=said, hints=(_HINT, _HINT), source="clock", stratum=clock.stratum,
+        error_bound_s=clock.error_bound_s,
+    )  # fmt: skip
 
 
 def _offset(
@@ -79,6 +91,7 @@ def _offset(
     source: str,
     stratum: int | None = None,
     by: str = "",
+    error_bound_s: float = 0.0,
 ) -> Report:
     """Return the report about a clock whose offset a time service tells.
 
@@ -90,6 +103,7 @@ def _offset(
         source: the fact that says all this.
         stratum: what the service says of its source, if it does.
         by: the service, where it is not the usual one.
+        error_bound_s: how far the clock may be off by what the service reports of the way to its source.
     """
     limit = host.settings(ClockSyncSettings).clock_offset_s
     findings: tuple[Finding, ...] = ()
@@ -98,6 +112,9 @@ def _offset(
     elif abs(offset_s) > limit:
         text = f"clock is {offset_s * 1000:+.3f} ms off, allowed {limit * 1000:g} ms"
         findings = (Finding(cause="clock-offset", text=text, hint=hints[1]),)
+    elif error_bound_s > (allowed := host.settings(ClockSyncSettings).clock_error_s):
+        text = f"the clock may be {error_bound_s:.3g} s off (root dispersion and delay), allowed {allowed:g} s"
+        findings = (Finding(cause="clock-stale", text=text, hint=hints[0], marginal=True),)
     words = (f"{offset_s * 1e6:+.1f} us off", "" if stratum is None else f"stratum {stratum}", by)
     measured = (Measure("offset", offset_s, "s"), *(() if stratum is None else (Measure("stratum", stratum),)))
     return Report(
@@ -123,8 +140,9 @@ def _other_service(host: NodeContext, chrony: ProbeFailure) -> Report | None:
         lost = "" if daemon.synchronised else f"ntpd follows no source (stratum {daemon.stratum})"
         hints = (_NTP_HINT, _NTP_HINT)
         return _offset(
-            host, daemon.offset_s, lost=lost, hints=hints, source="ntp", stratum=daemon.stratum, by="by ntpd"
-        )
+            host, daemon.offset_s, lost=lost, hints=hints, source="ntp", stratum=daemon.stratum, by="by ntpd",
+            error_bound_s=daemon.error_bound_s,
+        )  # fmt: skip
     if not isinstance(service, TimeService) or not service.enabled:
         return None
     text, hint = "a time service is on and the clock is not synchronised", "`timedatectl timesync-status` on the node"

@@ -52,8 +52,9 @@ def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Width against setting `width`, the SKU, or what the GPU itself can do.
 
     A machine type may be wired narrower than the GPU is able to: where every GPU of the SKU in the fleet shows the
-    same narrow width, no single node is to blame and a person decides. A generation that is below that of more than
-    half of all GPUs of the SKU is for a person as well: it follows from a setting more often than from a broken part.
+    same narrow width, no single node is to blame and a person decides. A generation that is below the SKU's, or that of
+    more than half of its GPUs, is for a person as well: it follows from a setting or the wiring more often than from a
+    broken part. What the driver reports as the link's maximum is the smaller of what GPU and host are able to.
     """
     widths, usual = _widths(seen, context), _usual_generations(seen, context)
     return per_host(
@@ -89,13 +90,19 @@ def _usual_generations(seen: FleetFacts, context: JudgeContext) -> dict[str, int
 
 
 def _slow(host: NodeContext, gpu: Gpu, usual: dict[str, int]) -> list[Finding]:
-    able, expected = gpu.link_gen_max, usual.get(host.entry.sku, 0)
-    if able is None or able >= expected:
+    able, most, sku = gpu.link_gen_max, usual.get(host.entry.sku, 0), expected_generation(host)
+    if able is None or able >= max(most, sku):
         return []
-    text = f"{gpu.bus_id}: link is able to generation {able}, most GPUs of the SKU to generation {expected}"
+    other = f"{host.sku.name} to generation {sku}" if sku > able else f"most GPUs of the SKU to generation {most}"
+    text = f"{gpu.bus_id}: link is able to generation {able}, {other}"
     hint = "compare the link speed of the slot in the BIOS with that of other hosts; then reseat the GPU or its riser"
     parts = (host.gpu(gpu.bus_id),)
     return [Finding(cause="pcie-generation-low", text=text, hint=hint, subjects=parts, marginal=True)]
+
+
+def expected_generation(host: NodeContext) -> int:
+    """Return the PCIe generation of the SKU's GPUs; 0 where none is configured, or GPUs use NVLink-C2C in its place."""
+    return 0 if host.sku.nvlink_domain == "rack" else host.sku.pcie_generation or 0
 
 
 def _expected(host: NodeContext, gpu: Gpu) -> int:

@@ -17,6 +17,7 @@ from ..kit.counting import count
 from ..kit.finding import Finding, Report
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .dcgm_diag_settings import DCGM_DIAG, DcgmDiagSettings
+from .gpu_pcie_link import expected_generation
 from .node_context import NodeContext, per_host
 from .observe_hosts import OBSERVER
 
@@ -72,7 +73,14 @@ def _judge(host: NodeContext) -> Report | Outcome:
             Measure("pcie_generation_min", min(link.generation for link in mine)),
             Measure("pcie_width_min", min(link.least_width for link in mine), "lanes"),
         ),
-        expected=(Expectation("pcie_generation_min", ">=", min(link.able for link in mine), Basis.HARDWARE),),
+        expected=(
+            Expectation(
+                "pcie_generation_min",
+                ">=",
+                max(expected_generation(host), *(link.able for link in mine)),
+                Basis.HARDWARE,
+            ),
+        ),
         evidence=proof,
     )
 
@@ -85,6 +93,14 @@ def _findings(host: NodeContext, link: LoadedLink, idle_width: int) -> list[Find
         text = f"{link.bus_id}: {seen}, able to {link.able}"
         hint = "reseat the GPU or its riser, compare the slot's speed in the BIOS; `lspci -vv` shows LnkSta and LnkCap"
         found.append(Finding(cause="pcie-generation-reduced", text=text, hint=hint, subjects=parts))
+    elif link.busy and link.generation < expected_generation(host):
+        text = (
+            f"{link.bus_id}: generation {link.generation} under load, {host.sku.name} has {expected_generation(host)}"
+        )
+        hint = (
+            "`lspci -vv` shows LnkCap of each bridge above the GPU; compare slot, riser, switch and BIOS with the SKU"
+        )
+        found.append(Finding(cause="pcie-generation-low", text=text, hint=hint, subjects=parts, marginal=True))
     if link.busy and link.least_width < wide:
         text = f"{link.bus_id}: x{link.least_width} under load, x{wide} at other times"
         hint = "reseat the GPU or its riser: lanes that drop under load are a bad contact; replace the riser"

@@ -45,12 +45,16 @@ SPEC = CheckSpec(
     disturbs=Disturbance.HOST_COMMAND,
     needs_driver=True,
     causes=(
-        "nvlink-inactive", "nvlink-fabric-not-ready", "nvlink-fabric-unhealthy", "nvlink-domain-not-joined",
-        "nvlink-domain-split",
+        "nvlink-inactive", "nvlink-rate-reduced", "nvlink-fabric-not-ready", "nvlink-fabric-unhealthy",
+        "nvlink-domain-not-joined", "nvlink-domain-split",
     ),
     settings=NvlinkSettings,
 )  # fmt: skip
 _LINKS = "reset the GPU; if the link stays down, look at the kernel log (XID 74, SXid) and the NVSwitch"
+# GB/s of one link in one direction by generation: NVIDIA's white papers of A100 (12 links, 600 GB/s both ways), H100
+# (18, 900) and Blackwell (18, 1,800). nvidia-smi prints 25, 26.562 and 53.125, by generation and encoding.
+_LINK_GBPS = {2: 25.0, 3: 25.0, 4: 25.0, 5: 50.0}
+_LINK_TOLERANCE = 0.05
 _FABRIC = "`nvidia-smi -q | grep -A4 Fabric`; restart nvidia-fabricmanager, then reset the GPU"
 
 
@@ -97,7 +101,10 @@ def _links(host: NodeContext, entries: tuple[NvlinkGpu, ...], domains: Domains) 
                 by="fabric-manager", because=f"nvidia-fabricmanager is {host.facts.fabric_manager}"
             )
         fabric = ()
-    findings = short + fabric + (() if fabric else domain_findings(host, domains))
+    slow = tuple(
+        f for entry in entries if host.gpu_named(entry.index, entry.uuid) not in lost for f in _slow(host, entry)
+    )
+    findings = short + slow + fabric + (() if fabric else domain_findings(host, domains))
     if not findings and lost:
         return host.answer.blocked(by="gpu-census", because=f"{len(lost)} of {len(host.smi.gpus)} GPUs do not answer")
     blind = [gpu.bus_id for gpu in live if _health_unknown(host, gpu)]
@@ -134,6 +141,19 @@ def _short(host: NodeContext, entry: NvlinkGpu) -> Finding:
     said = f" ({entry.notes[0]})" if entry.notes else ""
     text = f"GPU {entry.index}: {entry.active} of {host.sku.nvlink_links} links active{which}{said}"
     return Finding(cause="nvlink-inactive", text=text, hint=_LINKS, subjects=(host.gpu_named(entry.index, entry.uuid),))
+
+
+def _slow(host: NodeContext, entry: NvlinkGpu) -> list[Finding]:
+    """Judge the rate of each active link against its generation."""
+    rate = _LINK_GBPS.get(host.sku.nvlink_generation or 0, 0.0)
+    slow = [(number, gbps) for number, gbps in entry.links if 0 < gbps < rate * (1 - _LINK_TOLERANCE)]
+    if not slow:
+        return []
+    which = ", ".join(f"link {number} at {gbps:g} GB/s" for number, gbps in slow[:3])
+    more = f" and {len(slow) - 3} more" if len(slow) > 3 else ""
+    text = f"GPU {entry.index}: {which}{more}, NVLink {host.sku.nvlink_generation} has {rate:g} GB/s"
+    part = host.gpu_named(entry.index, entry.uuid)
+    return [Finding(cause="nvlink-rate-reduced", text=text, hint=_LINKS, subjects=(part,))]
 
 
 def _fabric(host: NodeContext, gpu: Gpu) -> list[Finding]:

@@ -4,7 +4,10 @@
 """Check pcie-acs: no PCIe switch sends what GPUs and adapters say to each other through the processor (ACS).
 
 NVIDIA's guide to NCCL (Troubleshooting, PCI Access Control Services): on bare metal ACS of PCIe switches has to be off,
-virtual machines need it. Root ports are not judged: what passes through them is at the processor in any case.
+virtual machines need it. Root ports count where GPUs reach each other or their adapters through them: on Grace, whose
+root ports then refuse DMA between peers (NVIDIA/nodewright-packages#111: 361 in place of 426 GB/s on GB300), and where
+GPUs without NVLink hang directly at the processor (NVIDIA/nccl#2079: a collective that never ends on AMD). Linux
+sets ACS there with any IOMMU, so a person decides. Elsewhere what passes through a root port is at the processor.
 """
 
 from __future__ import annotations
@@ -33,6 +36,7 @@ SPEC = CheckSpec(
 )
 _NETWORK = ("0200", "0207")
 _MELLANOX = "15b3:"
+_NVIDIA = "10de:"
 _BRIDGE = "0604"
 _REDIRECT = {"ReqRedir", "CmpltRedir"}
 _TRANSLATED = "DirectTrans"
@@ -56,22 +60,24 @@ def _judge(host: NodeContext) -> Report | Outcome:
     gpus = tuple(device.address for device in devices if device.is_nvidia_gpu and not device.dead)
     concerned = _between(bridges, gpus, devices)
     active = [bridge for bridge in concerned if bridge.acs]
-    findings = _findings(host, active, gpus) if _uses_pcie(host) else ()
+    roots = _crossed_roots(host, bridges, gpus, devices)
+    at_roots = [root for root in roots if _redirects(root)]
+    findings = (*_findings(host, active, gpus), *_root_findings(at_roots)) if _uses_pcie(host) else ()
     # A virtual machine would have passed: what is on can be judged only where it is known that this is none.
     if findings and isinstance(virtual, ProbeFailure):
         return host.tool_failure("virtual", virtual)
     if unseen is not None and not findings:
         return unseen
-    elsewhere = sum(1 for bridge in bridges if bridge.acs) - len(active)
+    elsewhere = sum(1 for bridge in bridges if bridge.acs and bridge not in active and bridge not in at_roots)
     note = f"; ACS is on at {count(elsewhere, 'other bridge')}" if elsewhere else ""
     if active and not findings:
         note += f"; ACS is on at {count(len(active), 'switch port')}, and GPUs use NVLink alone"
     return Report(
-        summary=f"{count(len(concerned), 'PCIe switch port')} between GPUs and adapters redirect nothing{note}",
+        summary=f"{_looked_at(concerned, roots)} between GPUs and adapters redirect nothing{note}",
         findings=findings,
         measured=(Measure("acs_switch_ports", len(active), "count"),),
         expected=(Expectation("acs_switch_ports", "==", 0, Basis.RULE, "count"),),
-        evidence=host.evidence("bridges", "\n".join(_line(bridge) for bridge in active)),
+        evidence=host.evidence("bridges", "\n".join(_line(bridge) for bridge in (*active, *at_roots))),
     )
 
 
@@ -142,9 +148,49 @@ def _between(bridges: Sequence[PciBridge], gpus: Sequence[str], devices: Sequenc
     )
 
 
-def _findings(host: NodeContext, active: Sequence[PciBridge], gpus: Sequence[str]) -> tuple[Finding, ...]:
+def _crossed_roots(
+    host: NodeContext, bridges: Sequence[PciBridge], gpus: Sequence[str], devices: Sequence[PciDevice]
+) -> tuple[PciBridge, ...]:
+    """Return the root ports through which GPUs reach each other or their adapters."""
+    by_grace = {device.address for device in devices if device.pci_id.startswith(_NVIDIA)}
+    adapters = [device.address for device in devices if device.class_id in _NETWORK and device.pci_id[:5] == _MELLANOX]
+    roots = [bridge for bridge in bridges if bridge.port == "root"]
+    grace = [r for r in roots if r.address in by_grace and any(map(r.leads_to, (*gpus, *adapters)))]
+    switches = [bridge for bridge in bridges if bridge.port in ("upstream", "downstream")]
+    bare = [gpu for gpu in gpus if not any(switch.leads_to(gpu) for switch in switches)]
+    alone = [root for root in roots if host.sku.nvlink_links == 0 and any(map(root.leads_to, bare))]
+    # One GPU at one port crosses it with its adapter, of which the SKU says whether there is one.
+    if len(gpus) < 2 and not host.sku.compute_hcas:
+        alone = []
+    return tuple(root for root in roots if root in grace or root in alone)
+
+
+def _redirects(bridge: PciBridge) -> bool:
     # What the IOMMU has translated already goes straight on where DirectTrans is set.
-    redirecting = [b for b in active if _REDIRECT & set(b.acs) and _TRANSLATED not in b.acs]
+    return bool(_REDIRECT & set(bridge.acs)) and _TRANSLATED not in bridge.acs
+
+
+def _root_findings(ports: Sequence[PciBridge]) -> tuple[Finding, ...]:
+    if not ports:
+        return ()
+    text = (
+        f"ACS is on at {count(len(ports), 'root port')} through which GPUs reach each other or adapters: "
+        f"{', '.join(port.address for port in ports)}"
+    )
+    hint = (
+        "switch it off at boot (kernel argument pci=config_acs=, or the IOMMU in the firmware), or accept it with the "
+        "bandwidth that gate fabric_validation measures"
+    )
+    return (Finding(cause="acs-on-root-ports", text=text, hint=hint, marginal=True),)
+
+
+def _looked_at(switch_ports: Sequence[PciBridge], roots: Sequence[PciBridge]) -> str:
+    ports = count(len(switch_ports), "PCIe switch port")
+    return f"{ports} and {count(len(roots), 'root port')}" if roots else ports
+
+
+def _findings(host: NodeContext, active: Sequence[PciBridge], gpus: Sequence[str]) -> tuple[Finding, ...]:
+    redirecting = [bridge for bridge in active if _redirects(bridge)]
     others = [bridge for bridge in active if bridge not in redirecting]
     found: list[Finding] = []
     for cause, ports, marginal in (("acs-enabled", redirecting, False), ("acs-partly-enabled", others, True)):

@@ -87,7 +87,9 @@ def nvlink_status(node: Node, facts: PrintedFacts) -> str:
             down = gpu.nvlinks - gpu.nvlinks_up
             # The first links are the ones that went down.
             lines += [f"\t Link {n}: <inactive>" for n in range(down)]
-            lines += [f"\t Link {n}: {facts.nvlink_gbytes_per_s} GB/s" for n in range(down, gpu.nvlinks)]
+            slow = f"{float(facts.nvlink_gbytes_per_s) / 2:.3f}"
+            rates = [slow] * gpu.nvlinks_slow + [facts.nvlink_gbytes_per_s] * gpu.nvlinks_up
+            lines += [f"\t Link {n}: {rates[n - down]} GB/s" for n in range(down, gpu.nvlinks)]
     return "".join(f"{line}\n" for line in lines)
 
 

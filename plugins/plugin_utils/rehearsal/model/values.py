@@ -67,8 +67,9 @@ class Gpu:
     what happens to a rank of a training on it. `power_limit` is the part of its default limit that it is held to,
     `slowdown` the reason for which its clock is lowered, `vbios` its own where it is not that of its kind,
     `held_down` what heat or power do to it under a long load, `under_load` what the load of Node.hurt_by does to it.
-    `nvlink_replays` its first NVLink has counted. Under load its PCIe link has `loaded_generation` and `loaded_width`,
-    0: all that it is able to. In the DL unit test `numerics` is what its arithmetic does, `gemm`
+    `nvlink_replays` its first NVLink has counted; of its links that are up `nvlinks_slow` run at half of their rate.
+    Under load its PCIe link has `loaded_generation` and `loaded_width`, 0: all that it is able to. In the DL unit test
+    `numerics` is what its arithmetic does, `gemm`
     the part of its rate of matrix products, `hbm` of copies within its memory."""
 
     index: int
@@ -87,6 +88,7 @@ class Gpu:
     power_w: float
     replay_counter: int
     presence: Presence = "ok"
+    nvlinks_slow: int = 0
     ecc: Ecc = Ecc()
     remapped_rows: RemappedRows = RemappedRows()
     recovery_action: str = "None"

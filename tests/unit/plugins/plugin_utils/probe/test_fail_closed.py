@@ -65,7 +65,8 @@ SAMPLES: dict[str, tuple[Callable[[str], Any], str]] = {
     "chronyc": (
         chronyc.parse,
         "Reference ID    : 83E17991 (x)\nStratum         : 3\nSystem time     : 0.000004709 seconds fast of NTP time\n"
-        "Last offset     : +0.000004989 seconds\nLeap status     : Normal\n",
+        "Last offset     : +0.000004989 seconds\nRoot delay      : 0.000411626 seconds\n"
+        "Root dispersion : 0.018570010 seconds\nLeap status     : Normal\n",
     ),
     "lspci_bridges": (
         lspci_bridges.parse,
@@ -83,7 +84,8 @@ SAMPLES: dict[str, tuple[Callable[[str], Any], str]] = {
     "port_counters": (port_counters.parse, "/sys/class/infiniband/mlx5_0/ports/1/counters/link_downed:255\n"),
     "ntpq": (
         ntpq.parse,
-        "associd=0 status=0615 leap_none, sync_ntp, 1 event, clock_sync,\nleap=00, stratum=2, tc=6, offset=-0.25\n",
+        "associd=0 status=0615 leap_none, sync_ntp, 1 event, clock_sync,\nleap=00, stratum=2, rootdelay=9.0, "
+        "rootdisp=40.9, tc=6, offset=-0.25\n",
     ),
     "lsmod": (lsmod.parse, "Module                  Size  Used by\nnvidia  11534336  2 nvidia_uvm\n"),
     "lspci": (lspci.parse, "0000:53:00.0 3D controller [0302]: NVIDIA Corporation GH100 [10de:2330] (rev a1)\n"),

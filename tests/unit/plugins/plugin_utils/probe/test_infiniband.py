@@ -165,6 +165,15 @@ def test_the_rest_of_what_the_tools_print() -> None:
     assert found.errors == ("Node leaf1: port 3 symbol errors",)
 
 
+def test_no_row_of_a_table_of_stages_is_left_out(shared: Path) -> None:
+    """A name as wide as its column leaves one space; a row that is not understood makes the table unreadable."""
+    text = (shared / "findings/captures-fails/P128-ibdiagnet-plugin-stage.txt").read_text(encoding="utf-8")
+    wrong = {stage.name: stage.errors for stage in ibdiagnet.parse(text).stages if stage.errors}
+    assert wrong == {"Cable Diagnostic (Plugin)": 4, "Phy Diagnostic (Plugin)": 1}
+    with pytest.raises(InputError, match="Port Counters"):
+        ibdiagnet.parse(DIAGNOSIS.replace("2          1  ", "2          n/a"))
+
+
 @pytest.mark.parametrize("name", PARSERS)
 @pytest.mark.parametrize(
     "text", ["", "\n\n", "command not found", "sminfo: iberror: failed: query", "\0\1<<%%!!segment", "{}"]

@@ -274,6 +274,9 @@ def test_ibdiagnet_is_judged_where_the_site_has_it(fabric: Any) -> None:
     assert not fabric.held()
     fabric.subnet = {"diagnosis": Diagnosis(stages=(Stage(name="Port Counters", warnings=0, errors=3),))}
     assert (fabric.one().status, fabric.one().cause) == (Status.FAILED, "ibdiagnet-errors")
+    clean = (Stage(name="Port Counters", warnings=0, errors=0),)
+    fabric.subnet = {"diagnosis": Diagnosis(stages=clean, errors=("Failed to open port 1 of mlx5_0",))}
+    assert (fabric.one().status, fabric.one().cause) == (Status.OTHER, "ibdiagnet-error-lines")
 
 
 @pytest.mark.parametrize(

@@ -78,9 +78,16 @@ class FakeGpu:
     memory: str = "81559 MiB"
     values: dict[str, str] = field(default_factory=dict)
     links: int = 18
+    link_gbps: str = "26.562"
     listed: bool = True
     on_pci: bool = True
     revision: str = "a1"
+
+    def link_rate(self, link: int) -> str:
+        """What `nvidia-smi nvlink -s` prints of a link; the first has the rate that a test changes."""
+        if link >= self.links:
+            return "<inactive>"
+        return f"{self.link_gbps if link == 0 else '26.562'} GB/s"
 
     def xml(self) -> str:
         """Its element in `nvidia-smi -q -x`."""
@@ -205,7 +212,7 @@ class FakeHost:
             "nvidia_smi_topo": self._topo(),
             "nvidia_smi_nvlink": "".join(
                 f"GPU {n}: {gpu.product} (UUID: {gpu.uuid})\n"
-                + "".join(f"\t Link {k}: {'26.562 GB/s' if k < gpu.links else '<inactive>'}\n" for k in range(18))
+                + "".join(f"\t Link {k}: {gpu.link_rate(k)}\n" for k in range(18))
                 for n, gpu in enumerate(self.listed)
             ),
             "nvidia_smi_nvlink_errors": "".join(
@@ -237,6 +244,7 @@ class FakeHost:
             "chronyc": (
                 f"Reference ID    : 83E17991 (ntp)\nStratum         : {0 if self.leap != 'Normal' else 3}\n"
                 f"System time     : {self.offset} of NTP time\nLast offset     : +0.000004989 seconds\n"
+                "Root delay      : 0.000411626 seconds\nRoot dispersion : 0.018570010 seconds\n"
                 f"Leap status     : {self.leap}\n"
             ),
             "uname": f"{self.release}\n",

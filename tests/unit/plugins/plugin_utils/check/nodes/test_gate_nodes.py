@@ -19,6 +19,7 @@ from fleet_faults import (
     lost,
     no_fabric_manager,
     said,
+    slow_link,
     tool,
     weak_links,
 )
@@ -105,6 +106,7 @@ FAILS: dict[str, tuple[Mutate, tuple[str, str, str]]] = {
     "mig": (gpu(0, mig="Enabled"), ("mig-mode", "mig-mode-mismatch", "gpu02/gpu0")),
     "mig pending": (gpu(0, mig_pending="Enabled"), ("mig-mode", "mig-mode-pending", "gpu02/gpu0")),
     "links": (weak_links, ("nvlink", "nvlink-inactive", "gpu02/gpu1")),
+    "link rate": (slow_link, ("nvlink", "nvlink-rate-reduced", "gpu02/gpu1")),
     "fabric state": (gpu(1, state="N/A", status="N/A"), ("nvlink", "nvlink-fabric-not-ready", "gpu02/gpu1")),
     "fabric failure": (gpu(1, status="Failure"), ("nvlink", "nvlink-fabric-not-ready", "gpu02/gpu1")),
     "fabric health": (gpu(1, health="Unhealthy"), ("nvlink", "nvlink-fabric-unhealthy", "gpu02/gpu1")),

@@ -4,11 +4,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from fleet_faults import AnyFleet, said
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evidence import ToolRun
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe import ntpq
 
 LOCKED = "phc2sys[359.907]: CLOCK_REALTIME phc offset       -20 s2 freq  +10469 delay     37\n"
 SERVICE = "Timezone=Etc/UTC\nNTP={}\nNTPSynchronized={}\n"
@@ -81,3 +84,43 @@ def test_clock_of_the_hypervisor_is_a_source(fleet: AnyFleet) -> None:
     text = fleet.hosts["gpu02"].evidence().tools["chronyc"].stdout.replace("83E17991 (ntp)", "50484330 (PHC0)")
     _print(fleet, "chronyc", text)
     assert {o.status for o in fleet.judge(only="clock-sync")} == {Status.PASSED}
+
+
+FAILS = "findings/captures-fails"
+
+
+@pytest.mark.parametrize(
+    ("edit", "status", "cause"),
+    [
+        # chronyc(1): 127.127.1.1 is the local mode, in which each host drifts by itself.
+        ({}, Status.FAILED, "clock-not-synchronised"),
+        ({"7F7F0101 ()": "C0000201 (192.0.2.1)"}, Status.PASSED, ""),
+        ({"7F7F0101 ()": "C0000201 (192.0.2.1)", ": 10": ": 16"}, Status.FAILED, "clock-not-synchronised"),
+        # Its sources answered four days ago for the last time.
+        (
+            {"7F7F0101 ()": "C0000201 (192.0.2.1)", "Root dispersion : 0.000000001": "Root dispersion : 2.300000000"},
+            Status.OTHER, "clock-stale",
+        ),
+        (
+            {"7F7F0101 ()": "C0000201 (192.0.2.1)", "Root delay      : 0.000000001": "Root delay      : 1.200000000"},
+            Status.OTHER, "clock-stale",
+        ),
+    ],
+)  # fmt: skip
+def test_a_clock_that_follows_no_source_is_not_synchronised(
+    fleet: AnyFleet, shared: Path, edit: dict[str, str], status: Status, cause: str
+) -> None:
+    text = (shared / FAILS / "P126-chrony-local-reference.txt").read_text(encoding="utf-8")
+    for old, new in edit.items():
+        assert old in text
+        text = text.replace(old, new)
+    fleet.hosts["gpu02"].tools["chronyc"] = ToolRun(argv=("chronyc",), rc=0, stdout=text)
+    (outcome,) = (o for o in fleet.judge(only="clock-sync") if o.subjects[0].name == "gpu02")
+    assert (outcome.status, outcome.cause) == (status, cause)
+
+
+def test_ntpd_that_follows_its_own_clock_follows_no_source(shared: Path) -> None:
+    text = (shared / FAILS / "P126-ntpq-local-clock.txt").read_text(encoding="utf-8")
+    assert not ntpq.parse(text).synchronised
+    followed = ntpq.parse(text.replace("sync_local", "sync_ntp").replace("rootdisp=11.430", "rootdisp=3311.0"))
+    assert followed.synchronised and followed.error_bound_s == pytest.approx(3.311)

@@ -12,7 +12,9 @@ import pytest
 from fleet_faults import AnyFleet, said
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evidence import ToolRun
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import RECIPES
 
 # Of the incident: before and after `setpci`.
 BROKEN = "SrcValid+ TransBlk- ReqRedir+ CmpltRedir+ UpstreamFwd+ EgressCtrl- DirectTrans-"
@@ -185,3 +187,40 @@ def test_what_was_not_seen_is_not_passed(fleet: AnyFleet, change: object, cause:
 def test_run_that_did_not_ask_is_not_passed(fleet: AnyFleet, tmp_path: Path) -> None:
     outcomes = _judged(fleet, _tree(), lspci_bridges=ToolRun(argv=("lspci",), rc=1, stderr="lspci: -d: Invalid class"))
     assert {outcome.cause for outcome in outcomes} == {"lspci-bridges-failed"}
+
+
+def test_redirection_at_the_root_ports_of_grace_is_for_a_person(fleet: AnyFleet, shared: Path) -> None:
+    """NVIDIA/nodewright-packages#111: GB300 with ACS at the root ports of its adapters, 361 in place of 426 GB/s."""
+    place = shared / "findings" / "captures-fails"
+    fleet.sku = load_hardware([RECIPES / "hardware"])["bm-gpu-gb300-4"]
+    host = fleet.hosts["gpu02"]
+    listed, bridges = (
+        (place / f"P123-acs-on-root-ports-gb300.{tool}.txt").read_text(encoding="utf-8")
+        for tool in ("lspci", "lspci-bridges")
+    )
+    for gpu, bus in zip(host.gpus, ("0008", "0009", "0018", "0019"), strict=True):
+        gpu.bus = f"{bus}:06:00.0"
+    host.tools["lspci"] = ToolRun(argv=("lspci", "-Dnn"), rc=0, stdout=listed)
+    host.tools["virtualisation"] = ToolRun(argv=("systemd-detect-virt",), rc=1, stdout="none")
+
+    def judged(tree: str) -> Outcome:
+        host.tools["lspci_bridges"] = ToolRun(argv=("lspci",), rc=0, stdout=tree)
+        (outcome,) = (o for o in fleet.judge(only="pcie-acs") if o.subjects[0].name == "gpu02")
+        return outcome
+
+    found = judged(bridges)
+    assert (found.status, found.cause) == (Status.OTHER, "acs-on-root-ports")
+    assert all(f"{domain}:00:00.0" in found.summary for domain in ("0008", "0009", "0018", "0019"))
+    mended = judged(bridges.replace("ACSCtl:\tSrcValid+ TransBlk- ReqRedir+ CmpltRedir+", f"ACSCtl:\t{MENDED[:41]}"))
+    assert mended.status is Status.PASSED and "12 PCIe switch ports and 4 root ports" in mended.summary
+
+
+def test_gpus_without_nvlink_reach_each_other_through_root_ports(fleet: AnyFleet) -> None:
+    """NVIDIA/nccl#2079: GPUs directly below the root ports of an AMD processor, and an all-reduce that never ended."""
+    fleet.sku = load_hardware([RECIPES / "hardware"])["bm-gpu-l40s-4"]
+    (outcome,) = _judged(fleet, _tree(root=BROKEN))
+    assert (outcome.status, outcome.cause) == (Status.OTHER, "acs-on-root-ports")
+    assert all(f"0000:{bus}:01.0" in outcome.summary for bus in ("43", "52", "61"))
+    assert "0000:15:01.0" not in outcome.summary, "that GPU reaches its adapter below a switch"
+    (outcome,) = _judged(fleet, _tree(root=TRANSLATED))
+    assert outcome.status is Status.PASSED
