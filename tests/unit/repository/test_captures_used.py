@@ -19,6 +19,7 @@ UNASKED = {
     "ibnetdiscover/": "links are read by iblinkinfo",
     "k8s/aicr-dra-evidence-h100.md": "a document; its slices are a capture of their own",
     "k8s/gfd-labels-mig-mixed-golden.txt": "labels are never taken for what a node offers",
+    "h200-single/nvidia-smi-q.txt": "nvidia-smi -q -x is asked",
     "ib-perftest/": "pairs of hosts are measured by NCCL over each adapter, which is what jobs use",
     "nvbandwidth/": "dcgmi diag measures copies to and from the host, NCCL those between GPUs",
     "nvidia-smi-text/a100-8gpu-page-retirement-BAD.txt": "nvidia-smi -q -x has the same counts",
