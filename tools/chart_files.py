@@ -12,16 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.plain_yaml import documents
 
 Path_ = tuple[str, ...]
 _READ = re.compile(r"\.Values((?:\.[A-Za-z_][\w-]*)*)")
 _INDEXED = re.compile(r"\b(?:index|dig)\s+\(?\s*(?:\$?\.Values)?((?:\.[A-Za-z_]\w*)*)\)?((?:\s+\"[^\"]+\")+)")
 _WORD = re.compile(r"\.([A-Za-z_][\w-]*)|\"([\w./-]+)\"")
 _COMMENT = re.compile(r"\{\{-?\s*/\*.*?\*/\s*-?\}\}", re.DOTALL)
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +77,9 @@ def _unpacked(name: str, data: bytes) -> dict[str, bytes]:
 
 def _yaml(name: str, files: Mapping[str, bytes], file: str) -> dict[str, Any]:
     try:
-        found = yaml.load(files.get(file, b""), Loader=_LOADER) or {}
-    except yaml.YAMLError as error:
-        raise InputError(f"{name}: {file}", f"is not YAML: {str(error).splitlines()[0]}.") from None
+        found = next(iter(documents(files.get(file, b"").decode("utf-8-sig"))), None) or {}
+    except ValueError as error:
+        raise InputError(f"{name}: {file}", f"is not YAML: {error}.") from None
     if not isinstance(found, dict):
         raise InputError(f"{name}: {file}", "is no mapping.")
     return found

@@ -8,18 +8,26 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import yaml
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.plain_yaml import PlainYamlError, documents
 
 Json = dict[str, Any]
 MADE_ANEW = "(made anew at each rendering)"
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _SHOWN = 60
 
 
 def objects_of(text: str) -> dict[str, Json]:
-    """Return the objects of a rendering by `Kind namespace/name`; a test of helm's own is none."""
+    """Return the objects of a rendering by `Kind namespace/name`; a test of helm's own is none.
+
+    Raises:
+        InputError: it is not YAML.
+    """
     found: dict[str, Json] = {}
-    for body in yaml.load_all(text, Loader=_LOADER):
+    try:
+        bodies = documents(text)
+    except PlainYamlError as error:
+        raise InputError("the rendering of the chart", f"is not YAML: {error}.") from None
+    for body in bodies:
         if not isinstance(body, dict) or "kind" not in body:
             continue
         metadata = body.get("metadata") or {}

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..runtime.kubernetes_yaml import kubernetes_loader
 from ..runtime.plain_yaml import documents
 from ..runtime.redaction import redact
 from ..verdict.restart import VARIABLE
@@ -82,7 +83,7 @@ def _structured(text: str) -> list[str]:
     import json
 
     try:
-        found: Any = next(iter(documents(text)), None)
+        found: Any = next(iter(documents(text, kubernetes_loader(strict=True))), None)
     except ValueError:
         return []
     if not isinstance(found, dict):

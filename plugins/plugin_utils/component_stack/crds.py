@@ -10,13 +10,16 @@ objects are stored in a version that the new definition has no more. Then nothin
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from typing import Any
 
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.conditions import is_true
+from ..clients.kube.errors import ForbiddenError
 from ..clients.kube.kinds import CRDS
 from ..outcome.errors import BringupError, DeadlineError, InputError
 from ..runtime.clock import Deadline
+from ..runtime.plain_yaml import PlainYamlError, documents
 from ..runtime.progress import Emit
 
 Json = dict[str, Any]
@@ -37,26 +40,41 @@ def apply_crds(cluster: Cluster, text: str, component: str, emit: Emit, *, insta
         BringupError: a definition cannot be read, lacks a version in which objects are stored, or is refused.
     """
     changed = []
+    for body, live in _to_apply(cluster, text, component, installs):
+        name = body["metadata"]["name"]
+        done = cluster.apply(CRDS, body, force=True)
+        if live is None:
+            _established(cluster, name, component)
+        if live is None or done["metadata"].get("generation") != live["metadata"].get("generation"):
+            changed.append(name)
+    if changed:
+        emit(f"{component}: definitions brought to the chart's: {', '.join(changed)}"[:199])
+    return tuple(changed)
+
+
+def preview_crds(cluster: Cluster, text: str, component: str, *, installs: bool) -> bool:
+    """Let the server compute what apply_crds would do, and tell whether it says (arguments and errors as there)."""
+    for body, _live in _to_apply(cluster, text, component, installs):
+        try:
+            cluster.apply(CRDS, body, dry_run=True, force=True)
+        except ForbiddenError:
+            # Who only looks may not ask either.
+            return False
+    return True
+
+
+def _to_apply(cluster: Cluster, text: str, component: str, installs: bool) -> Iterator[tuple[Json, Json | None]]:
+    """Yield each definition that is applied, with the one that is there."""
     for body in _documents(text, component):
         name = body["metadata"]["name"]
         live = cluster.find(CRDS, name)
         if live is None and installs:
             continue
-        if live is None:
-            cluster.apply(CRDS, body, force=True)
-            _established(cluster, name, component)
-            changed.append(name)
-            continue
-        if lost := _lost_versions(live, body):
+        if live is not None and (lost := _lost_versions(live, body)):
             hint = f"migrate them (kube-storage-version-migrator), then correct status.storedVersions of crd {name}"
             reason = f"objects are stored as {', '.join(lost)}, which the chart's definition has no more."
             raise BringupError(f"component {component}: CRD {name}", reason, hint)
-        done = cluster.apply(CRDS, body, force=True)
-        if done["metadata"].get("generation") != live["metadata"].get("generation"):
-            changed.append(name)
-    if changed:
-        emit(f"{component}: definitions brought to the chart's: {', '.join(changed)}"[:199])
-    return tuple(changed)
+        yield body, live
 
 
 def _established(cluster: Cluster, name: str, component: str) -> None:
@@ -71,16 +89,14 @@ def _established(cluster: Cluster, name: str, component: str) -> None:
 
 
 def _documents(text: str, component: str) -> list[Json]:
-    import yaml
-
     try:
-        documents = [body for body in yaml.load_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)) if body]
-    except yaml.YAMLError as error:
-        said = str(getattr(error, "problem", None) or error)[:200]
-        raise InputError(f"component {component}", f"its crds/ is not YAML: {said}.", "take another chart") from None
-    found = [body for body in documents if isinstance(body, dict) and body.get("kind") == CRDS.kind]
+        bodies = documents(text)
+    except PlainYamlError as error:
+        raise InputError(f"component {component}", f"its crds/ is not YAML: {error}.", "take another chart") from None
+    found = [body for body in bodies if isinstance(body, dict) and body.get("kind") == CRDS.kind]
     for body in found:
-        if not isinstance(body.get("metadata"), dict) or not body["metadata"].get("name"):
+        metadata = body.get("metadata")
+        if not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str) or not metadata["name"]:
             raise InputError(
                 f"component {component}", "its crds/ holds a definition without a name.", "correct the chart"
             )

@@ -22,7 +22,8 @@ from typing import Any
 from ..clients.helm.helm import Helm
 from ..clients.kube.cluster import FIELD_MANAGER, Cluster
 from ..clients.kube.errors import ForbiddenError
-from ..outcome.errors import NotFoundError
+from ..outcome.errors import InputError, NotFoundError
+from ..runtime.plain_yaml import PlainYamlError, documents
 from ..runtime.pool import map_bounded
 from .apply import applied_again
 from .installation import Installed
@@ -43,7 +44,8 @@ def with_drift(
         cluster: where they are.
         components: of the recipe.
         found: what is installed.
-        looks_only: nothing is changed by what comes of it: a release that may not be read is `unread` and no error.
+        looks_only: nothing is changed by what comes of it: a release that may not be read is `unread` and no error. One
+            that helm has in a form that nobody can read is `unread` in either case.
 
     Raises:
         BringupError: helm or the API server does not answer.
@@ -69,6 +71,10 @@ def with_drift(
                 raise
             unread[component.release] = error.told
             return component.release, ()
+        except InputError as error:
+            # Nothing of ours is wrong: the run goes on, and says that it could not look.
+            unread[component.release] = f"{error.subject} {error.reason.rstrip('.')}"
+            return component.release, ()
         return component.release, tuple(texts)
 
     return replace(found, drift=dict(map_bounded(one, ours, _AT_ONCE)), unread=unread)
@@ -79,7 +85,7 @@ def _of_chart(helm: Helm, cluster: Cluster, component: Component) -> list[str]:
     texts = [f"value {path}" for path in different_values(component.values, given)]
     if not texts:
         manifest = helm.manifest(component.name, component.namespace)
-        texts = [text for body in _documents(manifest) for text in _object(cluster, component, body)]
+        texts = [text for body in _objects(manifest, component.release) for text in _object(cluster, component, body)]
     return texts
 
 
@@ -219,8 +225,15 @@ def _text(value: Any) -> str:
     return json.dumps(value, sort_keys=True) if isinstance(value, dict | list) else str(value)
 
 
-def _documents(text: str) -> list[Json]:
-    import yaml
+def _objects(text: str, release: str) -> list[Json]:
+    """Return the objects of a release's manifest.
 
-    documents = yaml.load_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    return [body for body in documents if isinstance(body, dict) and body.get("kind") and body.get("metadata")]
+    Raises:
+        InputError: it cannot be read.
+    """
+    try:
+        found = documents(text)
+    except PlainYamlError as error:
+        raise InputError(f"manifest of release {release}", f"is not YAML: {error}.") from None
+    objects = [body for body in found if isinstance(body, dict) and isinstance(body.get("metadata"), dict)]
+    return [body for body in objects if body.get("apiVersion") and body.get("kind") and body["metadata"].get("name")]

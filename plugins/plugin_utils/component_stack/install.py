@@ -20,7 +20,7 @@ from ..outcome.errors import BringupError
 from ..runtime.clock import Deadline, elapsed_text
 from ..runtime.progress import Emit, silent
 from .apply import apply_manifests, preview_manifests
-from .crds import apply_crds
+from .crds import apply_crds, preview_crds
 from .facts import stack_facts
 from .model import DIGEST_LABEL, MANAGED_BY, MANAGED_BY_LABEL, REVISION_LABEL, Action, Component, Plan, Step
 from .read import WORKLOAD_KINDS, belongs, installed, read_workloads, readiness, reported_state
@@ -101,22 +101,27 @@ class Installer:
         """Return for every component that would change whether the server rendered it, or it is only predicted.
 
         Raises:
-            NotFoundError: a chart is not there.
+            BringupError: a chart is not there, does not render, or has definitions that would not be applied.
         """
         told = {}
         for component in components:
-            if not plan.step(component.name).action.changes:
-                continue
-            take_over = plan.step(component.name).take_over
-            complete = preview_manifests(self.cluster, component, take_over=take_over)
-            try:
-                if component.has_chart:
-                    self.helm.upgrade(self.request(component, 0), dry_run=True)
-            except HelmError:
-                # Its CRDs or its namespace come with what is installed before it.
-                complete = False
-            told[component.name] = "server" if complete else "predicted"
+            step = plan.step(component.name)
+            if step.action.changes:
+                complete = preview_manifests(self.cluster, component, take_over=step.take_over)
+                complete = (not component.has_chart or self._preview_chart(component, step)) and complete
+                told[component.name] = "server" if complete else "predicted"
         return told
+
+    def _preview_chart(self, component: Component, step: Step) -> bool:
+        request = self.request(component, 0)
+        definitions, installs = self.helm.crds(request, self.cluster.version()), step.action is Action.INSTALL
+        complete = preview_crds(self.cluster, definitions, component.name, installs=installs)
+        try:
+            self.helm.upgrade(request, dry_run=True)
+        except HelmError:
+            # Its CRDs or its namespace come with what is installed before it.
+            return False
+        return complete
 
     def _one(self, component: Component, step: Step) -> Done:
         started = monotonic()

@@ -9,7 +9,6 @@ events keeps it iterative: deep nesting or a bomb of aliases is an error with a 
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,12 +16,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..outcome.errors import InputError
+from ..runtime.kubernetes_yaml import number, parser
 from ..runtime.plain_yaml import MAX_DEPTH, MAX_NODES
 
 Path = tuple[str | int, ...]
 
-_INTEGER = re.compile(r"^[-+]?(?:0x[0-9a-fA-F_]+|0o?[0-7_]+|0b[01_]+|[1-9][0-9_]*|0)$")
-_FLOAT = re.compile(r"^[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$")
 # Numbers of YAML that JSON does not know, and chart values become JSON.
 _NOT_FINITE = re.compile(r"^(?:[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$")
 _NOT_FINITE_ENDS = ("inf", "nan")
@@ -40,17 +38,10 @@ def scalar(text: str) -> Any:
     """Return what an unquoted scalar means: null, bool, int, float or text."""
     if text in _WORDS:
         return _WORDS[text]
-    if text[0] not in "-+.0123456789" or len(text) > 64:
+    if text[0] not in "-+.0123456789":
         return text
-    if _INTEGER.match(text):
-        digits = text.replace("_", "")
-        octal = re.match(r"^([-+]?)0([0-7]+)$", digits)
-        return int(f"{octal.group(1)}0o{octal.group(2)}", 0) if octal else int(digits, 0)
-    if _FLOAT.match(text):
-        number = float(text)
-        # Upstream's reader, too, takes what no number can hold for a text.
-        return number if math.isfinite(number) else text
-    return text
+    found = number(text)
+    return text if found is None else found
 
 
 @dataclass(slots=True)
@@ -233,7 +224,7 @@ class _Builder:
         }
         with _told(self._name):
             # Asked for one by one: yaml.parse() would add a third to the time.
-            loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text)
+            loader = parser()(text)
             try:
                 while loader.check_event():
                     self._event = loader.get_event()

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..outcome.errors import BringupError, InputError, ProblemsError
+from ..runtime.kubernetes_yaml import kubernetes_loader
 from ..runtime.plain_yaml import documents
 
 SET = "gpufleet_set"
@@ -69,7 +70,7 @@ def _typed(text: str) -> Any:
     Raises:
         ValueError: it is not YAML.
     """
-    found = documents(text)
+    found = documents(text, kubernetes_loader(strict=True))
     if len(found) > 1:
         raise ValueError("more than one document")
     return found[0] if found else None

@@ -5,12 +5,19 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
+
+from .kubernetes_yaml import kubernetes_loader
 
 MAX_DEPTH = 100
 MAX_NODES = 500_000
-# A level of block style takes a column, one of flow style a bracket: within both nothing is deep.
-_FLAT_COLUMNS = 200
+# A level of block style takes a column before the first word of a line, one of flow style a bracket where a value may
+# begin: within both nothing is deep. Prose with brackets in it is no nesting.
+_INDENTED = re.compile(r"^[ \t?:-]{200}", re.MULTILINE)
+_BRACKET = re.compile(r"(?:^|[-?:,\[{]|[&!][^\s\[{]*)[ \t]*(?=[\[{])", re.MULTILINE)
+_OTHER_BREAKS = re.compile("[\r\x85\u2028\u2029]")
+_ANCHOR = re.compile(r"(?:^|[\s\[{,:?-])&[^\s&]", re.MULTILINE)
 
 
 class PlainYamlError(ValueError):
@@ -27,7 +34,7 @@ def documents(text: str, loader_class: Any = None) -> list[Any]:
 
     Args:
         text: the text.
-        loader_class: a loader of PyYAML; by default its safe one.
+        loader_class: a loader of PyYAML; by default one that reads as Kubernetes does.
 
     Raises:
         PlainYamlError: not YAML, or a limit is passed.
@@ -35,7 +42,8 @@ def documents(text: str, loader_class: Any = None) -> list[Any]:
     """
     import yaml
 
-    loader, loader_class = None, loader_class or getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    loader, loader_class = None, loader_class or kubernetes_loader()
+    aliased = "*" in text and _ANCHOR.search(text)
     try:
         if not _is_flat(text):
             _check_depth(loader_class(text))
@@ -43,8 +51,8 @@ def documents(text: str, loader_class: Any = None) -> list[Any]:
         found = []
         while loader.check_node():
             node = loader.get_node()
-            # Before it is built: building is what writes merged mappings out.
-            if "*" in text:
+            # Before it is built: building is what writes them out.
+            if aliased:
                 _check_size(node)
             found.append(loader.construct_document(node))
         return found
@@ -60,8 +68,9 @@ def documents(text: str, loader_class: Any = None) -> list[Any]:
 
 
 def _is_flat(text: str) -> bool:
-    brackets = text.count("[") + text.count("{")
-    return brackets < MAX_DEPTH and max(map(len, text.split("\n")), default=0) < _FLAT_COLUMNS
+    if _INDENTED.search(text) or _OTHER_BREAKS.search(text):
+        return False
+    return text.count("[") + text.count("{") < MAX_DEPTH or len(_BRACKET.findall(text)) < MAX_DEPTH
 
 
 def _check_depth(loader: Any) -> None:

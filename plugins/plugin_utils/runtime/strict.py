@@ -6,46 +6,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
 from ..outcome.codec import Misfit, MisfitsError, structure
 from ..outcome.errors import InputError, ProblemsError
+from .kubernetes_yaml import kubernetes_loader, parser
 from .plain_yaml import PlainYamlError, documents
 
 T = TypeVar("T")
-
-
-@cache
-def _loader() -> Any:
-    # Third-party imports stay inside functions: ansible-test's import sanity has no third-party packages.
-    import yaml
-
-    # libyaml's parser is several times faster; the rules below are the same over both.
-    base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-    class StrictLoader(base):  # type: ignore[misc,unused-ignore]
-        """Safe loader that refuses duplicate keys and leaves days as text."""
-
-    def mapping(loader: Any, node: Any) -> dict[Any, Any]:
-        seen: set[Any] = set()
-        for key_node, _value in node.value:
-            key = loader.construct_object(key_node, deep=True)
-            if not isinstance(key, str):
-                raise yaml.constructor.ConstructorError(None, None, f"key {key!r} is not text", key_node.start_mark)
-            if key in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"key {key!r} is given twice", key_node.start_mark)
-            seen.add(key)
-        return dict(loader.construct_pairs(node, deep=True))
-
-    # Days stay text: YAML would turn 2026-01-31 into a date object, JSON would not.
-    StrictLoader.yaml_implicit_resolvers = {
-        first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
-    StrictLoader.add_constructor("tag:yaml.org,2002:map", mapping)
-    return StrictLoader
 
 
 def parse_yaml(text: str, source: str) -> Any:
@@ -67,7 +36,7 @@ def parse_yaml_documents(text: str, source: str) -> list[Any]:
         InputError: not YAML, a key twice, or a key that is not text.
     """
     try:
-        return documents(text, _loader())
+        return documents(text, kubernetes_loader(strict=True))
     except PlainYamlError as error:
         where = f"{source}:{error.line}" if error.line else source
         raise InputError(where, f"not valid YAML: {error.said}.", "correct the file") from None
@@ -145,7 +114,7 @@ def _lines(text: str) -> dict[str, int]:
     import yaml
 
     found: dict[str, int] = {}
-    open_nodes = [("", yaml.compose(text, Loader=yaml.SafeLoader))]
+    open_nodes = [("", yaml.compose(text, Loader=parser()))]
     while open_nodes:
         place, node = open_nodes.pop()
         if isinstance(node, yaml.MappingNode):

@@ -37,6 +37,45 @@ def may_import_rehearsal(name: PurePath) -> bool:
     return name.is_relative_to(OWN_ROOMS) or own_action or name == PurePath("plugins/connection/rehearsal.py")
 
 
+# The one place that takes a loader of PyYAML, and gives it other rules: PyYAML's own stop at a bare `=`.
+YAML_READER = PurePath("plugins/plugin_utils/runtime/kubernetes_yaml.py")
+
+
+def yaml_readers(source: str) -> set[str]:
+    """What of PyYAML a source reads with: its loaders, and the functions that choose one."""
+    tree = ast.parse(source)
+    names = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    names |= {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "yaml":
+            names |= {alias.name for alias in node.names}
+    functions = {"safe_load", "safe_load_all", "full_load", "full_load_all", "unsafe_load", "unsafe_load_all"}
+    loaders = {f"{c}{kind}Loader" for c in ("", "C") for kind in ("", "Base", "Safe", "Full", "Unsafe")}
+    return names & (functions | loaders)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import yaml\nyaml.safe_load(text)",
+        "def f():\n    from yaml import safe_load_all",
+        "import yaml\nyaml.load_all(text, Loader=getattr(yaml, 'CSafeLoader', yaml.SafeLoader))",
+    ],
+)
+def test_a_reader_of_pyyaml_is_seen(source: str) -> None:
+    assert yaml_readers(source)
+    assert not yaml_readers("import yaml\nyaml.dump(data, Dumper=yaml.SafeDumper)")
+
+
+def test_yaml_is_read_in_one_way(repository: Path, python_files: tuple[Path, ...]) -> None:
+    found = {
+        name
+        for name in python_files
+        if name.parts[0] in ("plugins", "tools") and yaml_readers((repository / name).read_text("utf-8"))
+    }
+    assert found == {YAML_READER}
+
+
 @pytest.mark.parametrize(
     ("source", "name"),
     [

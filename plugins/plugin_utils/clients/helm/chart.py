@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...outcome.errors import InputError, NotFoundError
-from ...runtime.strict import read_yaml
+from ...runtime.plain_yaml import documents
 
 SUMS, INDEX = "SHA256SUMS", "index.yaml"
 
@@ -36,7 +36,7 @@ def chart_source(component: str, chart: str, version: str, source: str, mirror: 
             a directory has the digest that SHA256SUMS or index.yaml there states.
 
     Raises:
-        InputError: no version, no source and no mirror, or a package with another digest.
+        InputError: no version, no source and no mirror, a package with another digest, or an index that cannot be read.
         NotFoundError: the mirror directory lacks the package.
     """
     name = chart.rpartition("/")[2] or component
@@ -81,7 +81,10 @@ def _stated_digest(directory: Path, name: str, version: str, package: str) -> st
         return stated.get(package, "")
     if not index.is_file():
         return None
-    document = read_yaml(index)
+    try:
+        document = next(iter(documents(index.read_text(encoding="utf-8"))), None)
+    except ValueError as error:
+        raise InputError(str(index), f"is not YAML: {error}.", f"make it again: helm repo index {directory}") from None
     entries = (document.get("entries") or {}).get(name) if isinstance(document, dict) else None
     for entry in entries or ():
         if str(entry.get("version")) == version and entry.get("digest"):

@@ -27,6 +27,9 @@ MINIMUM_VERSION = (3, 14)
 GRACE_S = 20.0
 _CHART = re.compile(r"(?P<name>.+?)-(?P<version>v?\d+\.\d+.*)")
 _SOURCE = re.compile(r"^---\n# Source: (.+)\n", re.MULTILINE)
+# Of the chart or of one in it. A chart in it may itself be called crds, as in prometheus-operator-crds: its definitions
+# are templates, and so the release's own.
+_CRDS = re.compile(r"[^/]+(?:/charts/[^/]+)*/crds/")
 # What changes the cluster, and so is repeated only where nothing was begun.
 _WRITING = ("upgrade", "uninstall", "rollback")
 _VERSION = re.compile(r"v(\d+)\.(\d+)\.(\d+)")
@@ -116,7 +119,13 @@ class Helm:
     def values(self, name: str, namespace: str) -> dict[str, Any]:
         """Return the values that a release was given."""
         result = self._run(["get", "values", name, "--namespace", namespace, "--output", "json"], f"get values {name}")
-        return json.loads(result.stdout) or {}
+        try:
+            found = json.loads(result.stdout) or {}
+        except ValueError:
+            found = None
+        if not isinstance(found, dict):
+            raise UnavailableError(f"helm get values {name}", "unexpected output.", "", (excerpt(result.stdout),))
+        return found
 
     def manifest(self, name: str, namespace: str) -> str:
         """Return the manifests of a release as helm installed them. They may hold Secrets: keep only what is needed."""
@@ -167,7 +176,7 @@ class Helm:
         """
         sections = _SOURCE.split(self.template(request, kube_version))[1:]
         return "".join(
-            f"---\n{text}" for name, text in zip(sections[::2], sections[1::2], strict=True) if "/crds/" in name
+            f"---\n{text}" for name, text in zip(sections[::2], sections[1::2], strict=True) if _CRDS.match(name)
         )
 
     def recover(self, name: str, namespace: str) -> tuple[int, str]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ...outcome.errors import InputError
+from ...runtime.strict import read_yaml
 
 _FACTS = Path(__file__).with_name("standins.yaml")
 
@@ -114,10 +115,8 @@ def _reads(given: str | Mapping[str, str]) -> Mapping[str, str]:
 @lru_cache(maxsize=1)
 def load_stand_ins() -> Mapping[str, StandIn]:
     """Return every known stand-in by chart name and alias."""
-    import yaml
-
     found: dict[str, StandIn] = {}
-    for name, entry in yaml.safe_load(_FACTS.read_text(encoding="utf-8")).items():
+    for name, entry in read_yaml(_FACTS).items():
         stand_in = StandIn(
             crds=tuple(parse_crd(line) for line in entry.get("crds", [])),
             workloads=tuple(_workload(workload) for workload in entry["workloads"]),

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ...runtime.files import write_atomic
+from ...runtime.plain_yaml import documents
 from .pki import Pki
 
 GROUP = "kwok.x-k8s.io"
@@ -86,11 +87,9 @@ def write_configuration(path: Path, stages: Path, pki: Pki, port: int, pull_s: f
 
 def with_slow_pulls(stages: str, pull_s: float) -> str:
     """Return the stages with which pods of tests (label gpufleet.io/purpose) pull their image for so many seconds."""
-    import yaml
-
-    documents = [document for document in yaml.safe_load_all(stages) if document]
-    run = next(document for document in documents if document["metadata"]["name"] == "pod-run")
-    others = [document for document in documents if document is not run]
+    found = [document for document in documents(stages) if document]
+    run = next(document for document in found if document["metadata"]["name"] == "pod-run")
+    others = [document for document in found if document is not run]
     expressions = run["spec"]["selector"]["matchExpressions"]
     pulling = {"key": _PULLING, "operator": "In", "values": ["ContainerCreating"]}
 

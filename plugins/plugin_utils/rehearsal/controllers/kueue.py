@@ -18,6 +18,7 @@ from collections.abc import Iterable
 
 from ...clients.kube.kinds import CONFIG_MAPS, DEPLOYMENTS, JOBS, Kind
 from ...runtime.clock import now_utc
+from ...runtime.plain_yaml import documents
 from .cluster_facts import ClusterFacts
 from .cluster_view import (
     CREATE,
@@ -154,11 +155,10 @@ def _admitted(view: ClusterView, job: Json, workload: Json, used: dict[str, int]
 
 def _waits_for_pods(view: ClusterView) -> bool:
     """Whether the configuration has waitForPodsReady: by its being there in v1beta2, by `enable` before."""
-    import yaml
-
     for item in view.all(CONFIG_MAPS):
         if key_of(item)[1] == CONFIGURATION:
-            found = yaml.safe_load((item.get("data") or {}).get(_CONFIGURATION_KEY) or "") or {}
+            text = (item.get("data") or {}).get(_CONFIGURATION_KEY) or ""
+            found = next(iter(documents(text)), None) or {}
             stated = found.get("waitForPodsReady")
             return stated is not None and (str(found.get("apiVersion")).endswith("v1beta2") or bool(stated["enable"]))
     return False

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from ...runtime.strict import read_yaml
 from .cluster_facts import ClusterFacts, NodeFacts
 from .cluster_view import Json, owner_reference
 
@@ -42,9 +43,7 @@ class Operand:
 @lru_cache(maxsize=1)
 def all_operands() -> tuple[Operand, ...]:
     """Return every operand, in the order of the operator's states."""
-    import yaml
-
-    entries = yaml.safe_load(_FACTS.read_text(encoding="utf-8"))
+    entries = read_yaml(_FACTS)
     return tuple(
         Operand(**{**entry, "containers": tuple(entry["containers"]), "needs": tuple(entry["needs"])})
         for entry in entries

@@ -17,6 +17,7 @@ from typing import Any
 
 from ...hardware.accelerator import Accelerator, Latency
 from ...runtime.recipe_files import RECIPES
+from ...runtime.strict import read_yaml
 from ..model.values import Serving
 
 _FILE = RECIPES / "rehearsal" / "serving.yaml"
@@ -55,9 +56,7 @@ def serving_data() -> Mapping[str, Any]:
 
 @lru_cache(maxsize=1)
 def _serving_data() -> Mapping[str, Any]:
-    import yaml
-
-    found: Mapping[str, Any] = yaml.safe_load(_FILE.read_text(encoding="utf-8"))
+    found: Mapping[str, Any] = read_yaml(_FILE)
     return found
 
 

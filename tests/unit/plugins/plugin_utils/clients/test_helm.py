@@ -73,6 +73,12 @@ def test_releases(tmp_path: Path) -> None:
     assert (found.chart, found.chart_version, found.revision, found.is_pending) == ("gpu-op", "v25.3.0", 3, True)
 
 
+@pytest.mark.parametrize("said", ["", "oops", "[1]", "{"])
+def test_values_that_are_none_are_told(tmp_path: Path, said: str) -> None:
+    with pytest.raises(UnavailableError, match="get values op: unexpected output"):
+        _helm(tmp_path, f"echo '{said}'").values("op", "ns")
+
+
 def test_the_manifest_of_a_release(tmp_path: Path) -> None:
     assert _helm(tmp_path, "echo kind: Deployment").manifest("op", "ns") == "kind: Deployment\n"
     assert (tmp_path / "argv").read_text(encoding="utf-8").split() == ["get", "manifest", "op", "--namespace", "ns"]
@@ -149,13 +155,24 @@ def test_a_pending_release_is_freed(
 
 
 def test_the_definitions_of_a_chart_are_those_of_its_crds_alone(tmp_path: Path) -> None:
-    documents = ("crds/a.yaml\n{a: 1}", "crds/b.yaml\nb: 2\n---\nc: 3", "templates/d.yaml\nd: 4")
+    documents = (
+        "crds/a.yaml\n{a: 1}",
+        "crds/b.yaml\nb: 2\n---\nc: 3",
+        "charts/part/crds/d.yaml\nd: 4",
+        "charts/crds/crds/e.yaml\ne: 5",
+        "charts/crds/charts/part/crds/f.yaml\nf: 6",
+        # A chart called crds in it, as that of prometheus-operator-crds: its definitions are the release's own.
+        "charts/crds/templates/g.yaml\ng: 7",
+        "templates/crds/h.yaml\nh: 8",
+        "charts/part/templates/crds/i.yaml\ni: 9",
+        "templates/j.yaml\nj: 10",
+    )
     (tmp_path / "said").write_text("".join(f"---\n# Source: op/{text}\n" for text in documents), encoding="utf-8")
     found = _helm(tmp_path, f"cat {tmp_path}/said").crds(_request(tmp_path), "v1.36.3")
     # A chart may ask for a newer Kubernetes than the one that helm was built with.
     argv = (tmp_path / "argv").read_text(encoding="utf-8").splitlines()
     assert argv[argv.index("--kube-version") + 1] == "v1.36.3"
-    assert list(yaml.safe_load_all(found)) == [{"a": 1}, {"b": 2}, {"c": 3}]
+    assert list(yaml.safe_load_all(found)) == [{"a": 1}, {"b": 2}, {"c": 3}, {"d": 4}, {"e": 5}, {"f": 6}]
 
 
 INDEX = "apiVersion: v1\nentries:\n  op:\n    - {{name: op, version: '1.0', digest: {digest}}}\n"

@@ -16,7 +16,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.erro
     UnreachableError,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import CONFIG_MAPS, Kind
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.crds import apply_crds
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.crds import apply_crds, preview_crds
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.drift import (
     changed_fields,
     different_values,
@@ -155,6 +155,56 @@ def test_where_the_server_does_not_say_what_kubectl_wrote_counts(
         assert with_drift(helm, cluster, [component], found).drift == {"ns/op": fields}
 
 
+class OneRelease:
+    """A helm with one release, whose manifest is a text."""
+
+    def __init__(self, manifest: str) -> None:
+        self.text = manifest
+
+    def values(self, _name: str, _namespace: str) -> dict[str, Any]:
+        return {}
+
+    def manifest(self, _name: str, _namespace: str) -> str:
+        return self.text
+
+
+class OneObject:
+    """A cluster with one ConfigMap, edited by hand."""
+
+    def kind(self, _api: str, _kind: str) -> Kind:
+        return CONFIG_MAPS
+
+    def find(self, *_args: str) -> dict[str, Any]:
+        return applied("kubectl-edit", {"f:a": {}}, a="7")
+
+
+@pytest.mark.parametrize("looks_only", [False, True])
+@pytest.mark.parametrize(
+    ("data", "fields", "why"),
+    [
+        ("{a: =}", ("ConfigMap op data.a",), ""),
+        ("{a: 2026-01-02}", ("ConfigMap op data.a",), ""),
+        ("{a: [}", (), "manifest of release ns/op is not YAML: line "),
+        ("{a: .inf}", (), "manifest of release ns/op is not YAML: line 1: .inf is a number that JSON cannot hold"),
+    ],
+)
+def test_a_release_is_compared_or_said_to_be_unreadable(
+    looks_only: bool, data: str, fields: tuple[str, ...], why: str
+) -> None:
+    component = Component(name="op", namespace="ns", chart="op", version="1", source="")
+    ours = {"ns/op": {MANAGED_BY_LABEL: MANAGED_BY, DIGEST_LABEL: component.digest}}
+    found = Installed(releases={"ns/op": Release("op", "ns", 1, "deployed", "op", "1")}, labels=ours)
+    # What Helm would not have installed has no kind or no name.
+    text = f"{{apiVersion: v1, kind: ConfigMap, metadata: {{name: op}}, data: {data}}}\n---\nmetadata: {{}}\n--- 1\n"
+    helm, cluster = cast(Helm, OneRelease(text)), cast(Cluster, OneObject())
+    looked = with_drift(helm, cluster, [component], found, looks_only=looks_only)
+    assert looked.drift == {"ns/op": fields}
+    assert looked.unread.get("ns/op", "").startswith(why) and bool(looked.unread) is bool(why)
+    if why:
+        (line,) = preview_lines(make_plan([component], looked), {})[1:]
+        assert line.startswith("op: whether it was changed by hand is not known: manifest of release ns/op is not")
+
+
 def test_who_only_looks_is_told_what_may_not_be_read() -> None:
     class Closed:
         """A cluster whose objects this user may not read."""
@@ -220,13 +270,19 @@ class Definitions:
     """The definitions of a cluster."""
 
     def __init__(self, **live: dict[str, Any]) -> None:
-        self.live, self.applied = live, list[str]()
+        self.live, self.applied, self.asked = live, list[str](), list[str]()
+        self.refusal: BringupError | None = None
 
     def find(self, _kind: object, name: str) -> dict[str, Any] | None:
         return self.live.get(name)
 
-    def apply(self, _kind: object, body: dict[str, Any], *, force: bool) -> dict[str, Any]:
+    def apply(self, _kind: object, body: dict[str, Any], *, force: bool, dry_run: bool = False) -> dict[str, Any]:
         assert force
+        if dry_run:
+            if self.refusal:
+                raise self.refusal
+            self.asked.append(body["metadata"]["name"])
+            return {"metadata": {"generation": 1}}
         self.applied.append(body["metadata"]["name"])
         established = {"status": {"conditions": [{"type": "Established", "status": "True"}]}}
         self.live.setdefault(body["metadata"]["name"], {**established, "spec": None})
@@ -250,6 +306,35 @@ def test_definitions_of_a_chart_are_brought_to_its_version(there: dict[str, Any]
     cluster = Definitions(**there)
     assert apply_crds(cast(Cluster, cluster), CHART, "op", lambda line: None, installs=False) == told
     assert cluster.applied == ["x"]
+
+
+def test_a_definition_is_read_as_kubernetes_reads_it() -> None:
+    """A bare `=` and a date are texts, as in the definitions of the Prometheus operator."""
+    text = f"{CHART}kind: CustomResourceDefinition\nmetadata: {{name: z, annotations: {{since: 2026-01-02}}}}\n"
+    text += "spec:\n  enum:\n  - '!='\n  - =\n  - =~\n"
+    cluster = Definitions()
+    assert apply_crds(cast(Cluster, cluster), text, "op", lambda line: None, installs=False) == ("x", "z")
+    for name in ("{}", "{name: y}", "[]"):
+        unnamed = f"kind: CustomResourceDefinition\nmetadata: {name}"
+        with pytest.raises(BringupError, match="a definition without a name"):
+            apply_crds(cast(Cluster, cluster), unnamed, "op", lambda line: None, installs=False)
+    with pytest.raises(BringupError, match=r"component op: its crds/ is not YAML: line 2: .*Fix: take another chart"):
+        apply_crds(cast(Cluster, cluster), "a: [", "op", lambda line: None, installs=False)
+
+
+def test_a_preview_meets_what_applying_definitions_meets() -> None:
+    cluster = Definitions(x=definition("v1beta1"))
+    assert preview_crds(cast(Cluster, cluster), CHART, "op", installs=False)
+    assert (cluster.applied, cluster.asked) == ([], ["x"])
+    cluster.refusal = ForbiddenError("apply crd x", "forbidden.")
+    assert not preview_crds(cast(Cluster, cluster), CHART, "op", installs=False)
+    cluster.refusal = BringupError("apply crd x", "invalid.")
+    with pytest.raises(BringupError, match="invalid"):
+        preview_crds(cast(Cluster, cluster), CHART, "op", installs=False)
+    cluster.live["x"]["status"] = {"storedVersions": ["v1beta1"]}
+    with pytest.raises(BringupError, match="stored as v1beta1"):
+        preview_crds(cast(Cluster, cluster), CHART, "op", installs=True)
+    assert preview_crds(cast(Cluster, Definitions()), CHART, "op", installs=True)
 
 
 def test_what_is_not_there_is_left_to_helm_when_it_installs() -> None:

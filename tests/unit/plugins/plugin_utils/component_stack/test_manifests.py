@@ -66,7 +66,8 @@ def test_a_component_may_be_only_manifests() -> None:
     [
         ("name: {{ .Values.name }}\n", "has template expressions .* was not rendered"),
         ("a: [", "not plain YAML"),
-        ("when: 2026-01-01\n", "not plain YAML"),
+        ("when: .inf\n", "not plain YAML"),
+        ("when: 2026-01-01\n", "no object"),
         ("- 1\n", "no object"),
         ("kind: ConfigMap\nmetadata: {name: x}\n", "no object"),
         ("apiVersion: v1\nkind: ConfigMap\nmetadata: {generateName: x}\n", "no object"),

@@ -90,9 +90,9 @@ def test_the_reason_is_said_with_its_line() -> None:
 
 
 def test_what_people_write_is_read() -> None:
-    text = "a: &a {x: 1, y: [1, 2]}\nb: {<<: *a, z: 3}\nc: [*a, *a]\n"
+    text = "a: &a {v: 1, w: [1, 2]}\nb: {<<: *a, x: 3}\nc: [*a, *a]\n"
     (found,) = documents(text)
-    assert found["b"] == {"x": 1, "y": [1, 2], "z": 3}
+    assert found["b"] == {"v": 1, "w": [1, 2], "x": 3}
     assert found["c"] == [found["a"]] * 2
     assert documents("") == [] and documents("a: 1\n---\nb: 2\n") == [{"a": 1}, {"b": 2}]
     assert len(documents("[" + "{a: [1]}, " * 5_000 + "]")[0]) == 5_000
