@@ -11,7 +11,7 @@ from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.console import gates_table
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.console import decided_table, gates_table
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rejudge import (
     rejudge,
     rewrite_reports,
@@ -26,7 +26,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.what_if impor
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import (
     RunRecord,
-    all_passed,
+    nothing_holds,
     run_summary,
 )
 
@@ -42,14 +42,17 @@ class ActionModule(ModuleAction):
         run = Run(existing_run_dir(options["run_dir"]))
         record, differences = rejudge(run)
         changed, warnings = (False, []) if self.check_mode else _rewritten(run, record, differences)
-        for line in [*gates_table(record), *(f"differs: {text}" for text in differences), run_summary(record)]:
+        notes = [f"note: {text}" for text in record.notes if text not in run.record.notes]
+        told = [*decided_table(record), *(f"differs: {text}" for text in differences), *notes, run_summary(record)]
+        for line in told:
             self.emit(line)
         self.emit(f"report: {run.path / 'report.html'}")
-        passed = all_passed(record) and not differences
+        passed = nothing_holds(record)
         result = {
             "changed": changed,
             "verdict": run_summary(record),
             "gates": to_plain(record.gates),
+            "phases": to_plain(record.phases),
             "differences": differences,
             "exit_code": 0 if passed else 8,
         }
@@ -58,8 +61,7 @@ class ActionModule(ModuleAction):
         second = self._what_if(run, options)
         if second:
             result["what_if"] = second
-        reason = f"{len(differences)} recorded result(s) cannot be confirmed" if differences else run_summary(record)
-        return result if passed else result | {"failed": True, "msg": reason}
+        return result if passed else result | {"failed": True, "msg": run_summary(record)}
 
     def _what_if(self, run: Run, options: Mapping[str, Any]) -> dict[str, Any]:
         """Judge by other settings, if any are stated, and show that as a second verdict; the first one stays."""

@@ -98,6 +98,27 @@ gates:
       elements: dict
       returned: always
       sample: []
+phases:
+  description: The verdict of each phase of a validation as computed now, in the form of RV(gates).
+  type: list
+  elements: dict
+  returned: always
+  contains:
+    gate:
+      description: Id of the phase.
+      type: str
+      returned: always
+      sample: readiness
+    status:
+      description: Status of the phase in the words of CTRF.
+      type: str
+      returned: always
+      sample: passed
+    message:
+      description: Why, in one sentence.
+      type: str
+      returned: always
+      sample: every declared check passed
 differences:
   description: What was recorded and cannot be confirmed.
   type: list

@@ -17,8 +17,7 @@ from ..outcome.model import Outcome, SubjectKind
 from ..outcome.phases import GATE_PHASE
 from ..runtime.progress import Emit, silent
 from ..site.model import DriverOwner, Site
-from .kit.settings import merged
-from .kit.settings_layers import checked_settings, settings_for
+from .kit.settings_layers import checked_settings, resolved, settings_for
 
 if TYPE_CHECKING:
     from ..hardware.sku import Sku
@@ -141,8 +140,8 @@ class JudgeContext:
         return found
 
     def stated(self, key: str, name: str) -> Any:
-        """Return a setting of another gate as a layer above the release states it, None if none does."""
-        return merged(self.saved_settings.get(key, {}), self.site.settings.get(key, {})).get(name)
+        """Return the plain value of a setting of another gate in this run, None if there is no such setting."""
+        return resolved(key, self.saved_settings.get(key), self.site.settings.get(key, {})).get(name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

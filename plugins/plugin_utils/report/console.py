@@ -28,6 +28,11 @@ def phases_table(record: RunRecord) -> list[str]:
     return _table(_PHASES_HEAD, [(*_row(verdict)[:-1], verdict.message or "-") for verdict in record.phases])
 
 
+def decided_table(record: RunRecord) -> list[str]:
+    """Return the table of what the run decides: its phases where it validates, else its gates."""
+    return phases_table(record) if record.validates else gates_table(record)
+
+
 def _table(head: tuple[str, ...], body: list[tuple[str, ...]]) -> list[str]:
     rows = [head, *body]
     widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
@@ -54,7 +59,7 @@ def closing_lines(record: RunRecord, run_dir: Path) -> list[str]:
     banner = ["REHEARSAL: the hardware is simulated; this can never be an acceptance", ""] if record.rehearsal else []
     if record.check_mode:
         banner = ["CHECK MODE: nothing was changed, no test was run and no gate was decided", "", *banner]
-    table = phases_table(record) if record.validates else gates_table(record)
+    table = decided_table(record)
     decided = record.phases if record.validates else record.gates
     stuck = [line for verdict in decided for line in _reasons(verdict)]
     paths = ["", f"report   {run_dir / 'report.html'}", f"summary  {run_dir / 'report.md'}"]

@@ -33,6 +33,8 @@ from ..verdict.figures import DRIVER, Figure, figure_rules, figures_of
 from ..verdict.gate import GateVerdict
 from ..verdict.software_change import SoftwareChange, software_changes
 from .decision import run_day
+from .digests import changed_files
+from .rehearsed import signs_of_rehearsal
 from .run import Run
 
 _SHOWN = 5
@@ -90,6 +92,10 @@ def acceptable_figures(run: Run, gates: Sequence[str]) -> dict[str, tuple[Figure
         raise InputError(
             str(run.path), "is a what-if or a run in check mode, nothing that was measured.", "name a run that was made"
         )
+    changed = changed_files(run.path, record)
+    if changed:
+        hint = "accept a run whose files are as it wrote them; playbook judge names all that differ"
+        raise InputError(str(run.path), f"is not as the run left it: {changed[0]}.", hint)
     with_figures = _gates_with_figures()
     wanted = list(gates) or [gate for gate in with_figures if gate in record.scope]
     without = [gate for gate in wanted if gate not in with_figures]
@@ -153,7 +159,7 @@ def accept_run(
     record = run.record
     if not who.strip() or not why.strip():
         raise InputError("acceptance of a baseline", "lacks who or why.", "say who accepts it and why")
-    rehearsal = record.rehearsal or run.site.rehearsal
+    rehearsal = record.rehearsal or bool(signs_of_rehearsal(run.path, record))
     acceptance = Acceptance(
         site=record.site, rehearsal=rehearsal, run_id=record.run_id, who=who, accepted=now_utc(), why=why,
         what=", ".join(figures),

@@ -73,7 +73,12 @@ def _check_api(run: Run, options: Mapping[str, Any], emit: Emit) -> list[Bringup
             if denied := denied_rights(cluster, wanted_rights(run, options)):
                 return denied
             simulated, identity = _simulated_nodes(cluster), _identity(cluster)
-            seen = {"version": version, "uid": identity.uid, "simulated_nodes": len(simulated)}
+            seen = {
+                "version": version,
+                "uid": identity.uid,
+                "simulated_nodes": len(simulated),
+                "rehearsal": identity.rehearsal,
+            }
             write_atomic(run.path / CLUSTER, json.dumps(seen) + "\n")
             if (simulated or identity.rehearsal) and not run.site.rehearsal:
                 emit(_why_rehearsal(identity, simulated)[:199])

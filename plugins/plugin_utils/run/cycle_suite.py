@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ..fleet.cycle_model import CycleLog
-from ..outcome.codec import dumps, to_plain
+from ..outcome.codec import dumps, from_plain, load_json, to_plain
 from ..outcome.model import Evidence, Measure, Outcome, Rating, Status, node_subject
 from ..report.suites import ctrf_path
 from ..runtime.clock import now_utc
@@ -101,14 +101,29 @@ def save_cycle(run: Run, cycle: Cycle, log: CycleLog, number: int, emit: Emit) -
 
 
 def _verdict(run: Run, name: str, outcomes: tuple[Outcome, ...], log: CycleLog) -> GateVerdict:
-    seen = run.save_phase(name, outcomes, (name,))
-    told = tuple(outcome for outcome in seen if outcome.status is not Status.SKIPPED)
+    idle = "; ".join([f"nothing to test: {log.idle_text}", *log.notes])
+    return cycle_verdict(run, name, run.save_phase(name, outcomes, (name,)), idle)
+
+
+def cycle_verdict(run: Run, name: str, outcomes: tuple[Outcome, ...], idle: str) -> GateVerdict:
+    """Return the verdict of a cycle with these results; `idle` says why there was nothing to test, if there was not."""
+    told = tuple(outcome for outcome in outcomes if outcome.status is not Status.SKIPPED)
     if not told:
-        return GateVerdict(
-            gate=name, status=Status.SKIPPED, message="; ".join([f"nothing to test: {log.idle_text}", *log.notes])
-        )
+        return GateVerdict(gate=name, status=Status.SKIPPED, message=idle)
     verdict = decide(name, _expected(told), told, run.site, run_day(run.record))
     return replace(verdict, message=verdict.message.replace(f"gate {name}", name.replace("-", " "), 1))
+
+
+def cycle_outcomes(run: Run, name: str) -> tuple[Outcome, ...]:
+    """Return the results of a cycle that the run has written, as outcomes of its suite.
+
+    Raises:
+        InputError: they cannot be read.
+    """
+    path = run.path / "cycles" / f"{name}.json"
+    document = load_json(path)
+    results = document.get("results") if isinstance(document, dict) else None
+    return tuple(outcome_of(result, name) for result in from_plain(tuple[NodeResult, ...], results, str(path)))
 
 
 def _expected(outcomes: Iterable[Outcome]) -> dict[str, tuple[str, ...]]:

@@ -14,14 +14,15 @@ from ..check.comparison.gate import compare_gate
 from ..check.declare import Declaration
 from ..check.judge import judge_gate
 from ..outcome.errors import BringupError, InputError
-from ..outcome.model import Status
+from ..outcome.model import Outcome, Status
 from ..report.adopted import adopt
 from ..report.key_figure import key_figure, load_key_figures
-from ..report.suites import foreign_path, foreign_suites
+from ..report.suites import foreign_path, foreign_suites, read_foreign_outcomes
 from ..runtime.clock import now_utc
 from ..runtime.collector import collector_held
 from ..runtime.recipe_files import RECIPES
 from ..runtime.redaction import redact
+from ..site.model import Site
 from ..verdict.gate import Blocking, GateVerdict, decide
 from ..verdict.run import RunRecord, require_open
 from .pending import write_refused_suites
@@ -43,6 +44,7 @@ def decide_gate(run: Run, gate: str) -> GateVerdict:
     require_open(record, gate)
     with collector_held():
         declaration = run.declaration(gate)
+        run.save_declared(gate, (check.id for check in declaration.checks))
         context = run.judge_context(gate, run_day(record))
         outcomes = judge_gate(declaration, context, run.path)
         run.save_outcomes(gate, (*outcomes, *compare_gate(gate, outcomes, context).outcomes))
@@ -98,19 +100,34 @@ def _timed(verdict: GateVerdict, record: RunRecord) -> GateVerdict:
 
 def verdict_from_files(run: Run, declaration: Declaration) -> GateVerdict:
     """Return the verdict of a gate from its CTRF files; a file that cannot be read decides `other`."""
-    gate, site = declaration.gate, run.site
-    expected = {check.id: check.subjects for check in declaration.checks}
-    expected |= dict.fromkeys(foreign_suites(site, gate), (site.name,))
+    gate = declaration.gate
     try:
-        outcomes = run.outcomes(gate)
-        compared = compare_gate(gate, run.own_outcomes(gate), run.judge_context(gate, run_day(run.record)))
+        return verdict_of(run, declaration, run.own_outcomes(gate))
     except InputError as error:
-        return _unreadable(gate, error, len(expected), declaration)
+        return _unreadable(gate, error, len(_expected(declaration, run.site)), declaration)
+
+
+def verdict_of(run: Run, declaration: Declaration, own: tuple[Outcome, ...]) -> GateVerdict:
+    """Return the verdict of a gate from these outcomes of its own checks, and from the suites of third parties.
+
+    Raises:
+        InputError: the suite of a third party cannot be read.
+    """
+    gate, site = declaration.gate, run.site
+    expected = _expected(declaration, site)
+    outcomes = (*own, *read_foreign_outcomes(run.path, gate, site))
+    compared = compare_gate(gate, own, run.judge_context(gate, run_day(run.record)))
     expected |= {check.id: check.subjects for check in compared.declared}
     left_out = (*declaration.not_declared, *compared.not_declared)
     verdict = decide(gate, expected, outcomes, site, run_day(run.record), left_out)
     rules = load_key_figures(RECIPES / "key_figures.yaml")
     return replace(verdict, key_figure=verdict.key_figure or key_figure(rules.get(gate), outcomes))
+
+
+def _expected(declaration: Declaration, site: Site) -> dict[str, tuple[str, ...]]:
+    """Return by check, and by suite of a third party, the subjects that each need an answer."""
+    own = {check.id: check.subjects for check in declaration.checks}
+    return own | dict.fromkeys(foreign_suites(site, declaration.gate), (site.name,))
 
 
 def _unreadable(gate: str, error: BringupError, checks: int, declaration: Declaration) -> GateVerdict:

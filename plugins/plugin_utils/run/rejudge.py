@@ -11,16 +11,24 @@ from dataclasses import replace
 from ..check.comparison.gate import compare_gate
 from ..check.declare import Declaration
 from ..check.judge import judge_gate
+from ..check.selection import PhaseDeclaration
 from ..outcome.errors import BringupError, InputError
 from ..outcome.model import Outcome, Status, Subject, names_of
+from ..outcome.phases import PHASE_GATES
 from ..report.junit import write_junit
 from ..report.run_report import REPORTS
 from ..report.suites import ctrf_path, foreign_suites, junit_path, read_phase_outcomes
+from ..runtime.run_dir import DECLARED
 from ..site.model import Site
 from ..verdict.gate import GateVerdict, NotDeclared
-from ..verdict.run import RunRecord
+from ..verdict.run import RunRecord, is_decided
 from .asked import asked_of
-from .decision import run_day, verdict_from_files
+from .cycle_suite import cycle_outcomes, cycle_verdict
+from .decision import run_day, verdict_of
+from .digests import NONE_KEPT, changed_files, has_digests
+from .first_checks import FIRST_CHECKS
+from .record_again import record_differences
+from .rehearsed import signs_of_rehearsal
 from .run import Run
 from .validation import declared_phase, phase_outcomes, phase_verdict
 
@@ -38,7 +46,7 @@ def rejudge(run: Run) -> tuple[RunRecord, list[str]]:
         raise InputError(
             str(run.path), "is a what-if, nothing that was recorded.", "judge the run that it was made from"
         )
-    differences: list[str] = []
+    differences = [*changed_files(run.path, record), *record_differences(run)]
     for recorded in record.gates:
         if recorded.status is Status.PENDING:
             continue
@@ -59,26 +67,52 @@ def rejudge(run: Run) -> tuple[RunRecord, list[str]]:
             verdict, changed = _phase_again(run, recorded)
             differences.extend(changed)
             record = record.with_phase(verdict)
-    return record, differences
+    notes = record.notes if has_digests(record) or not is_decided(record) else (*record.notes, NONE_KEPT)
+    rehearsal = record.rehearsal or bool(signs_of_rehearsal(run.path, record))
+    return replace(record, rehearsal=rehearsal, notes=notes, unconfirmed=len(differences)), differences
 
 
 def _phase_again(run: Run, recorded: GateVerdict) -> tuple[GateVerdict, list[str]]:
     """Return a phase's verdict as computed now, and every difference to what was recorded."""
     phase = recorded.gate
     try:
-        declaration = declared_phase(run, asked_of(run), phase)
-        written = read_phase_outcomes(run.path, phase, declaration.gates)
-        known = {outcome.check for outcome in written}
-        if len({outcome.check for outcome in written if outcome.status is not Status.SKIPPED}) == recorded.checks:
-            declaration = declaration.without_newer(known)
-        changed = changed_results(phase, written, phase_outcomes(run, declaration))
-        verdict = phase_verdict(run, declaration, written)
+        if phase not in PHASE_GATES:
+            written, judged = read_phase_outcomes(run.path, phase, (phase,)), cycle_outcomes(run, phase)
+            verdict = cycle_verdict(run, phase, judged, recorded.message)
+        else:
+            declaration, written = _phase_then(run, recorded)
+            judged = phase_outcomes(run, declaration)
+            verdict = phase_verdict(run, declaration, judged)
+        changed = changed_results(phase, written, judged)
     except BringupError as error:
         text = f"phase {phase} is not passed: {error.reason}"
         return replace(recorded, status=Status.OTHER, message=text), [f"phase {phase}: {error}"]
-    if verdict.status is not recorded.status:
-        changed.append(f"phase {phase}: recorded {recorded.status.value}, computed {verdict.status.value}")
-    return replace(verdict, started=recorded.started, duration_s=recorded.duration_s), changed
+    return _as_confirmed("phase", recorded, verdict, changed)
+
+
+def _phase_then(run: Run, recorded: GateVerdict) -> tuple[PhaseDeclaration, tuple[Outcome, ...]]:
+    """Return what a phase declared when it was judged (see declaration_then), and the results that it left."""
+    declaration = declared_phase(run, asked_of(run), recorded.gate)
+    written = read_phase_outcomes(run.path, recorded.gate, declaration.gates)
+    known = {outcome.check for outcome in written}
+    if has_digests(run.record):
+        known = set(_declared_then(run, recorded.gate))
+    elif len({outcome.check for outcome in written if outcome.status is not Status.SKIPPED}) != recorded.checks:
+        return declaration, written
+    return declaration.without_newer(known), written
+
+
+def _as_confirmed(
+    what: str, recorded: GateVerdict, computed: GateVerdict, changed: list[str]
+) -> tuple[GateVerdict, list[str]]:
+    """Return the verdict as computed, which opens nothing where its results are not those that were recorded."""
+    name = recorded.gate
+    if computed.status is not recorded.status:
+        changed = [*changed, f"{what} {name}: recorded {recorded.status.value}, computed {computed.status.value}"]
+    if changed and computed.opens_next:
+        text = f"{what} {name} is not passed: {len(changed)} recorded result(s) cannot be confirmed"
+        computed = replace(computed, status=Status.OTHER, message=text, key_figure="")
+    return replace(computed, started=recorded.started, duration_s=recorded.duration_s), changed
 
 
 def rewrite_reports(run: Run, record: RunRecord, differences: Sequence[str]) -> bool:
@@ -121,23 +155,24 @@ def _not_as_taken_over(run: Run, recorded: GateVerdict) -> list[str]:
 
 def _again(run: Run, recorded: GateVerdict) -> tuple[GateVerdict, list[str]]:
     gate = recorded.gate
-    changed = changed_results(gate, run.own_outcomes(gate), judged_again(run, gate))
-    verdict = verdict_from_files(run, declaration_then(run, gate))
-    if verdict.status is not recorded.status:
-        changed.append(f"gate {gate}: recorded {recorded.status.value}, computed {verdict.status.value}")
-    return replace(verdict, started=recorded.started, duration_s=recorded.duration_s), changed
+    declaration, judged = declaration_then(run, gate), judged_again(run, gate)
+    changed = [*changed_results(gate, run.own_outcomes(gate), judged), *_failing_without_results(run, gate)]
+    return _as_confirmed("gate", recorded, verdict_of(run, declaration, judged), changed)
 
 
 def declaration_then(run: Run, gate: str) -> Declaration:
     """Return what the gate declared when it was judged: without the checks that are newer than the run.
 
-    A check without a result is newer only if the run recorded just as many checks as there are results of: else the
-    results of a check were removed since, which is a difference.
+    The run wrote that down (declared.json). Of a release that did not, a check without a result is newer only if the
+    run recorded just as many checks as there are results of: else the results of a check were removed since.
     """
     declaration, recorded = run.declaration(gate), run.record.gate(gate)
-    known = {outcome.check for outcome in run.own_outcomes(gate)}
-    if len(known) + len(foreign_suites(run.site, gate)) != recorded.checks:
-        return declaration
+    if has_digests(run.record):
+        known = set(_declared_then(run, gate))
+    else:
+        known = {outcome.check for outcome in run.own_outcomes(gate)}
+        if len(known) + len(foreign_suites(run.site, gate)) != recorded.checks:
+            return declaration
     newer = tuple(
         NotDeclared(id=check.id, title=check.title, reason="the check is newer than the run")
         for check in declaration.checks
@@ -145,6 +180,34 @@ def declaration_then(run: Run, gate: str) -> Declaration:
     )
     kept = tuple(check for check in declaration.checks if check.id in known)
     return replace(declaration, checks=kept, not_declared=(*declaration.not_declared, *newer))
+
+
+def _declared_then(run: Run, gate: str) -> list[str]:
+    """Return the checks that a gate or phase declared when it was judged.
+
+    Raises:
+        InputError: the run does not say.
+    """
+    declared = (run.declared or {}).get(gate)
+    if declared is None:
+        raise InputError(
+            str(run.path / DECLARED), f"does not say what {gate} declared, and its release wrote it.", "run it again"
+        )
+    return declared
+
+
+def _failing_without_results(run: Run, gate: str) -> list[str]:
+    """Return the checks that fail on what was observed and of which there is no result, in a run that did not write
+    down what it declared: its release had these checks, so somebody took the results out."""
+    if has_digests(run.record):
+        return []
+    kept = {check.id for check in declaration_then(run, gate).checks}
+    whole = run.declaration(gate)
+    left = replace(whole, checks=tuple(c for c in whole.checks if c.id in FIRST_CHECKS and c.id not in kept))
+    if not left.checks:
+        return []
+    found = judge_gate(left, run.judge_context(gate, run_day(run.record)), run.path)
+    return changed_results(gate, (), tuple(outcome for outcome in found if outcome.status is Status.FAILED))
 
 
 def judged_again(run: Run, gate: str, site: Site | None = None) -> tuple[Outcome, ...]:

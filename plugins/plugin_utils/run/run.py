@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import date
 from functools import cached_property
@@ -24,11 +25,12 @@ from ..outcome.model import Outcome
 from ..report.suites import read_foreign_outcomes, read_own_outcomes, read_phase_outcomes, write_suites
 from ..runtime.files import write_atomic
 from ..runtime.progress import Emit
-from ..runtime.run_dir import BASELINE, HARDWARE, RECIPE, RUN, SETTINGS, SITE
+from ..runtime.run_dir import BASELINE, DECLARED, HARDWARE, RECIPE, RUN, SETTINGS, SITE
 from ..runtime.secret_keys import redact_data
 from ..site.model import Site
-from ..verdict.run import RunRecord
+from ..verdict.run import RunRecord, is_decided
 from ..verdict.saved import record_from_plain
+from .digests import has_digests, keep_digests
 from .version import collection_version
 
 if TYPE_CHECKING:
@@ -185,6 +187,18 @@ class Run:
         write_atomic(self.path / BASELINE, dumps(baseline))
         self.baseline = baseline
 
+    @cached_property
+    def declared(self) -> dict[str, list[str]] | None:
+        """By gate or phase the ids of the checks that it declared; None where the release did not write them."""
+        path = self.path / DECLARED
+        return from_plain(dict[str, list[str]], load_json(path), str(path)) if path.is_file() else None
+
+    def save_declared(self, gate: str, checks: Iterable[str]) -> None:
+        """Write what a gate or phase declares, before it is judged: none of these checks can leave without notice."""
+        declared = {**(self.declared or {}), gate: list(checks)}
+        write_atomic(self.path / DECLARED, dumps(declared))
+        self.declared = declared
+
     def save_outcomes(self, gate: str, outcomes: tuple[Outcome, ...]) -> None:
         """Write the gate's CTRF and JUnit suites. What decides is what can be read back, so nothing is kept here."""
         write_suites(self.path, gate, outcomes, self.record, collection_version())
@@ -197,6 +211,9 @@ class Run:
 
     def save_record(self, record: RunRecord) -> None:
         """Write the record and every report made from it; each file is whole or absent."""
+        if is_decided(record) and has_digests(record) and not record.what_if:
+            # Last: a file that is changed from here on is found when the run is judged again.
+            record = replace(record, digests=keep_digests(self.path))
         write_atomic(self.path / RUN, dumps(redact_data(to_plain(record))))
         self.record = record
         self.write_report(record)
@@ -213,7 +230,7 @@ class Run:
 
     def reload(self) -> None:
         """Drop everything that was read, so that it is read again when it is asked for."""
-        for name in ("site", "record", "hardware", "recipe", "settings", "shared", "baseline"):
+        for name in ("site", "record", "hardware", "recipe", "settings", "shared", "baseline", "declared"):
             self.__dict__.pop(name, None)
         self._outcomes.clear()
 

@@ -59,6 +59,7 @@ def decide_phase(run: Run, phase: str) -> GateVerdict:
         verdict = GateVerdict(gate=phase, status=Status.PENDING, message=closed)
     else:
         declaration = declared_phase(run, asked, phase)
+        run.save_declared(phase, declaration.expected)
         outcomes = phase_outcomes(run, declaration)
         try:
             verdict = phase_verdict(run, declaration, run.save_phase(phase, outcomes, declaration.gates))

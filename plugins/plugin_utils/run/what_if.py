@@ -18,7 +18,7 @@ from typing import Any
 
 from ..check.kit.saved_settings import stated_by_thresholds
 from ..check.kit.settings import Setting, merged, settings_in
-from ..check.kit.settings_layers import SITE, Layer, load_settings, release_settings, threshold_layers
+from ..check.kit.settings_layers import SITE, Layer, load_settings, resolved, threshold_layers
 from ..check.registry import all_settings
 from ..outcome.errors import InputError, ProblemsError
 from ..outcome.model import Status
@@ -106,8 +106,7 @@ def _settings_of(classes: Sequence[type[Any]]) -> dict[str, Setting]:
 def _changes(run: Run, stated: Mapping[str, Any], known: Mapping[str, Mapping[str, Setting]]) -> tuple[Change, ...]:
     found = []
     for key, options in stated.items():
-        saved = {**release_settings().get(key, {}), **run.settings.get(key, {})}
-        before = merged(saved, run.site.settings.get(key, {}))
+        before = resolved(key, run.settings.get(key), run.site.settings.get(key, {}))
         now = merged(before, options)
         found += [
             Change(key=key, name=name, before=before.get(name), now=now[name], applies=known[key][name].use == "judge")

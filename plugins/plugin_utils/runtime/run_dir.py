@@ -17,6 +17,8 @@ from .files import PRIVATE_DIR
 # What a run directory keeps beside its results.
 SITE, RUN, HARDWARE, RECIPE, SETTINGS = "site.json", "run.json", "hardware.json", "recipe.json", "settings.json"
 CLUSTER, BASELINE, CABLING = "cluster.json", "baseline.json", "cabling.json"
+# The checks that each gate or phase declared when it was judged, and the digests of all these files.
+DECLARED, DIGESTS = "declared.json", "digests.json"
 # How a run is named: by when it began. A time service may have put the clock back since.
 _BEGUN = re.compile(r"(\d{8}T\d{6}Z)-")
 _CLOCK_STEP = timedelta(minutes=10)

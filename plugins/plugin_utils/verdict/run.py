@@ -31,6 +31,8 @@ class RunRecord:
     `what_if` names the settings that a saved run was judged by instead of its own: such a record is no verdict
     about anything. `driver_only`: of gate gpu_stack it has only the checks that need the driver, as a wave's proof.
     `wave` are the nodes of a roll that it proves, of which there is no more than these.
+    `digests` is that of digests.json, written with every verdict. `unconfirmed` counts what a later judgement found to
+    differ from what was recorded: with any, no verdict of the record holds.
     """
 
     run_id: str
@@ -54,7 +56,9 @@ class RunRecord:
     phases: tuple[GateVerdict, ...] = ()
     driver_only: bool = False
     wave: tuple[str, ...] = ()
-    schema_version: int = 1
+    digests: str = ""
+    unconfirmed: int = 0
+    schema_version: int = 2
 
     @property
     def validates(self) -> bool:
@@ -149,9 +153,10 @@ def depends_on(record: RunRecord, gate_id: str) -> str:
 def all_passed(record: RunRecord) -> bool:
     """Tell if every gate in scope opened and one of them proved something, or all phases of a validation passed."""
     if record.validates:
-        return not record.check_mode and all(verdict.status is Status.PASSED for verdict in record.phases)
+        passed = all(verdict.status is Status.PASSED for verdict in record.phases)
+        return passed and not record.check_mode and not record.unconfirmed
     opened = all(record.gate(gate).opens_next for gate in record.scope)
-    return opened and not record.check_mode and not proves_nothing(record)
+    return opened and not record.check_mode and not record.unconfirmed and not proves_nothing(record)
 
 
 def proves_nothing(record: RunRecord) -> bool:
@@ -169,7 +174,12 @@ def nothing_holds(record: RunRecord) -> bool:
     if not record.validates:
         return all_passed(record)
     opened = all(verdict.opens_next for verdict in record.phases)
-    return opened and not record.check_mode and not proves_nothing(record)
+    return opened and not record.check_mode and not record.unconfirmed and not proves_nothing(record)
+
+
+def is_decided(record: RunRecord) -> bool:
+    """Tell whether a gate, or a phase of a validation, has a verdict."""
+    return any(verdict.status is not Status.PENDING for verdict in (*record.gates, *record.phases))
 
 
 def undecided_gates(record: RunRecord) -> tuple[str, ...]:
@@ -229,6 +239,8 @@ def run_summary(record: RunRecord) -> str:
     if record.check_mode:
         head = "CHECK MODE: nothing was changed, no test was run and no gate was decided"
         return f"{head} (in scope: {', '.join(record.scope) or 'none'})"
+    if record.unconfirmed:
+        return _not_confirmed(record)
     if record.validates:
         return _validated(record)
     stuck = [gate for gate in record.scope if not record.gate(gate).opens_next]
@@ -247,6 +259,14 @@ def run_summary(record: RunRecord) -> str:
         head = f"passed for {proven}"
     never = ["a rehearsal is never an acceptance"] if record.rehearsal else []
     return "; ".join((head, *_not_proven(record), *never))
+
+
+def _not_confirmed(record: RunRecord) -> str:
+    """Return the verdict of a run that was judged again and is not what it recorded: no word of it is one to sign."""
+    decided = record.phases if record.validates else tuple(record.gate(gate) for gate in record.scope)
+    words = ", ".join(f"{verdict.gate} {verdict.status.value}" for verdict in decided)
+    head = f"{'REHEARSAL ' if record.rehearsal else ''}NOT CONFIRMED: {record.unconfirmed} difference(s)"
+    return f"{head} to what was recorded; computed now: {words or 'no gate is in scope'}"
 
 
 def _validated(record: RunRecord) -> str:

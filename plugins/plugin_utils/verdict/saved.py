@@ -10,21 +10,32 @@ from dataclasses import replace
 from typing import Any
 
 from ..outcome.codec import from_plain
+from ..outcome.errors import InputError
 from ..outcome.gates import GATE_IDS
 from ..outcome.model import Status
 from .gate import GateVerdict
 from .run import RunRecord
 
+_VERSIONS = (1, 2)
+
 
 def record_from_plain(plain: Any, source: str) -> RunRecord:
     """Return the record of a run (run.json); `source` names the file for the error.
 
+    Version 1 is of releases that kept no digests of the run's files.
+
     Raises:
-        InputError: unknown key, missing field or wrong type.
+        InputError: unknown key, missing field or wrong type, or it is of a later release.
     """
     if isinstance(plain, Mapping) and isinstance(plain.get("gates"), list):
         plain = {**plain, "gates": [_verdict(gate) for gate in plain["gates"]]}
-    return _with_all_gates(from_plain(RunRecord, plain, source))
+    record = from_plain(RunRecord, plain, source)
+    if record.schema_version not in _VERSIONS:
+        reason = (
+            f"its schema_version is {record.schema_version}, this release knows {' and '.join(map(str, _VERSIONS))}."
+        )
+        raise InputError(source, reason, "judge it with the release that made it")
+    return _with_all_gates(record)
 
 
 def _with_all_gates(record: RunRecord) -> RunRecord:

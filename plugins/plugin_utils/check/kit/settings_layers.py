@@ -163,6 +163,18 @@ def applied(loaded: Loaded, kind: type[T], key: str) -> T:
     return build(kind, {name: entry.value for name, entry in loaded[key].items()}, f"{SITE}.{key}")
 
 
+def resolved(key: str, saved: Mapping[str, Any] | None, *above: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of a gate or check by name: the one rule of which layer wins.
+
+    What was saved with a run is whole (see saved_settings.py) and stands as it is; a name that its release did not have
+    is as this release ships it. Over it lie the layers `above`, later ones win, mappings key by key.
+    """
+    values = {**release_settings().get(key, {}), **(saved or {})}
+    for layer in above:
+        values = merged(values, layer)
+    return values
+
+
 def settings_for(
     kind: type[T],
     key: str,
@@ -176,15 +188,13 @@ def settings_for(
         kind: the class.
         key: gate or check id.
         stated: what the site states; it wins.
-        saved: values by name that were saved with the run; one that is missing, because the release that saved it did
-            not have it, is as this release ships it.
+        saved: values by name that were saved with the run (see resolved).
         sku: what the SKU of the host states, for a check of one host.
 
     Raises:
         InputError: a value is wrong; preflight has refused it unless the run was not checked.
     """
-    lower = {**release_settings().get(key, {}), **(saved or {})}
-    return build(kind, merged(merged(lower, sku or {}), stated), f"{SITE}.{key}")
+    return build(kind, resolved(key, saved, sku or {}, stated), f"{SITE}.{key}")
 
 
 def checked_settings(kind: type[T], key: str, stated: Mapping[str, Any], saved: Mapping[str, Any] | None = None) -> T:
@@ -193,7 +203,7 @@ def checked_settings(kind: type[T], key: str, stated: Mapping[str, Any], saved: 
     Raises:
         ProblemsError: everything that is wrong with what the site states.
     """
-    lower = {**release_settings().get(key, {}), **(saved or {})}
+    lower = resolved(key, saved)
     kinds = {key: (kind, GateSettings) if "ctrf" in lower else (kind,)}
     layers = (Layer("release", {key: lower}, release=True), Layer(SITE, {key: stated}))
     problems = load_settings(kinds, layers)[1]

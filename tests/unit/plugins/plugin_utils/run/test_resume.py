@@ -40,7 +40,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.run_dir i
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.history import open_store
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.gate import decide
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import new_run, run_summary
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import new_run, run_summary, with_site
 
 NAMES = ("gpu01", "gpu02")
 PLACE = make_site(
@@ -61,7 +61,7 @@ def make_run(base: Path, name: str, site: Site = PLACE, kernels: str = "6.8", da
     (path / SITE).write_text(dumps(site))
     (path / HARDWARE).write_text("{}")
     record = new_run(name, site.name, f"2026-11-{day:02d}T10:00:00Z", site.gates, rehearsal=False)
-    Run(path).save_record(replace(record, from_gate=site.from_gate))
+    Run(path).save_record(with_site(replace(record, from_gate=site.from_gate), site))
     words = kernels.split(",") * (1 if "," in kernels else len(NAMES))
     for host, kernel in zip(NAMES, words, strict=True):
         tool = ToolRun(argv=("uname", "-r"), rc=0, stdout=f"{kernel}\n")

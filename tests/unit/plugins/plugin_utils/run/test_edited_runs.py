@@ -1,0 +1,204 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""An edited or cut record of a saved run is no verdict: no edit brightens what the run said."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from archives import unpack
+from digested import as_of_this_release
+from old_runs import count_checks, drop_checks, without_unrecorded
+from thinned import HEALTHY, remembered
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.baseline import acceptable_figures
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.digests import NONE_KEPT, changed_files
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rejudge import rejudge, rewrite_reports
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import (
+    RunRecord,
+    all_passed,
+    nothing_holds,
+    run_summary,
+)
+
+ARCHIVES = Path(__file__).resolve().parents[4] / "data" / "saved_runs"
+TOP = ("run.json", "site.json", "baseline.json", "cluster.json", "recipe.json", "hardware.json", "settings.json")
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The healthy run in the form of this release; never changed."""
+    directory = tmp_path_factory.mktemp("healthy")
+    unpack(HEALTHY, directory)
+    as_of_this_release(directory)
+    with remembered():
+        yield directory
+
+
+@pytest.fixture
+def healthy(whole: Path, tmp_path: Path) -> Path:
+    """A copy of the healthy run."""
+    return Path(shutil.copytree(whole, tmp_path / "run"))
+
+
+@pytest.fixture
+def first(tmp_path: Path) -> Path:
+    """A healthy run of the first release."""
+    unpack(ARCHIVES / "0.1.0_healthy.tar.xz", tmp_path / "run")
+    without_unrecorded(tmp_path / "run")
+    return tmp_path / "run"
+
+
+def words(run_dir: Path, names: tuple[str, ...], old: str, new: str) -> None:
+    """Replace a word in files of a run."""
+    for path in (run_dir / name for name in names):
+        if path.is_file():
+            path.write_text(path.read_text("utf-8").replace(old, new), encoding="utf-8")
+
+
+def real(run_dir: Path, names: tuple[str, ...]) -> None:
+    words(run_dir, names, '"rehearsal": true', '"rehearsal": false')
+
+
+def everywhere(run_dir: Path) -> tuple[str, ...]:
+    return tuple(str(path.relative_to(run_dir)) for path in run_dir.rglob("*.json"))
+
+
+def edit(path: Path, change: Callable[[Any], None]) -> None:
+    document = json.loads(path.read_text("utf-8"))
+    change(document)
+    path.write_text(json.dumps(document), encoding="utf-8")
+
+
+def judged(run_dir: Path) -> tuple[RunRecord, list[str]]:
+    return rejudge(Run(run_dir))
+
+
+def test_a_run_of_this_release_is_confirmed(healthy: Path) -> None:
+    record, differences = judged(healthy)
+    assert differences == [] and all_passed(record) and NONE_KEPT not in record.notes
+
+
+def test_a_run_without_digests_is_judged_and_says_so(first: Path) -> None:
+    record, differences = judged(first)
+    assert differences == [] and record.notes[-1] == NONE_KEPT
+
+
+@pytest.mark.parametrize("names", [("run.json",), ("run.json", "site.json"), TOP, None])
+def test_no_word_makes_a_rehearsal_an_acceptance(healthy: Path, names: tuple[str, ...] | None) -> None:
+    real(healthy, names or everywhere(healthy))
+    record, differences = judged(healthy)
+    assert record.rehearsal and differences and not nothing_holds(record)
+    assert run_summary(record).startswith("REHEARSAL NOT CONFIRMED")
+    rewrite_reports(Run(healthy), record, differences)
+    for name in ("report.md", "report.html"):
+        text = (healthy / name).read_text("utf-8")
+        assert "REHEARSAL" in text and "accepted 2 of 2" not in text
+    metrics = (healthy / "metrics.prom").read_text("utf-8")
+    assert 'rehearsal="true"' in metrics and 'rehearsal="false"' not in metrics
+
+
+@pytest.mark.parametrize("names", [("run.json",), ("run.json", "site.json"), None])
+def test_nor_does_it_in_a_run_of_the_first_release(first: Path, names: tuple[str, ...] | None) -> None:
+    """Where every word of it is gone, it is not known whether the cluster was a real one."""
+    real(first, names or everywhere(first))
+    record, differences = judged(first)
+    assert not nothing_holds(record) and "accepted" not in run_summary(record)
+    assert any("rehearsal" in line or "real cluster" in line for line in differences)
+
+
+@pytest.mark.parametrize(
+    "gone", ["cluster.json", "site.json", "ctrf", "observations", "evidence", "digests.json", "declared.json"]
+)
+def test_evidence_that_was_removed_is_missed(healthy: Path, gone: str) -> None:
+    real(healthy, ("run.json",))
+    path = healthy / gone
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    record, differences = judged(healthy)
+    assert differences and not nothing_holds(record)
+    assert "accepted" not in run_summary(record)
+
+
+def test_results_of_a_check_cannot_be_taken_out(healthy: Path) -> None:
+    dropped = drop_checks(healthy, "nodes", {"dcgm-diag"})
+    count_checks(healthy, "nodes", -1, -dropped)
+    record, differences = judged(healthy)
+    assert any("dcgm-diag on gpu01: recorded nothing, computed passed" in line for line in differences)
+    assert "ctrf/nodes.json: was changed since the last verdict" in differences
+    assert record.gate("nodes").status.value == "other" and not nothing_holds(record)
+
+
+def failing(run_dir: Path) -> None:
+    """Let the diagnostic of a host have failed, in its evidence alone."""
+    path = run_dir / "evidence" / "hosts" / "gpu01.json"
+
+    def change(document: Any) -> None:
+        tool = document["tools"]["dcgmi_diag"]
+        tool["stdout"] = tool["stdout"].replace("Pass", "Fail", 1)
+
+    edit(path, change)
+
+
+@pytest.mark.parametrize("results", ["there", "taken out"])
+def test_a_check_that_fails_in_the_evidence_is_found(first: Path, results: str) -> None:
+    failing(first)
+    if results == "taken out":
+        dropped = drop_checks(first, "nodes", {"dcgm-diag"})
+        count_checks(first, "nodes", -1, -dropped)
+    record, differences = judged(first)
+    assert any("dcgm-diag on gpu01" in line and "computed failed" in line for line in differences)
+    assert not record.gate("nodes").opens_next and not nothing_holds(record)
+    assert "NOT CONFIRMED" in run_summary(record)
+
+
+def cut(document: Any) -> None:
+    counters = document["settings"]["host-state-after-nccl"]["port_counters"]["value"]
+    document["settings"]["host-state-after-nccl"]["port_counters"]["value"] = dict(list(counters.items())[:1])
+
+
+WAIVER = {"check": "dcgm-diag", "subject": "gpu01", "reason": "r", "who": "w", "until": "2099-01-01"}
+CHANGES: dict[str, tuple[str, Callable[[Any], None]]] = {
+    "a setting that was cut": ("settings.json", cut),
+    "a limit": ("settings.json", lambda d: d["settings"]["clock-sync"]["clock_offset_s"].update(value=9)),
+    "a waiver": ("site.json", lambda d: d["waivers"].append(WAIVER)),
+    "another scope": ("run.json", lambda d: d.update(scope=d["scope"][:2])),
+    "another day": ("run.json", lambda d: d.update(started="2026-11-20T05:38:25.711Z")),
+    "fewer nodes": ("run.json", lambda d: d.update(nodes=1)),
+    "a status": ("run.json", lambda d: d["gates"][3].update(status="skipped")),
+    "no digest": ("run.json", lambda d: d.update(digests="")),
+    "an older form": ("run.json", lambda d: d.update(schema_version=1)),
+    "fewer declared checks": ("declared.json", lambda d: d["nodes"].remove("dcgm-diag")),
+    "a digest": ("digests.json", lambda d: d.update({"site.json": "0" * 64})),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", sorted(CHANGES))
+def test_an_edit_is_named_and_ends_the_verdict(healthy: Path, what: str) -> None:
+    file, change = CHANGES[what]
+    edit(healthy / file, change)
+    record, differences = judged(healthy)
+    if what == "an older form":
+        assert differences == [] and all_passed(record), "its files are as their digests say all the same"
+        return
+    assert any(file in line or "gpu_stack" in line for line in differences)
+    assert not nothing_holds(record) and "NOT CONFIRMED" in run_summary(record)
+
+
+def test_a_record_of_a_later_release_is_refused(healthy: Path) -> None:
+    edit(healthy / "run.json", lambda d: d.update(schema_version=3))
+    with pytest.raises(InputError, match="its schema_version is 3, this release knows 1 and 2"):
+        judged(healthy)
+
+
+def test_figures_of_an_edited_run_become_no_baseline(healthy: Path) -> None:
+    words(healthy, ("ctrf/fabric_validation.json",), '"value": 4', '"value": 5')
+    assert changed_files(healthy, Run(healthy).record)
+    with pytest.raises(InputError, match=r"ctrf/fabric_validation.json: was changed since the last verdict"):
+        acceptable_figures(Run(healthy), ("fabric_validation",))
