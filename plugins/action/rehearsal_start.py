@@ -13,6 +13,7 @@ from ansible.plugins.loader import connection_loader
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.stated import stated_settings
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.stated_inventory import stated_inventory
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import (
     catalogue_table,
@@ -20,8 +21,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.choose import LIST
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.bring_up import bring_up
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.commands import kept_lines
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.request import (
-    Rehearsal,
     RehearsalRequest,
     planned_nodes,
 )
@@ -36,7 +37,9 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.worlds.
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.worlds.hardware import write_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.worlds.model import World
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.settings_sources import laid_over, merged_settings
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.settings_sources import merged_settings
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.inventory_values import plain
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.layers import laid_over
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import COLLECTION_ROOT, RECIPES
 
@@ -66,6 +69,9 @@ class ActionModule(ModuleAction):
         recipe_data = (*own, *(Path(path).expanduser() for path in options["recipe_data"]))
         if world:
             options = _within(world, options)
+        stated = stated_settings(options, task_vars, self._templar, lambda _line: None)
+        of_world = _stated_variables(world, recipe_data) if world else {}
+        settings = {"gpufleet_settings": plain(stated["settings"])} if stated["settings"] and not world else {}
         nodes = world.nodes if world else planned_nodes(inventory, options["nodes"], str(options["sku"]))
         request = RehearsalRequest(
             directory=directory,
@@ -81,7 +87,10 @@ class ActionModule(ModuleAction):
             plan=world.plan if world else True,
             bmcs=_with_bmc(nodes, inventory),
             pdus=not inventory,
-            site=_stated_site(stated_settings(options, task_vars, self._templar, lambda _line: None), task_vars),
+            site=_stated_site(stated, task_vars),
+            settings=options["settings"] if world else {},
+            notes=_notes(world),
+            inventory=stated_inventory(options["group"], task_vars, of_world | settings, self.emit),
         )
         rehearsal = bring_up(request, Progress(self.emit))
         return {
@@ -90,13 +99,14 @@ class ActionModule(ModuleAction):
             "directory": str(rehearsal.directory),
             "kubeconfig": str(rehearsal.kubeconfig),
             "chart_mirror": str(rehearsal.chart_mirror),
-            "hosts": [_host(node, rehearsal.bmcs) for node in rehearsal.nodes if not node.outside],
+            "hosts": [_host(node, rehearsal.bmcs) for node in rehearsal.hosts],
             "programs": rehearsal.programs,
             "version": rehearsal.version,
-            "settings": laid_over(options["settings"] if world else {}, _forced(rehearsal)),
-            "notes": [*_notes(world), *rehearsal.substitution.notes],
+            "settings": rehearsal.settings,
+            "notes": list(rehearsal.notes),
             "default_criteria": options["default_criteria"],
-            "stated": _stated_variables(world, recipe_data) if world else {},
+            "stated": of_world,
+            "kept_lines": kept_lines(directory, str(rehearsal.kubeconfig)) if options["keep"] else [],
         }
 
 
@@ -116,10 +126,10 @@ def _world(name: str, inventory: list[dict[str, Any]]) -> World | None:
     return world_or_error(load_worlds(RECIPES / "rehearsal"), name)
 
 
-def _notes(world: World | None) -> list[str]:
+def _notes(world: World | None) -> tuple[str, ...]:
     if world is None:
-        return []
-    return [f"rehearsal: world: {world.title}; its {len(world.nodes)} nodes take the place of NODES and SKU"]
+        return ()
+    return (f"rehearsal: world: {world.title}; its {len(world.nodes)} nodes take the place of NODES and SKU",)
 
 
 def _within(world: World, options: dict[str, Any]) -> dict[str, Any]:
@@ -152,11 +162,6 @@ def _with_bmc(nodes: tuple[PlannedNode, ...], inventory: list[dict[str, Any]]) -
     """Return the hosts whose BMC is simulated: those whose the inventory names, all of a cluster without one."""
     named = {str(host["name"]) for host in inventory if host["bmc"]}
     return tuple(node.name for node in nodes if not node.outside and (not inventory or node.name in named))
-
-
-def _forced(rehearsal: Rehearsal) -> dict[str, Any]:
-    # Ports of PDUs are known once the rehearsal is up.
-    return laid_over(rehearsal.substitution.settings, {"pdu-feeds": {"pdus": rehearsal.pdus}})
 
 
 def _host(node: PlannedNode, bmcs: dict[str, str]) -> dict[str, Any]:

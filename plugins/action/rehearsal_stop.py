@@ -8,7 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.closing import printed_at_the_end
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.commands import kept_lines
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.starter import read_state, stop
 
 
@@ -21,8 +23,13 @@ class ActionModule(ModuleAction):
         """Stop it, live or dead; a directory without one is left as it is."""
         del task_vars
         directory = Path(options["directory"]).expanduser().resolve()
+        state = read_state(directory)
+        if options["keep"]:
+            lines = kept_lines(directory, state.kubeconfig if state is not None else "")
+            for line in () if printed_at_the_end() else lines:
+                self.emit(line)
+            return {"changed": False, "removed": []}
         if self.check_mode:
-            state = read_state(directory)
             live = state is not None and state.supervisor.alive()
             return {"changed": live, "removed": []}
         removed = stop(directory)

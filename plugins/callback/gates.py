@@ -16,6 +16,7 @@ description:
     that is not passed, which gates were not looked at, the verdict, how to start again, and where the report is.
   - Of a validation it prints the phases that were asked in the place of the gates.
   - With tag C(plan) it prints the plan instead, which M(gpufleet.bringup.plan_info) made.
+  - After the start of a rehearsal that is kept it prints how to go on with it as well.
   - It only prints. The report and the results are written by M(gpufleet.bringup.gate).
 requirements:
   - enabled with C(callbacks_enabled=gpufleet.bringup.gates)
@@ -45,6 +46,7 @@ class CallbackModule(CallbackBase):  # type: ignore[misc,unused-ignore]
         super().__init__()
         self._run_dir: Path | None = None
         self._plan: list[str] = []
+        self._kept: list[str] = []
 
     def v2_runner_on_ok(self, result: Any) -> None:
         """Remember the run directory that run_start returned, or the plan."""
@@ -53,6 +55,7 @@ class CallbackModule(CallbackBase):  # type: ignore[misc,unused-ignore]
         if found.get("run_id") and found.get("run_dir"):
             self._run_dir = Path(found["run_dir"])
         self._plan = found.get("plan_lines") or self._plan
+        self._kept = found.get("kept_lines") or self._kept
 
     def v2_playbook_on_stats(self, stats: Any) -> None:
         """Print the closing lines of the run that was started, or the plan."""
@@ -61,11 +64,10 @@ class CallbackModule(CallbackBase):  # type: ignore[misc,unused-ignore]
             lines = self._closing_lines(self._run_dir) if self._run_dir is not None else self._plan
         except BringupError as error:
             self._display.warning(f"the table of the gates cannot be printed: {visible(str(error))}")
-            return
-        if lines:
-            self._display.display("")
-        for line in lines:
-            self._display.display(visible(line))
+            lines = []
+        for part in (lines, self._kept):
+            for line in ("", *part) if part else ():
+                self._display.display(visible(line))
 
     @staticmethod
     def _closing_lines(run_dir: Path) -> list[str]:

@@ -18,6 +18,8 @@ description:
     with checksums. Go is installed with pip if the machine has none.
   - A supervisor owns every process. It ends them all when the C(ansible-playbook) that started it ends in any way.
   - What a run that was killed left behind is removed first.
+  - Its inventory, C(inventory.yml) of the directory, has its hosts and all variables with which other playbooks work on
+    it. What a vault keeps is left out. It is removed when the rehearsal stops.
 extends_documentation_fragment:
   - gpufleet.bringup.attributes
 attributes:
@@ -156,6 +158,12 @@ hosts:
       type: str
       returned: always
       sample: https://127.0.0.1:24410
+kept_lines:
+  description: How to go on with the rehearsal and how to stop it, one line each; empty if it is not kept.
+  type: list
+  elements: str
+  returned: success
+  sample: ["the rehearsal stays up: export KUBECONFIG=/site/.run/rehearsal/cluster/admin.kubeconfig"]
 programs:
   description: By program, its path.
   type: dict

@@ -22,6 +22,10 @@ options:
     description: Directory of the rehearsal.
     type: path
     required: true
+  keep:
+    description: Leave it up, and print how to go on with it where no callback does.
+    type: bool
+    default: false
 """
 
 EXAMPLES = r"""

@@ -19,7 +19,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.worlds.
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.worlds.model import World
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory import checked_inventory
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory_hosts import Inventory
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.settings_sources import laid_over
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.layers import laid_over
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Site
 
 GROUP = "gpu_nodes"

@@ -11,7 +11,8 @@ from typing import Any
 from ansible.template import Templar
 
 from ..outcome.errors import InputError
-from ..run.settings_sources import SET, laid_over, replaced_options
+from ..run.settings_sources import SET, replaced_options
+from ..runtime.layers import laid_over
 from ..runtime.progress import Emit
 
 VARIABLE = "gpufleet_settings"

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..outcome.errors import BringupError, InputError, ProblemsError
 from ..runtime.kubernetes_yaml import kubernetes_loader
+from ..runtime.layers import laid_over
 from ..runtime.plain_yaml import documents
 
 SET = "gpufleet_set"
@@ -22,15 +23,6 @@ def merged_settings(stated: Mapping[str, Any], assigned: Iterable[str], forced: 
         ProblemsError: every assignment that cannot be read.
     """
     return laid_over(laid_over(stated, _assignments(assigned)), forced)
-
-
-def laid_over(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings with those of `upper` in place, option by option; what is no mapping is replaced."""
-    merged = dict(lower)
-    for name, options in upper.items():
-        below = merged.get(name)
-        merged[name] = {**below, **options} if isinstance(below, Mapping) and isinstance(options, Mapping) else options
-    return merged
 
 
 def replaced_options(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> list[str]:

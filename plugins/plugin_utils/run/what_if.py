@@ -24,12 +24,12 @@ from ..outcome.errors import InputError, ProblemsError
 from ..outcome.model import Status
 from ..report.ctrf import write_suite
 from ..report.suites import ctrf_path
+from ..runtime.layers import laid_over
 from ..verdict.gate import GateVerdict
 from ..verdict.run import RunRecord
 from .decision import verdict_from_files
 from .rejudge import changed_results, declaration_then, judged_again
 from .run import Run
-from .settings_sources import laid_over
 from .version import collection_version
 
 _LINKED = ("evidence", "observations")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ...outcome.errors import NotFoundError, UnavailableError
 from ...runtime.launch import python_argv
+from ...runtime.layers import laid_over
 from ...runtime.progress import Progress
 from ..bmc.plan import SimulatedBmcs, bmc_directory, plan_bmcs
 from ..control_plane.plan import WAVE_READY, ControlPlane, plan_control_plane
@@ -23,8 +24,10 @@ from ..telemetry.plan import SimulatedTelemetry, TelemetryPrograms, plan_telemet
 from ..toolchain.ensure import Program, Workshop, ensure_toolchain
 from ..workloads.alert_receiver_pods import PORT_VARIABLE
 from ..workloads.fio_pods import FIO_VARIABLE, LIBRARIES_VARIABLE
+from .commands import INVENTORY_FILE
 from .controller import alive_check, controller_process
 from .ending import ending_in_order
+from .inventory import write_inventory
 from .needs import refuse_missing_programs
 from .request import Rehearsal, RehearsalRequest
 from .simulators import Simulated, kubernetes_node, prepare_simulators, system_nodes
@@ -52,17 +55,26 @@ def bring_up(request: RehearsalRequest, progress: Progress) -> Rehearsal:
     plane, bmcs = _start(request, programs, simulated, controller, progress)
     version = programs["kube-apiserver"].version
     progress.say(f"rehearsal: {len(request.nodes)} nodes Ready, Kubernetes {version} on 127.0.0.1")
-    return Rehearsal(
+    rehearsal = Rehearsal(
         directory=request.directory,
         kubeconfig=plane.kubeconfig,
         chart_mirror=simulated.chart_mirror,
         nodes=request.nodes,
         programs={name: str(program.path) for name, program in programs.items()},
         version=version,
-        substitution=simulated.substitution,
+        # Ports of PDUs are known once the rehearsal is up.
+        settings=laid_over(
+            request.settings, laid_over(simulated.substitution.settings, {"pdu-feeds": {"pdus": bmcs.pdus}})
+        ),
+        notes=(*request.notes, *simulated.substitution.notes),
         bmcs=bmcs.urls,
-        pdus=bmcs.pdus,
     )
+    try:
+        write_inventory(request, rehearsal)
+    except BaseException:
+        stop(request.directory)
+        raise
+    return rehearsal
 
 
 def _refuse_missing_sets(request: RehearsalRequest) -> None:
@@ -117,7 +129,8 @@ def _start(
                 *(telemetry.processes if telemetry else ()), *_with_exec_shims(plane, request),
                 *_controllers(plane, simulated, request, telemetry),
             ),
-            volatile=(str(plane.directory),), ports=plane.ports, kubeconfig=str(plane.kubeconfig),
+            volatile=(str(plane.directory), str(request.directory / INVENTORY_FILE)), ports=plane.ports,
+            kubeconfig=str(plane.kubeconfig),
             # Whoever keeps it may try out what a death does; whoever calls this without a playbook looks by himself.
             ends_run=not request.keep and controller.pid != os.getpid(),
         )  # fmt: skip

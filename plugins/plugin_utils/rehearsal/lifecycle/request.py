@@ -5,14 +5,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ...outcome.errors import InputError
+from ...runtime.inventory_values import StatedInventory
 from ...runtime.recipe_files import RECIPES
 from ..model.spec import PlannedNode, Shape, numbered_nodes, rack_name
-from ..substitution.replacements import StatedSite, Substitution
+from ..substitution.replacements import StatedSite
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +36,9 @@ class RehearsalRequest:
         bmcs: names of the hosts whose BMC is simulated.
         pdus: whether the PDUs of their racks are, too.
         audit: whether the API server writes who changed what, into `audit.log` of the directory.
+        settings: those of the world, beneath what the rehearsal replaces.
+        notes: what is to be said before what the rehearsal replaces.
+        inventory: what else the inventory of the rehearsal says.
     """
 
     directory: Path
@@ -51,6 +56,9 @@ class RehearsalRequest:
     bmcs: tuple[str, ...] = ()
     pdus: bool = False
     audit: bool = False
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    inventory: StatedInventory = field(default_factory=StatedInventory)
 
     @property
     def recipes(self) -> tuple[Path, ...]:
@@ -68,10 +76,10 @@ class Rehearsal:
     """A rehearsal that is up.
 
     Args:
-        substitution: what is not the site's own in a run on it.
+        settings: settings that are not the site's own in a run on it, for `gpufleet_forced_settings`.
+        notes: what is not the site's own, one line each, for `gpufleet_notes`.
         programs: path of every program by name.
         bmcs: the URL of every simulated BMC by its host.
-        pdus: the simulated PDUs as a site states them, by name.
     """
 
     directory: Path
@@ -80,9 +88,14 @@ class Rehearsal:
     nodes: tuple[PlannedNode, ...]
     programs: dict[str, str]
     version: str
-    substitution: Substitution = field(default_factory=Substitution)
+    settings: dict[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
     bmcs: dict[str, str] = field(default_factory=dict)
-    pdus: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    @property
+    def hosts(self) -> tuple[PlannedNode, ...]:
+        """Those of its nodes that the inventory has."""
+        return tuple(node for node in self.nodes if not node.outside)
 
 
 def planned_nodes(hosts: list[dict[str, Any]], count: int, sku: str) -> tuple[PlannedNode, ...]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
-import shutil
 import signal
 import subprocess
 from collections.abc import Callable
@@ -23,7 +22,9 @@ from ...runtime.launch import python_argv
 from ...runtime.progress import Progress
 from ..processes.process_table import MARKER, ProcessId, kill_all, marked, send
 from ..processes.spec import SPEC_FILE, RehearsalState, SupervisorSpec, state_path
+from .commands import INVENTORY_FILE, playbook_command, shown, stop_command
 from .mounts import unmount_below
+from .volatile import remove_volatile
 
 _POLL_S = 0.05
 _STOP_LIMIT_S = 20.0
@@ -118,7 +119,9 @@ def refuse_second(directory: Path) -> None:
     if not state.keep and not state.controller.alive():
         return  # it is stopping at this moment; the sweep helps it
     owner = "kept" if state.keep else f"run by process {state.controller_pid}"
-    hint = f"stop it: ansible-playbook gpufleet.bringup.rehearse_stop -e gpufleet_rehearsal_dir={directory}"
+    hint = f"stop it: {stop_command(directory)}"
+    if state.keep and (inventory := directory / INVENTORY_FILE).is_file():
+        hint = f"go on with it, for example {playbook_command('validate', '-i', shown(inventory))}, or {hint}"
     raise UnavailableError(f"rehearsal in {directory}", f"one is up already ({owner}).", hint)
 
 
@@ -165,8 +168,8 @@ def _remove_volatile(directory: Path) -> list[str]:
         return []
     left = [Path(name) for name in spec.volatile if Path(name).exists() and directory.resolve() in Path(name).parents]
     for path in left:
-        shutil.rmtree(path, ignore_errors=True)
-    return [f"directory {path}" for path in left]
+        remove_volatile(path)
+    return [str(path) for path in left]
 
 
 def _command(process: ProcessId) -> str:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shutil
 import signal
 import sys
 from collections.abc import Iterator
@@ -39,6 +38,7 @@ from .broken import end_run
 from .child import Child, start_child
 from .children import adopt_orphans
 from .mounts import unmount_below
+from .volatile import remove_volatile
 
 _POLL_S = 0.05
 _WATCH_S = 0.25
@@ -149,7 +149,7 @@ class Supervisor:
         kill_all(marked(self.spec.rehearsal_id))
         unmount_below(Path(self.spec.directory))
         for name in self.spec.volatile:
-            shutil.rmtree(name, ignore_errors=True)
+            remove_volatile(Path(name))
         if self.phase != "failed":
             self.phase = "stopped"
         self._say()

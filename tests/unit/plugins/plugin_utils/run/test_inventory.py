@@ -25,10 +25,10 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory imp
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory_hosts import Inventory, hosts_to_read
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.plan import plan_lines, planned
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.settings_sources import (
-    laid_over,
     merged_settings,
     replaced_options,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.layers import laid_over
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import recipe_directories
 
 NAMES = ["gpu01", "gpu02", "gpu03"]

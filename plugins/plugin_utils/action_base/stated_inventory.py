@@ -1,0 +1,81 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What an inventory and the command line say of a site, for the inventory of its rehearsal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ansible.errors import AnsibleError
+
+from ..runtime.inventory_values import AsWritten, StatedInventory, plain
+from ..runtime.progress import Emit
+from ..runtime.recipe_files import COLLECTION_ROOT
+
+# Of one run and not of the site, where they stand on the command line.
+_OF_A_RUN = ("gpufleet_gates", "gpufleet_from_gate", "gpufleet_phases", "gpufleet_run", "gpufleet_snapshot")
+# A context of the site's own kubeconfig; whatever the rehearsal itself was started with.
+_NEVER = ("gpufleet_context", "gpufleet_rehearsal_")
+_VAULTED = ("AnsibleVaultEncryptedUnicode", "EncryptedString")
+
+
+def stated_inventory(
+    group: str, task_vars: Mapping[str, Any], instead: Mapping[str, Any], emit: Emit
+) -> StatedInventory:  # fmt: skip
+    """Return variables and groups of the inventory and of the command line, with their values.
+
+    Args:
+        group: the group of the hosts that are simulated.
+        task_vars: variables of a task on localhost.
+        instead: values that take the place of those of localhost.
+        emit: told what is left out, because it is kept in a vault.
+    """
+    hostvars, groups = task_vars["hostvars"], task_vars.get("groups", {})
+    extra = getattr(getattr(hostvars, "_variable_manager", None), "extra_vars", None) or {}
+    dropped = {name for name in extra if name.startswith(_OF_A_RUN)}
+    own = ("gpufleet_", *(f"{role.name}_" for role in (COLLECTION_ROOT / "roles").iterdir()))
+    secret: set[str] = set()
+    found: dict[str, dict[str, Any]] = {}
+    for host in ("localhost", *(name for name in groups.get("all", ()) if name != "localhost")):
+        variables, raw = hostvars[host], hostvars.raw_get(host)
+        names = [name for name in raw if name.startswith(own) and not name.startswith(_NEVER) and name not in dropped]
+        secret |= {name for name in names if _vaulted(raw[name])}
+        found[host] = {name: _value(variables, raw, name) for name in names if name not in secret}
+    if secret:
+        emit(f"rehearsal: left out of its inventory, for they are vaulted: {', '.join(sorted(secret))}"[:199])
+    everywhere = {**found.pop("localhost"), **instead}
+    return StatedInventory(
+        group=group,
+        everywhere=everywhere,
+        hosts={
+            host: {name: value for name, value in stated.items() if everywhere.get(name) != value}
+            for host, stated in found.items()
+        },
+        groups={name: list(hosts) for name, hosts in groups.items() if name not in ("all", "ungrouped", group)},
+    )
+
+
+def _value(variables: Mapping[str, Any], raw: Mapping[str, Any], name: str) -> Any:
+    """Return the value; where it cannot be known yet, what the inventory has, for the run that can."""
+    try:
+        return plain(variables[name])
+    except (AnsibleError, TypeError):
+        return _as_written(plain(raw[name]))
+
+
+def _as_written(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _as_written(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_as_written(item) for item in value]
+    return AsWritten(value) if isinstance(value, str) else value
+
+
+def _vaulted(value: Any) -> bool:
+    if type(value).__name__ in _VAULTED:
+        return True
+    if isinstance(value, Mapping):
+        return any(_vaulted(item) for item in value.values())
+    return isinstance(value, list) and any(_vaulted(item) for item in value)

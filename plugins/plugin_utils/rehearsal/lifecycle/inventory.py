@@ -1,0 +1,87 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The inventory of a rehearsal that is up: with it every playbook works on its cluster, without further variables."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from ...runtime.files import write_atomic
+from ...runtime.inventory_values import AsWritten, plain
+from .commands import INVENTORY_FILE, ansible_playbook, shown
+from .request import Rehearsal, RehearsalRequest
+
+CONNECTION = "gpufleet.bringup.rehearsal"
+_HEADER = """\
+# The inventory of a rehearsal: its cluster and its simulated hosts. Written when it starts, removed when it stops.
+#   {playbook} gpufleet.bringup.validate -i {inventory}
+---
+"""
+_TEMPLATES = ("{{", "{%", "{#")
+
+
+def inventory_of(request: RehearsalRequest, rehearsal: Rehearsal) -> dict[str, Any]:
+    """Return the inventory as plain data."""
+    stated = request.inventory
+    everywhere = {
+        **stated.everywhere,
+        "ansible_connection": CONNECTION,
+        "ansible_python_interpreter": sys.executable,
+        "gpufleet_group": stated.group,
+        "gpufleet_site_name": request.site_name,
+        "gpufleet_rehearsal_dir": str(rehearsal.directory),
+        "gpufleet_kubeconfig": str(rehearsal.kubeconfig),
+        "gpufleet_chart_mirror": str(rehearsal.chart_mirror),
+        "gpufleet_helm": rehearsal.programs["helm"],
+        "gpufleet_forced_settings": rehearsal.settings,
+        "gpufleet_notes": list(rehearsal.notes),
+        "gpufleet_default_criteria": request.site.default_criteria,
+        "gpufleet_recipe_data": [str(path) for path in request.recipe_data],
+        # What was accepted of rehearsals, and not of the cluster whose name it may have.
+        "gpufleet_baseline_rehearsal": True,
+    }
+    simulated = {}
+    for node in rehearsal.hosts:
+        own: dict[str, Any] = {"gpufleet_sku": node.sku, "gpufleet_rack": node.rack, "gpufleet_node_name": node.name}
+        own |= {"gpufleet_hcas": list(node.hcas)} if node.hcas else {}
+        own |= {"gpufleet_bmc": rehearsal.bmcs[node.name]} if rehearsal.bmcs.get(node.name) else {}
+        simulated[node.name] = {**stated.hosts.get(node.name, {}), **own}
+    others = {
+        # No task reaches them: the first simulated host answers.
+        name: {**stated.hosts.get(name, {}), "gpufleet_rehearsal_host": rehearsal.hosts[0].name}
+        for name in request.site.other_hosts
+    }
+    groups = {name: {"hosts": dict.fromkeys(hosts)} for name, hosts in stated.groups.items()}
+    return {
+        "all": {"vars": everywhere, "hosts": {"localhost": {"ansible_connection": "local"}, **others}},
+        **groups,
+        stated.group: {"hosts": simulated},
+    }
+
+
+def write_inventory(request: RehearsalRequest, rehearsal: Rehearsal) -> Path:
+    """Write the inventory into the directory of the rehearsal, whole or not at all, for its owner alone."""
+    import yaml
+
+    class Dumper(yaml.SafeDumper):
+        """Safe dumper whose texts are texts for Ansible, too."""
+
+        def ignore_aliases(self, data: Any) -> bool:
+            return True
+
+    def text(dumper: yaml.SafeDumper, value: str) -> Any:
+        literal = any(mark in value for mark in _TEMPLATES)
+        return dumper.represent_scalar("!unsafe" if literal else "tag:yaml.org,2002:str", value)
+
+    Dumper.add_representer(str, text)
+    Dumper.add_representer(AsWritten, lambda dumper, value: dumper.represent_str(str(value)))
+    path = rehearsal.directory / INVENTORY_FILE
+    header = _HEADER.format(playbook=ansible_playbook(), inventory=shown(path))
+    body = yaml.dump(
+        plain(inventory_of(request, rehearsal)), Dumper=Dumper, sort_keys=False, width=119, allow_unicode=True
+    )
+    write_atomic(path, header + body, 0o600)
+    return path
