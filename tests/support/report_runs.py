@@ -121,6 +121,7 @@ class MadeRun:
     quarantine: tuple[Quarantine, ...] = ()
     scope: tuple[str, ...] = GATE_IDS
     name: str = WHOLE
+    prefix: str = ""
     settings: dict[str, dict[str, Any]] = field(default_factory=dict)
     not_declared: dict[str, tuple[NotDeclared, ...]] = field(default_factory=dict)
 
@@ -128,7 +129,7 @@ class MadeRun:
     def names(self) -> tuple[str, ...]:
         """Names of the hosts."""
         width = max(2, len(str(self.nodes)))
-        return tuple(f"gpu{number:0{width}}" for number in range(1, self.nodes + 1))
+        return tuple(f"{self.prefix}gpu{number:0{width}}" for number in range(1, self.nodes + 1))
 
     @property
     def site(self) -> Site:

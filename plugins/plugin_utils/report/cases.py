@@ -13,7 +13,7 @@ from ..outcome.model import Evidence, Expectation, Outcome, Status, Subject
 from ..runtime.redaction import redact
 from ..verdict.gate import AppliedDecision, Blocking, GateVerdict
 from .facts import RunFacts
-from .words import measure_name, with_unit
+from .words import compressed, measure_name, with_unit
 
 _Key = tuple[str, tuple[Subject, ...], str]
 # Beyond these a page cannot be read any more; the CTRF files hold every one of them.
@@ -67,6 +67,26 @@ class EntryGroup:
     def count(self) -> int:
         """How many results there are."""
         return len(self.whole) + len(self.short) + self.more
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """What to do about a cause that holds a gate, and where."""
+
+    cause: str
+    about: str
+    hint: str
+
+
+def next_steps(groups: tuple[EntryGroup, ...]) -> tuple[Step, ...]:
+    """Return what to do next: nothing about what a person decided, or what only waits for another check."""
+    steps = []
+    for group in groups:
+        cases = [case for case in (*group.whole, *group.short) if not (case.decision or case.blocked_by)]
+        if cases and cases[0].hint:
+            about = compressed((case.subject for case in cases), 3) + (f" and {group.more} more" if group.more else "")
+            steps.append(Step(cause=group.cause or group.check, about=about, hint=cases[0].hint))
+    return tuple(steps)
 
 
 def case_groups(facts: RunFacts) -> tuple[EntryGroup, ...]:

@@ -17,7 +17,7 @@ from ..runtime.visible import visible
 from ..verdict.restart import not_looked_at, restart
 from ..verdict.run import all_passed, run_summary
 from . import scope
-from .cases import case_groups
+from .cases import case_groups, next_steps
 from .decisions import decision_lines, quarantine_lines
 from .facts import RunFacts
 from .figures import Figure, figures
@@ -49,6 +49,7 @@ def _coded(text: str) -> Any:
 
 def render_page(facts: RunFacts) -> str:
     """Return the page for a run."""
+    groups = case_groups(facts)
     page: str = _template().render(
         record=facts.record,
         facts=facts,
@@ -62,7 +63,8 @@ def render_page(facts: RunFacts) -> str:
         phases=phase_lines(facts),
         gate_titles={gate.id: f"{gate.number}. {gate.title}" for gate in GATES},
         check_titles=titles(facts),
-        groups=case_groups(facts),
+        groups=groups,
+        steps=next_steps(groups),
         decisions=decision_lines(facts),
         quarantine=quarantine_lines(facts),
         matrix=matrix(facts),

@@ -57,11 +57,11 @@ def render_markdown(facts: RunFacts) -> str:
         lines += ["**REHEARSAL: the hardware is simulated. This is not, and can never be, an acceptance.**", ""]
     lines += [plain(redact(run_summary(record)), 1500), "", *_next(record)]
     lines += [
-        *_notes(facts),
         *_differences(facts),
         *(_phases(record) if record.validates else _gates(gate_lines(facts))),
         *_resumed(facts),
         *_held(case_groups(facts)),
+        *_notes(facts),
         *_decided(facts),
     ]
     lines += [*_not_declared(facts), _origin(facts)]

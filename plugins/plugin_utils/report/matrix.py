@@ -19,6 +19,11 @@ from .words import compressed
 Decisions = dict[tuple[str, str, tuple[Subject, ...]], str]
 # A table of more rows is not read; above it, nodes with the same letters share a row.
 MOST_ROWS = 64
+# What fits on the width of A4 beside the name of a node.
+MOST_COLUMNS = 36
+# Runs of names in a row: `gpu001 to gpu400` is one.
+_MOST_RUNS = 60
+Columns = tuple[tuple[str, tuple[str, ...]], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +70,19 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Matrix:
-    """The table. `columns` are checks by gate; `note` says what is drawn together or left out."""
+class Block:
+    """A part of the table that fits on the width of a page: checks by gate, and in `note` what is left out."""
 
-    columns: tuple[tuple[str, tuple[str, ...]], ...]
+    columns: Columns
     rows: tuple[Row, ...]
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matrix:
+    """The table, in blocks of columns. `note` says what is drawn together."""
+
+    blocks: tuple[Block, ...]
     legend: tuple[Mark, ...]
     note: str = ""
 
@@ -111,18 +124,37 @@ def matrix(facts: RunFacts) -> Matrix:
     """Return the matrix of all gates that have been looked at, empty if none spoke about a node."""
     marks = _marks(facts)
     columns = [(gate.id, tuple(dict.fromkeys(c for g, c in marks if g == gate.id))) for gate in GATES]
-    columns = [(gate, checks) for gate, checks in columns if checks]
-    keys = [(gate, check) for gate, checks in columns for check in checks]
     aside = facts.site.quarantined if facts.site else frozenset()
-    rows = [_row(name, keys, marks, quarantined=name in aside) for name in _nodes(facts, marks)]
-    drawn, note = (rows, "") if len(rows) <= MOST_ROWS else _grouped(rows)
-    used = {mark for row in drawn for mark in row.marks}
+    names = _nodes(facts, marks)
+    blocks = []
+    for part in _parts(columns):
+        keys = [(gate, check) for gate, checks in part for check in checks]
+        rows = [_row(name, keys, marks, quarantined=name in aside) for name in names]
+        drawn, note = (rows, "") if len(rows) <= MOST_ROWS else _grouped(rows)
+        blocks.append(Block(columns=part, rows=tuple(drawn), note=note))
+    used = {mark for block in blocks for row in block.rows for mark in row.marks}
+    many = f"{len(names)} nodes; those with the same letters share a row, the worst come first."
     return Matrix(
-        columns=tuple(columns),
-        rows=tuple(drawn) if keys else (),
+        blocks=tuple(blocks),
         legend=tuple(mark for mark in MARKS if mark in used),
-        note=note,
+        note=many if blocks and len(names) > MOST_ROWS else "",
     )
+
+
+def _parts(columns: Iterable[tuple[str, tuple[str, ...]]]) -> list[Columns]:
+    """Return the columns in parts that fit on a page: a gate of more is cut evenly, neighbours that fit are joined."""
+    parts: list[Columns] = []
+    for gate, checks in columns:
+        pieces = -(-len(checks) // MOST_COLUMNS)
+        for piece in range(pieces):
+            begin, end = piece * len(checks) // pieces, (piece + 1) * len(checks) // pieces
+            mine: Columns = ((gate, checks[begin:end]),)
+            joined = (*parts[-1], *mine) if parts and piece == 0 else ()
+            if joined and sum(len(names) for _gate, names in joined) <= MOST_COLUMNS:
+                parts[-1] = joined
+            else:
+                parts.append(mine)
+    return parts
 
 
 def _marks(facts: RunFacts) -> dict[tuple[str, str], dict[str, Mark]]:
@@ -159,14 +191,13 @@ def _grouped(rows: list[Row]) -> tuple[list[Row], str]:
     alike: dict[tuple[Mark, ...], list[str]] = {}
     for row in rows:
         alike.setdefault(row.marks, []).append(row.label)
-    groups = [Row(label=compressed(names, 6), nodes=len(names), marks=key) for key, names in alike.items()]
+    groups = [Row(label=compressed(names, _MOST_RUNS), nodes=len(names), marks=key) for key, names in alike.items()]
     groups.sort(key=lambda row: row.weight, reverse=True)
-    note = f"{len(rows)} nodes; those with the same letters share a row, the worst come first."
     if len(groups) > MOST_ROWS:
         # What is calm stays in sight: the largest group is the last row.
         largest = max(groups, key=lambda row: row.nodes)
         kept = [row for row in groups if row is not largest][: MOST_ROWS - 1]
         left = sum(row.nodes for row in groups) - sum(row.nodes for row in kept) - largest.nodes
-        note += f" {left} nodes in {len(groups) - MOST_ROWS} more rows are not drawn; they are in the CTRF files."
+        note = f"{left} nodes in {len(groups) - MOST_ROWS} more rows are not drawn; they are in the CTRF files."
         return [*kept, largest], note
-    return groups, note
+    return groups, ""

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 from report_runs import MadeRun, failed, held, passed
@@ -18,7 +19,12 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model imp
     node_subject,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.facts import load_facts
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.matrix import MOST_ROWS, Matrix, matrix
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.matrix import (
+    MOST_COLUMNS,
+    MOST_ROWS,
+    Matrix,
+    matrix,
+)
 
 
 def matrix_of(made: MadeRun, run_dir: Path) -> Matrix:
@@ -26,7 +32,8 @@ def matrix_of(made: MadeRun, run_dir: Path) -> Matrix:
 
 
 def letters(table: Matrix) -> dict[str, str]:
-    return {row.label: "".join(mark.letter or " " for mark in row.marks) for row in table.rows}
+    (block,) = table.blocks
+    return {row.label: "".join(mark.letter or " " for mark in row.marks) for row in block.rows}
 
 
 def gpu(name: str) -> Subject:
@@ -54,7 +61,7 @@ def test_every_kind_of_answer_has_its_letter(tmp_path: Path) -> None:
     )
     table = matrix_of(made, tmp_path)
     assert "".join(letters(table)[name] for name in names) == "\u00b7FM?BSWAQ"
-    assert table.columns == (("nodes", ("c",)),)
+    assert table.blocks[0].columns == (("nodes", ("c",)),)
     assert [mark.letter for mark in table.legend] == list("\u00b7F?BMSWAQ") and table.note == ""
 
 
@@ -81,7 +88,7 @@ def test_the_worst_of_several_answers_counts_and_a_shared_answer_counts_for_all(
 def test_checks_without_nodes_make_no_matrix(tmp_path: Path) -> None:
     made = MadeRun(nodes=2)
     made.outcomes["facility"] = (passed("facility", "power", Subject(SubjectKind.RACK, "rack-1")),)
-    assert matrix_of(made, tmp_path).rows == ()
+    assert matrix_of(made, tmp_path).blocks == ()
 
 
 def test_a_large_fleet_is_drawn_together(tmp_path: Path) -> None:
@@ -95,20 +102,37 @@ def test_a_large_fleet_is_drawn_together(tmp_path: Path) -> None:
         "gpu0042 to gpu0044, gpu0100": "F",
         "gpu0001 to gpu0041, gpu0045 to gpu0099, gpu0101 to gpu1000": "\u00b7",
     }
-    assert [row.nodes for row in table.rows] == [4, 996]
+    assert [row.nodes for row in table.blocks[0].rows] == [4, 996]
     assert table.note.startswith("1000 nodes; those with the same letters share a row")
 
 
 def test_more_patterns_than_rows_keep_the_worst_and_the_largest(tmp_path: Path) -> None:
     made = MadeRun(nodes=120)
-    checks = [f"c{number}" for number in range(80)]
+    checks = [f"c{number}" for number in range(20)]
     outcomes = [o for check in checks for o in made.every_node("nodes", check)]
-    for number in range(80):
-        place = number * 120 + number
-        outcomes[place] = failed("nodes", checks[number], outcomes[place].subjects[0], "x")
+    for number, pair in enumerate(itertools.islice(itertools.combinations(range(20), 2), 80)):
+        for place in (check * 120 + number for check in pair):
+            outcomes[place] = failed("nodes", outcomes[place].check, outcomes[place].subjects[0], "x")
     made.outcomes["nodes"] = tuple(outcomes)
-    table = matrix_of(made, tmp_path)
-    assert len(table.rows) == MOST_ROWS and table.rows[-1].nodes == 40
-    assert all("F" in "".join(m.letter for m in row.marks) for row in table.rows[:-1])
-    assert "17 nodes in 17 more rows are not drawn" in table.note
-    assert sum(row.nodes for row in table.rows) + 17 == 120
+    (block,) = matrix_of(made, tmp_path).blocks
+    assert len(block.rows) == MOST_ROWS and block.rows[-1].nodes == 40
+    assert all("F" in "".join(m.letter for m in row.marks) for row in block.rows[:-1])
+    assert block.note.startswith("17 nodes in 17 more rows are not drawn")
+    assert sum(row.nodes for row in block.rows) + 17 == 120
+
+
+def test_columns_come_in_blocks_that_fit_on_a_page(tmp_path: Path) -> None:
+    made = MadeRun(nodes=2)
+    for gate, number in {"fabric": 5, "nodes": 45, "gpu_stack": 20, "fabric_validation": 7}.items():
+        made.outcomes[gate] = tuple(o for i in range(number) for o in made.every_node(gate, f"{gate}-{i}"))
+    blocks = matrix_of(made, tmp_path).blocks
+    shape = [[(gate, len(checks)) for gate, checks in block.columns] for block in blocks]
+    assert shape == [[("fabric", 5), ("nodes", 22)], [("nodes", 23)], [("gpu_stack", 20), ("fabric_validation", 7)]]
+    assert all(sum(number for _gate, number in part) <= MOST_COLUMNS for part in shape)
+    assert all(
+        len(row.marks) == sum(number for _gate, number in part)
+        for block, part in zip(blocks, shape, strict=True)
+        for row in block.rows
+    )
+    listed = [check for block in blocks for _gate, checks in block.columns for check in checks]
+    assert len(listed) == len(set(listed)) == 77

@@ -72,6 +72,29 @@ def test_the_verdict_stands_first(tmp_path: Path) -> None:
     assert page.all("div", cls="banner") == page.all("div", cls="watermark") == []
 
 
+def test_the_gates_come_before_the_notes_and_what_to_do_before_both(tmp_path: Path) -> None:
+    """On a phone eight notes are one and a half screens."""
+    made = decided_run()
+    made.outcomes["fabric"] = (
+        failed("fabric", "links", node_subject("gpu01"), "cable-slow", hint="replace the cable: `ibstat mlx5_4`"),
+        failed("fabric", "links", node_subject("gpu02"), "cable-slow"),
+    )
+    record = replace(made.write(tmp_path), notes=("rehearsal: hosts: 4 simulated",))
+    facts = load_facts(tmp_path, record)
+    page = parse(render_page(facts))
+    notice = page.one("header").one("div", cls="notice").text
+    assert "cable-slow on gpu01, gpu02: replace the cable: ibstat mlx5_4" in notice
+    titles = [title.text for title in page.all("h2")]
+    assert titles.index("Gates") < titles.index("Failed and held") < titles.index("Notes")
+    assert "rehearsal: hosts" not in page.one("header").text
+    markdown = render_markdown(facts)
+    assert markdown.index("| 1 | facility |") < markdown.index("cable-slow on gpu01") < markdown.index("**Notes:**")
+
+
+def test_what_a_person_decided_is_nothing_to_do(tmp_path: Path) -> None:
+    assert page_of(decided_run(), tmp_path).one("header").all("div", cls="notice") == []
+
+
 def test_a_rehearsal_says_so_in_title_banner_verdict_watermark_and_on_every_printed_page(tmp_path: Path) -> None:
     text = text_of(decided_run(rehearsal=True), tmp_path)
     page = parse(text)
