@@ -145,6 +145,10 @@ build: setup ## The collection's tarball, in .cache/build
 docs: setup ## What ansible-doc shows of every plugin must be complete
 	@python -m tools.check docs
 
+.PHONY: docs-site
+docs-site: setup ## The documentation as a site in .cache/docs-site/html, every link and code block checked
+	@tools/docs_site
+
 .PHONY: lock
 lock: setup ## Resolve requirements/*.in again, for both Pythons (needs uv; UPGRADE=1 takes newer versions)
 	@tools/lock $(if $(UPGRADE),--upgrade)
