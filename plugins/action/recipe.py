@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.detect import plain_detection
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.foreign_data import foreign_warnings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.output import (
@@ -18,7 +19,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.output imp
     summary,
     write_documents,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.request import answer, answer_pools, request_of
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.request import answer, answer_pools
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.detected import detected_lines, request_for
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.redaction import redact
 
 
@@ -31,14 +33,18 @@ class ActionModule(ModuleAction):
         del task_vars
         result: dict[str, Any] = {"exit_code": 0}
         if options["pools"]:
-            recipe, catalogue, warnings = answer_pools(request_of(options), options["pools"])
+            if options["snapshot"]:
+                hint = "state the criteria of each pool; without pools the answer names those that the nodes make"
+                raise InputError("snapshot", "is given with pools.", hint)
+            recipe, catalogue, warnings = answer_pools(request_for(options), options["pools"])
             found, texts = recipe.result, pool_documents(recipe, catalogue, options)
         else:
-            answered = answer(request_of(options))
+            answered = answer(request_for(options))
             found, catalogue, warnings = answered.result, answered.catalogue, answered.warnings
             texts = documents(answered.result, answered.catalogue, options)
             if answered.detection is not None:
                 result["detection"] = plain_detection(answered.detection)
+                result["detected"] = detected_lines(answered.detection)
         dest = Path(options["dest"]).expanduser() if options.get("dest") else None
         told = foreign_warnings(found, catalogue, dest, self_contained=bool(options["self_contained"]))
         written = write_documents(texts, check_mode=self.check_mode)

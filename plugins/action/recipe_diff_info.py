@@ -11,7 +11,8 @@ from typing import Any
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.difference import difference
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.request import answer, request_of
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.request import answer
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.detected import request_for
 
 
 class ActionModule(ModuleAction):
@@ -21,7 +22,7 @@ class ActionModule(ModuleAction):
 
     def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
         del task_vars
-        asked, other = request_of(options), request_of({**options, **_stated(options["other"])})
+        asked, other = request_for(options), request_for({**options, **_stated(options["other"])})
         # The hosts are the same in both; other criteria are asked about as they are stated.
         skus = () if (options["other"] or {}).get("criteria") else asked.skus
         mine, before = answer(asked), answer(replace(other, skus=skus, sku_data=asked.recipe_data))

@@ -10,7 +10,8 @@ from typing import Any
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.explain import explain
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.request import answer, request_of
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.request import answer
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.detected import request_for
 
 
 class ActionModule(ModuleAction):
@@ -20,7 +21,7 @@ class ActionModule(ModuleAction):
 
     def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
         del task_vars
-        answered = answer(request_of(options))
+        answered = answer(request_for(options))
         found = explain(answered.result, answered.catalogue, options["selector"])
         return {
             "exit_code": 0,

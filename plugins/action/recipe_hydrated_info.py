@@ -9,7 +9,8 @@ from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.hydrate import hydrated
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.request import answer, request_of
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.request import answer
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.detected import request_for
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.secret_keys import redact_data
 
 
@@ -20,6 +21,6 @@ class ActionModule(ModuleAction):
 
     def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
         del task_vars
-        answered = answer(request_of(options))
+        answered = answer(request_for(options))
         recipe = redact_data(hydrated(answered.result, answered.catalogue))
         return {"exit_code": 0, "recipe": recipe, "warnings": [*answered.warnings]}

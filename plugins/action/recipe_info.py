@@ -9,7 +9,8 @@ from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.query import query_shown
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.request import answer, request_of
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.request import answer
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.detected import request_for
 
 
 class ActionModule(ModuleAction):
@@ -19,6 +20,6 @@ class ActionModule(ModuleAction):
 
     def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
         del task_vars
-        answered = answer(request_of(options))
+        answered = answer(request_for(options))
         value = query_shown(answered.result, answered.catalogue, options["selector"])
         return {"exit_code": 0, "value": value, "warnings": [*answered.warnings]}

@@ -87,6 +87,11 @@ options:
             type: list
             elements: str
             default: []
+  snapshot:
+    description:
+      - Where a snapshot lies whose nodes are such facts, a file, an https address or C(cm://namespace/name), one of
+        the NVIDIA tool as well; V(cluster) looks at the nodes of the cluster itself.
+    type: str
   profiles:
     description: Chosen values of the profiles that layers leave to the user, such as who owns the driver.
     type: dict

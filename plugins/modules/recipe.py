@@ -16,10 +16,11 @@ description:
     that to O(dest), O(hydrated_dest) and O(run_dir), if they are given.
   - Reads the catalogue of this collection with private directories over it, or an unmodified recipe tree of the
     NVIDIA AI Cluster Runtime.
-  - No cluster is touched.
+  - No cluster is changed; one is only read where O(snapshot) says so.
 extends_documentation_fragment:
   - gpufleet.bringup.attributes
   - gpufleet.bringup.recipe
+  - gpufleet.bringup.kubernetes
 attributes:
   check_mode:
     support: full
@@ -130,10 +131,16 @@ recipe:
       type: dict
       returned: always
       sample: {K8s.server.version: ">= 1.32.4"}
+detected:
+  description: For people, each criterion with what it was read from or that it was stated, and those that nothing says.
+  type: list
+  elements: str
+  returned: success, with O(facts) or O(snapshot)
+  sample: ["os: ubuntu (stated)", "not detected: intent, platform"]
 detection:
   description: What was read off the facts of a cluster.
   type: dict
-  returned: success, with O(facts)
+  returned: success, with O(facts) or O(snapshot)
   contains:
     criteria:
       description: By criterion, the value that was stated or detected.

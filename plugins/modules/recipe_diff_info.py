@@ -16,6 +16,7 @@ description:
 extends_documentation_fragment:
   - gpufleet.bringup.attributes
   - gpufleet.bringup.recipe
+  - gpufleet.bringup.kubernetes
 options:
   other:
     description: The other recipe, the one before. What is not given is the same as in this one.

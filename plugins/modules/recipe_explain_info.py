@@ -16,6 +16,7 @@ description:
 extends_documentation_fragment:
   - gpufleet.bringup.attributes
   - gpufleet.bringup.recipe
+  - gpufleet.bringup.kubernetes
 options:
   selector:
     description:

@@ -17,6 +17,7 @@ description:
 extends_documentation_fragment:
   - gpufleet.bringup.attributes
   - gpufleet.bringup.recipe
+  - gpufleet.bringup.kubernetes
 """
 
 EXAMPLES = r"""

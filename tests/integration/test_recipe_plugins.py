@@ -16,6 +16,10 @@ from typing import Any
 import pytest
 import yaml
 from returned import misfits, returned
+from snapshot_api import cluster_of, everything, node
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.snapshot_cluster import collect_cluster
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.decode import to_text
 
 CRITERIA = "{service: generic, accelerator: h100, intent: training, os: ubuntu, platform: volcano}"
 
@@ -232,6 +236,21 @@ def test_the_playbook_writes_through_a_link_and_never_to_standard_output(reposit
     assert (tmp_path / "link.yaml").is_symlink()
     assert yaml.safe_load((tmp_path / "real.yaml").read_text(encoding="utf-8"))["kind"] == "RecipeResult"
     assert "/dev/stdout: is a device or a file of the kernel, which is never written. Fix: name a regular file" in said
+
+
+def test_the_playbook_reads_a_snapshot_and_says_what_it_detected(repository: Path, tmp_path: Path) -> None:
+    snapshot = tmp_path / "snapshot.json"
+    taken = collect_cluster(cluster_of(everything([node("gpu01")], [])), "gpufleet.bringup 0.0.0")
+    snapshot.write_text(to_text(taken), encoding="utf-8")
+    environment = {**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(repository / ".cache"), "ANSIBLE_NOCOLOR": "1"}
+    done = subprocess.run(
+        [str(Path(sys.executable).with_name("ansible-playbook")), "gpufleet.bringup.recipe",
+         "-e", f"gpufleet_recipe_snapshot={snapshot}", "-e", "gpufleet_criteria=service=eks,os=rhel"],
+        env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "accelerator: h100 (node gpu01: gpu_product is NVIDIA-H100" in done.stdout
+    assert "criteria os: rhel is stated and counts; the cluster says ubuntu" in " ".join(done.stderr.split())
 
 
 def test_two_versions_of_the_catalogue_are_compared(results: dict[str, Any]) -> None:

@@ -32,6 +32,11 @@ def write_lines(lines: Iterable[str]) -> None:
     sys.stdout.write("".join(f"{visible(line)}\n" for line in lines))
 
 
+def note(lines: Iterable[str]) -> None:
+    """Say on standard error where the answer comes from."""
+    sys.stderr.write("".join(f"gpufleet: {visible(line)}\n" for line in lines))
+
+
 def warn(lines: Iterable[str]) -> None:
     """Say on standard error what the reader should know beside the answer."""
     sys.stderr.write("".join(f"gpufleet: warning: {visible(line)}\n" for line in lines))

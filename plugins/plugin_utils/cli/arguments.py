@@ -120,6 +120,13 @@ def _question(parser: ArgumentParser) -> None:
         flags = [f"--{name.replace('_', '-')}", *(["--gpu"] if name == "accelerator" else [])]
         group.add_argument(*flags, dest=name, metavar="VALUE")
     group.add_argument("--criteria", metavar="FILE", help="the same as a file, or as service=eks,accelerator=h100")
+    group.add_argument(
+        "--snapshot",
+        metavar="PLACE",
+        help="read what is not stated off a file, https://..., cm://namespace/name, or: cluster",
+    )
+    group.add_argument("--kubeconfig", metavar="FILE", help="for cm:// and cluster")
+    group.add_argument("--context", metavar="NAME", help="of the kubeconfig")
     _changing(parser.add_argument_group("what changes it"))
 
 

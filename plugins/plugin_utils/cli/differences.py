@@ -13,9 +13,9 @@ from typing import Any
 from ..outcome.errors import InputError
 from ..recipe.difference import difference_of
 from ..recipe.query import document_map, query_map
-from ..recipe.request import Request
+from ..recipe.request import Answer, Request, answer
 from .answer import formatted, write, write_lines
-from .questions import answered, criteria_in, is_criteria, request_for
+from .questions import criteria_in, is_criteria, request_for, tell
 
 _DIFFERS = 1
 
@@ -43,27 +43,23 @@ def _sides(arguments: Namespace, request: Request) -> tuple[dict[str, Any], dict
     """
     if len(arguments.sides) > 2:
         raise InputError("gpufleet diff", f"{len(arguments.sides)} recipes are given.", "give two at most")
-    if len(arguments.sides) == 2:
-        first, second = (_named(text, request) for text in arguments.sides)
-        return first, second
-    if arguments.sides:
-        return _named(arguments.sides[0], request), _resolved(request)
-    if not (request.recipe_data or request.overrides or request.profiles):
+    if not arguments.sides and not (request.recipe_data or request.overrides or request.profiles):
         hint = "give two recipes, or what changes one: --data, --set or --profile"
         raise InputError("gpufleet diff", "there is nothing to compare with.", hint)
-    plain = replace(request, recipe_data=(), sku_data=(), overrides={}, profiles={})
-    return _resolved(plain), _resolved(request)
+    sides = [_named(text, request) for text in arguments.sides]
+    if not sides:
+        sides = [answer(replace(request, recipe_data=(), sku_data=(), overrides={}, profiles={}))]
+    if len(sides) == 1:
+        sides.append(answer(request))
+    tell(*(side for side in sides if isinstance(side, Answer)))
+    first, second = (query_map(side.result, side.catalogue) if isinstance(side, Answer) else side for side in sides)
+    return first, second
 
 
-def _resolved(request: Request) -> dict[str, Any]:
-    found = answered(request)
-    return query_map(found.result, found.catalogue)
-
-
-def _named(text: str, request: Request) -> dict[str, Any]:
-    """Return the recipe of some criteria, beside those of the flags, or that in a file."""
+def _named(text: str, request: Request) -> Answer | dict[str, Any]:
+    """Return the recipe of some criteria, beside those of the flags, or that in a file as a map of values."""
     if is_criteria(text):
-        return _resolved(replace(request, criteria={**request.criteria, **criteria_in(text)}))
+        return answer(replace(request, criteria={**request.criteria, **criteria_in(text)}))
     from ..recipe.resolved import hydrated_document
     from ..run.snapshot_recipe import resolved_recipe
 

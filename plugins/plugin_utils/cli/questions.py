@@ -14,7 +14,7 @@ from typing import Any
 from ..outcome.errors import InputError
 from ..recipe.criteria import ORDER
 from ..recipe.request import Answer, Request, answer, request_of
-from .answer import warn
+from .answer import note, warn
 
 _KEPT = "catalogues"
 
@@ -33,7 +33,12 @@ def request_for(arguments: Namespace) -> Request:
         "profiles": dict(_pair("--profile", text) for text in arguments.profile or ()),
         "unsupported": arguments.unsupported,
     }
-    return replace(request_of(options), kept=kept_in(arguments))
+    if arguments.snapshot is None:
+        return replace(request_of(options), kept=kept_in(arguments))
+    from ..run.detected import request_for as with_snapshot
+
+    place = {"snapshot": arguments.snapshot, "kubeconfig": arguments.kubeconfig, "context": arguments.context}
+    return replace(with_snapshot(options | place), kept=kept_in(arguments))
 
 
 def kept_in(arguments: Namespace) -> Path:
@@ -42,13 +47,22 @@ def kept_in(arguments: Namespace) -> Path:
 
 
 def answered(request: Request) -> Answer:
-    """Return the recipe, its warnings told.
+    """Return the recipe; what was detected and what there is to know are said.
 
     Raises:
         BringupError: see answer.
     """
-    found = answer(request)
-    warn(found.warnings)
+    return tell(answer(request))[0]
+
+
+def tell(*found: Answer) -> tuple[Answer, ...]:
+    """Say of answers what was detected and what there is to know, each thing once, and return them."""
+    detections = [each.detection for each in found if each.detection is not None]
+    if detections:
+        from ..run.detected import detected_lines
+
+        note(dict.fromkeys(line for detection in detections for line in detected_lines(detection)))
+    warn(dict.fromkeys(line for each in found for line in each.warnings))
     return found
 
 
