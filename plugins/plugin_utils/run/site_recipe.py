@@ -24,6 +24,7 @@ from ..runtime.progress import Emit
 from ..runtime.secret_keys import redact_data
 from ..site.decisions import component_problems
 from ..site.model import Site
+from .benchmark_inputs import take_benchmark_inputs
 from .driver_layer import driver_overrides
 from .hardware_layers import gpu_counts, hardware_criteria
 from .known_checks import checks_by_id
@@ -51,6 +52,7 @@ def resolve_recipe(run: Run, options: Mapping[str, Any], emit: Emit) -> tuple[st
     write_documents({path: FileText(text=dump(recipe, path))}, check_mode=False)
     run.reload()
     run.save_site(with_dra(site, run.recipe or {}))
+    take_benchmark_inputs(run)
     # Components are known now, and whether GPUs are given out by claim.
     write_pending_suites(run)
     emit(f"recipe: {len(answered.result.order)} components in order {', '.join(answered.result.order)}"[:190])

@@ -29,6 +29,7 @@ from ..runtime.strict import parse_yaml
 from ..site.model import Site, SiteProfile
 from ..verdict.run import with_phases
 from .asked import ASKED, Asked
+from .benchmark_inputs import take_benchmark_inputs
 from .recipe_capabilities import with_dra
 from .run import Run, components_of
 from .site_images import site_images
@@ -77,6 +78,9 @@ def start_validation(run: Run, options: Mapping[str, Any], connection: Connectio
     notes = (*run.record.notes, *_notes(run.recipe), *answered_by_ours)
     record = with_phases(replace(run.record, site=run.site.name, notes=notes), asked.phases)
     run.save_record(replace(record, updated=now_utc()))
+    if options["recipe"]:
+        # That of the inventory was taken by preflight.
+        take_benchmark_inputs(run)
     return asked
 
 

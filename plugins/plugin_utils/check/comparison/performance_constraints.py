@@ -147,7 +147,7 @@ def _not_kept(bound: Constraint, figure: _Figure, told: list[str], failed: bool)
         return {
             "status": Status.OTHER, "rating": Rating.UNKNOWN, "cause": "other-benchmark",
             "summary": f"{said}; the recipe's bounds are meant for the load that it states",
-            "hint": f"state it in {figure.how}, and run again",
+            "hint": f"take {figure.how} away, or state the recipe's value there, and run again",
         }  # fmt: skip
     sure = failed and bound.severity is Severity.ERROR
     return {

@@ -14,8 +14,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ...outcome.codec import from_plain, load_json, to_plain
+from ...outcome.codec import dumps, from_plain, load_json, to_plain
 from ...outcome.errors import InputError
+from ...runtime.files import write_atomic
 from ...runtime.run_dir import SETTINGS
 from ...runtime.secret_keys import redact_data
 from ...site.model import Site
@@ -25,6 +26,7 @@ from .settings_layers import Kinds, Loaded, settings_for
 
 Seen = TypeVar("Seen")
 _VERSION = 1
+_RECIPE = "recipe"
 # Where a release without settings.json kept limits: observation, and the way to them in its data.
 _OLD_LIMITS = (("nodes/hosts.json", ("rules", "limits")), ("gpu_stack/hosts.json", ("rules", "limits")),
                ("fabric/fabric.json", ("limits",)))  # fmt: skip
@@ -40,6 +42,20 @@ def settings_document(loaded: Loaded) -> dict[str, Any]:
         for key, entries in sorted(loaded.items())
     }
     return {"schema_version": _VERSION, "settings": values}
+
+
+def save_recipe_settings(run_dir: Path, key: str, values: Mapping[str, Any]) -> None:
+    """Write what the recipe states for a gate over what its defaults are; a run without settings.json has none.
+
+    Raises:
+        InputError: settings.json is not what this release writes.
+    """
+    path = run_dir / SETTINGS
+    if path.is_file():
+        document: Any = load_json(path)
+        entries = {name: {"value": value, "sources": [_RECIPE]} for name, value in values.items()}
+        document["settings"][key] = {**document["settings"].get(key, {}), **entries}
+        write_atomic(path, dumps(document))
 
 
 def read_settings(run_dir: Path, kinds: Callable[[], Kinds]) -> dict[str, dict[str, Any]]:

@@ -1,0 +1,79 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The load that the bounds of a recipe are meant for: gate inference_acceptance serves and loads as the recipe states
+below `validation.performance.constraints`, unless the site's own settings say otherwise.
+
+A setting of the inventory wins, as it does over every layer; the recipe's bounds then say nothing about that load, and
+inference-recipe-bounds is `other`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from ..check.inference_acceptance.settings import GATE, InferenceSettings
+from ..check.kit.saved_settings import save_recipe_settings
+from ..check.kit.settings import settings_in
+from ..check.kit.settings_layers import SITE
+from ..constraint.names import OF_BENCHMARK
+from ..outcome.errors import InputError
+from ..outcome.phases import PERFORMANCE
+from ..recipe.sections import constraints_of
+from .run import Run
+
+_SETTING_OF = dict(zip(OF_BENCHMARK, ("model", "concurrency_per_gpu"), strict=True))
+# What asks for one value; any other operator is a bound on what the site chooses.
+_EXACTLY = "=="
+_OPERATORS = ("<", ">", "=", "!", "~", "in ", "not ")
+
+
+def benchmark_inputs(recipe: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the settings of gate inference_acceptance that a recipe states, by name.
+
+    Raises:
+        InputError: a value is none that the setting can have.
+    """
+    known = settings_in(InferenceSettings)
+    found: dict[str, Any] = {}
+    for entry in constraints_of(recipe, PERFORMANCE):
+        name, text = str(entry.get("name")), str(entry.get("value")).strip()
+        exact = text.removeprefix(_EXACTLY).strip()
+        if name not in _SETTING_OF or exact.startswith(_OPERATORS):
+            continue
+        setting, subject = known[_SETTING_OF[name]], f"constraint {name!r} of the recipe"
+        value: Any = int(exact) if setting.name != "model" and exact.isascii() and exact.isdecimal() else exact
+        if not value:
+            raise InputError(subject, "is empty.", "correct the recipe")
+        if wrong := setting.problems(value, subject):
+            raise wrong[0]
+        found[setting.name] = value
+    return found
+
+
+def take_benchmark_inputs(run: Run) -> None:
+    """Let gate inference_acceptance of a run serve and load as its recipe states, and note it in the record.
+
+    Raises:
+        InputError: a value of the recipe is none that the setting can have.
+    """
+    wanted = benchmark_inputs(run.recipe)
+    stated = run.site.settings.get(GATE, {})
+    taken = {name: value for name, value in wanted.items() if name not in stated}
+    if taken:
+        save_recipe_settings(run.path, GATE, taken)
+        run.reload()
+    phases = {verdict.gate for verdict in run.record.phases}
+    if GATE not in run.site.gates and PERFORMANCE not in phases:
+        return
+    where = f"validation.{PERFORMANCE} of the recipe"
+    notes = [f"{GATE}.{name} is {value}, from {where}" for name, value in taken.items()]
+    notes += [
+        f"{GATE}.{name} is {stated[name]}, from {SITE}; {where} has its bounds for {value}"
+        for name, value in wanted.items()
+        if name in stated and stated[name] != value
+    ]
+    if notes:
+        run.save_record(replace(run.record, notes=(*run.record.notes, *notes)))
