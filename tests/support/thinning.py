@@ -26,6 +26,17 @@ INSIDE, LINE = "(json)", "(line)"
 # Of numbers in documents: other values, and no less evidence.
 _NUMBERS = ("zero", "half")
 _STARTS = ("evidence/", "observations/", "cabling.json", "component_stack")
+# What the run was judged by beside its evidence: digests tell that any of it is gone.
+AT_THE_TOP = (
+    "settings.json",
+    "hardware.json",
+    "site.json",
+    "recipe.json",
+    "cabling.json",
+    "baseline.json",
+    "cluster.json",
+    "declared.json",
+)
 _NUMBER = re.compile(r"0x[0-9a-fA-F]+|\b(?=[a-f]*\d)[0-9a-f]{4,}\b|\d+(\.\d+)?")
 # The state of the hosts is read around three gates, by the same tools.
 _BRACKET = re.compile(r"^evidence/load/[a-z_]+/")
@@ -62,19 +73,22 @@ def by_kind(pieces: Iterable[Piece]) -> dict[str, list[Piece]]:
     return kinds
 
 
-def pieces_of(run_dir: Path, places: Iterable[Path] = (), *, numbers: bool = False) -> Iterator[Piece]:
+def pieces_of(
+    run_dir: Path, places: Iterable[Path] = (), *, numbers: bool = False, starts: tuple[str, ...] = _STARTS
+) -> Iterator[Piece]:
     """Return everything that can be taken out of the run's evidence, or of those files and folders of it.
 
-    With `numbers` those of documents that are not 0 are made 0 and halved, too.
+    With `numbers` those of documents that are not 0 are made 0 and halved, too. `starts` are how the names of files
+    begin that have pieces.
     """
-    return (piece for piece in _all_pieces(run_dir, places) if numbers or piece.how not in _NUMBERS)
+    return (piece for piece in _all_pieces(run_dir, places, starts) if numbers or piece.how not in _NUMBERS)
 
 
-def _all_pieces(run_dir: Path, places: Iterable[Path]) -> Iterator[Piece]:
+def _all_pieces(run_dir: Path, places: Iterable[Path], starts: tuple[str, ...]) -> Iterator[Piece]:
     found = [path for place in places or (run_dir,) for path in (place, *place.rglob("*"))]
     for path in sorted(found):
         file = path.relative_to(run_dir).as_posix()
-        if not path.is_file() or not file.startswith(_STARTS):
+        if not path.is_file() or not file.startswith(starts):
             continue
         yield from (Piece(file, (), how) for how in ("delete", "empty", "halve"))
         text = path.read_text(encoding="utf-8")

@@ -16,7 +16,7 @@ from ..outcome.model import Status
 from .gate import GateVerdict
 from .run import RunRecord
 
-_VERSIONS = (1, 2)
+_VERSIONS, _ELSEWHERE = (1, 2), "judge it with the release that made it"
 
 
 def record_from_plain(plain: Any, source: str) -> RunRecord:
@@ -34,7 +34,10 @@ def record_from_plain(plain: Any, source: str) -> RunRecord:
         reason = (
             f"its schema_version is {record.schema_version}, this release knows {' and '.join(map(str, _VERSIONS))}."
         )
-        raise InputError(source, reason, "judge it with the release that made it")
+        raise InputError(source, reason, _ELSEWHERE)
+    unknown = [gate for gate in record.scope if gate not in GATE_IDS]
+    if unknown:
+        raise InputError(source, f"has gate {unknown[0]!r} in its scope, which this release does not know.", _ELSEWHERE)
     return _with_all_gates(record)
 
 

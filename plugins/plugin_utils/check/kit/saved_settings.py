@@ -10,7 +10,7 @@ with what they observed. Runs of releases before settings.json have the limits o
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -67,12 +67,35 @@ def read_settings(run_dir: Path, kinds: Callable[[], Kinds]) -> dict[str, dict[s
     path = run_dir / SETTINGS
     if not path.is_file():
         return _old_limits(run_dir, kinds())
+    return {key: {name: entry["value"] for name, entry in named.items()} for key, named in _entries(path).items()}
+
+
+def _entries(path: Path) -> dict[str, dict[str, dict[str, Any]]]:
+    """Return what settings.json says of every setting, by gate or check id and name: `value` and `sources`.
+
+    Raises:
+        InputError: one of them is not whole.
+    """
     document = load_json(path)
     if not isinstance(document, dict) or document.get("schema_version") != _VERSION:
         raise InputError(str(path), f"its schema_version is not {_VERSION}.", "judge it with the release that made it")
-    return {
-        key: {name: entry["value"] for name, entry in entries.items()} for key, entries in document["settings"].items()
-    }
+    settings = document.get("settings")
+    lacking = "settings" if not isinstance(settings, Mapping) else next(_not_whole(settings), "")
+    if lacking:
+        reason = f"{lacking} is not whole: a setting has value and sources, which are always written."
+        raise InputError(str(path), reason, "restore the file as the run wrote it")
+    return settings  # type: ignore[return-value]
+
+
+def _not_whole(settings: Mapping[str, Any]) -> Iterator[str]:
+    for key, entries in settings.items():
+        if not isinstance(entries, Mapping):
+            yield key
+            continue
+        for name, entry in entries.items():
+            sources = entry.get("sources") if isinstance(entry, Mapping) else None
+            if not isinstance(sources, list) or "value" not in entry or not all(isinstance(s, str) for s in sources):
+                yield f"{key}.{name}"
 
 
 def _old_limits(run_dir: Path, kinds: Kinds) -> dict[str, dict[str, Any]]:
@@ -162,7 +185,7 @@ def stated_by_thresholds(run_dir: Path, stated: Mapping[str, Mapping[str, Any]])
         InputError: settings.json cannot be read.
     """
     path = run_dir / SETTINGS
-    saved: Any = load_json(path).get("settings", {}) if path.is_file() else {}
+    saved = _entries(path) if path.is_file() else {}
     found: dict[str, dict[str, Any]] = {}
     for key, options in stated.items():
         entries = saved.get(key, {})
@@ -183,7 +206,7 @@ def private_thresholds(run_dir: Path) -> dict[str, dict[str, Any]]:
         InputError: settings.json cannot be read.
     """
     path = run_dir / SETTINGS
-    saved: Any = load_json(path).get("settings", {}) if path.is_file() else {}
+    saved = _entries(path) if path.is_file() else {}
     found = {
         key: {
             name: entry["value"]

@@ -14,7 +14,9 @@ import pytest
 from archives import unpack
 from digested import as_of_this_release
 from old_runs import count_checks, drop_checks, without_unrecorded
+from seeds import drawing
 from thinned import HEALTHY, remembered
+from thinning import AT_THE_TOP, by_kind, pieces_of, without
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.baseline import acceptable_figures
@@ -202,3 +204,23 @@ def test_figures_of_an_edited_run_become_no_baseline(healthy: Path) -> None:
     assert changed_files(healthy, Run(healthy).record)
     with pytest.raises(InputError, match=r"ctrf/fabric_validation.json: was changed since the last verdict"):
         acceptable_figures(Run(healthy), ("fabric_validation",))
+
+
+def test_no_piece_at_the_top_of_a_run_can_be_taken_away(healthy: Path) -> None:
+    record, draw = Run(healthy).record, drawing("pieces at the top of a run")
+    kinds = by_kind(pieces_of(healthy, numbers=True, starts=AT_THE_TOP))
+    assert {piece.file for pieces in kinds.values() for piece in pieces} >= set(AT_THE_TOP) - {"baseline.json"}
+    for kind in draw.sample(sorted(kinds), 60):
+        piece = draw.choice(kinds[kind])
+        path = healthy / piece.file
+        text = path.read_text("utf-8")
+        path.write_text(without(text, piece, as_json=True), encoding="utf-8")
+        assert changed_files(healthy, record) == [f"{piece.file}: was changed since the last verdict"], piece.text
+        path.write_text(text, encoding="utf-8")
+    assert changed_files(healthy, record) == []
+
+
+def test_a_piece_at_the_top_that_is_gone_holds_the_run(healthy: Path) -> None:
+    edit(healthy / "hardware.json", lambda d: d.pop(next(iter(d))))
+    record, differences = judged(healthy)
+    assert "hardware.json: was changed since the last verdict" in differences and not nothing_holds(record)

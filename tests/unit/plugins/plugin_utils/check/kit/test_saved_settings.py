@@ -25,6 +25,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.setting
     Layer,
     load_settings,
     release_settings,
+    resolved,
     settings_for,
     threshold_layers,
 )
@@ -124,3 +125,27 @@ def test_an_observation_is_not_judged_by_settings_that_its_run_did_not_have(
     assert again["settings"]["metrics"]["fresh_intervals"] == 2.0
     with pytest.raises(InputError, match=words):
         with_settings({"settings": {"metrics": own}}, TelemetrySettings, "telemetry", BARE, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        (None, "settings is not whole"),
+        ({"clock-sync": None}, "clock-sync is not whole"),
+        ({"clock-sync": {"clock_offset_s": {"sources": ["release"]}}}, "clock-sync.clock_offset_s is not whole"),
+        ({"clock-sync": {"clock_offset_s": {"value": 1}}}, "clock-sync.clock_offset_s is not whole"),
+    ],
+)
+def test_settings_that_were_cut_are_refused(tmp_path: Path, settings: Any, named: str) -> None:
+    (tmp_path / "settings.json").write_text(json.dumps({"schema_version": 1, "settings": settings}))
+    with pytest.raises(InputError, match=named):
+        read_settings(tmp_path, all_settings)
+
+
+def test_a_saved_mapping_stands_as_it_is_and_what_is_stated_is_laid_over_it_by_key() -> None:
+    saved = {"port_counters": {"symbol_error": 7}}
+    stated = {"port_counters": {"rx_drops": 3}}
+    found = resolved("host-state-after-nccl", saved, stated)
+    assert found["port_counters"] == {"symbol_error": 7, "rx_drops": 3}
+    assert found["pcie_replays"] == release_settings()["host-state-after-nccl"]["pcie_replays"]
+    assert len(resolved("host-state-after-nccl", None, stated)["port_counters"]) > 2, "of a run without saved settings"
