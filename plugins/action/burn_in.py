@@ -5,15 +5,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.burn_in.model import Soak
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.burn_in import decide_burn_in, planned, soak
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.burn_in_work import VERB, with_burn_in
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.preload import preload
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.problem import problem_recorded
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.stats import run_stats
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.gate import GateVerdict
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.work import Work
 
 # Ansible loads this file in its main process before it forks the worker of the task.
 preload()
@@ -32,7 +38,8 @@ class ActionModule(ModuleAction):
             done = planned(run, options, self.emit)
             told = f"{', '.join(done.tests)} on {len(done.hosts)} hosts, {done.hours:g} h each"
             self.emit(f"burn-in would run {told}"[:199])
-            return {**_told(done), "changed": options["step"] == "soak"}
+            run.save_record(replace(run.record, work=Work(verb=VERB, sentence=f"it would run {told}")))
+            return {**_told(done), "changed": options["step"] == "soak", "stats": run_stats(run)}
         if options["step"] == "soak":
             with problem_recorded(run):
                 done = soak(run, options, self.emit)
@@ -40,12 +47,24 @@ class ActionModule(ModuleAction):
         done, verdict = decide_burn_in(run, options, self.emit)
         for entry in verdict.blocking[:10]:
             self.emit(f"{entry.status.value} {entry.check} on {entry.shown}: {entry.cause}: {entry.summary}"[:199])
+        if options["started"]:
+            _tell_started(existing_run_dir(options["started"]), run, done, verdict)
         passed = verdict.opens_next
+        # One that was interrupted goes on in the directory of its own run, which the table and the paths are of.
         found = {
-            **_told(done), "passed": passed, "exit_code": 0 if passed else 8,
+            **_told(done), "passed": passed, "exit_code": 0 if passed else 8, "stats": run_stats(run),
+            "run_id": run.record.run_id, "run_dir": str(run.path),
             "verdict": to_plain(verdict) | {"blocking": to_plain(verdict.blocking[:50])},
         }  # fmt: skip
-        return found if passed else {**found, "failed": True, "msg": verdict.message}
+        return found if passed else {**found, "failed": True, "msg": run_stats(run)["gpufleet_verdict"]}
+
+
+def _tell_started(path: Path, run: Run, done: Soak, verdict: GateVerdict) -> None:
+    """Let the run that was started say what the burn-in in an older run found: its files are the newest."""
+    if path != run.path:
+        started = Run(path)
+        notes = (*started.record.notes, f"the burn-in went on in {run.path}")
+        started.save_record(with_burn_in(replace(started.record, notes=notes), done, verdict))
 
 
 def _told(done: Soak) -> dict[str, Any]:

@@ -5,14 +5,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.cycle import run_cycle
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.cycle_work import VERB
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.fleet_plan import fleet_plan
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.preload import preload
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.problem import problem_recorded
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.stats import run_stats
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.work import Work
 
 # Ansible loads this file in its main process before it forks the worker of the task.
 preload()
@@ -36,12 +40,15 @@ class ActionModule(ModuleAction):
             found = fleet_plan(run, options, self.emit)
             for line in found.lines():
                 self.emit(line[:199])
-            return {**_NOTHING, "changed": bool(found.plan.batch), "plan": found.lines()}
+            work = Work(verb=VERB, sentence=f"now it would test {found.lines()[0]}")
+            run.save_record(replace(run.record, work=work))
+            return {**_NOTHING, "changed": bool(found.plan.batch), "plan": found.lines(), "stats": run_stats(run)}
         with problem_recorded(run):
             done = run_cycle(run, options, self.emit)
         said = {
             **_NOTHING, "changed": bool(done.log.results), "cycle_id": done.cycle.cycle_id, "counts": done.counts,
             "failed_nodes": done.failed_nodes, "notes": done.log.notes, "actions": list(done.actions),
             "report": done.report, "suite": str(done.suite), "exit_code": 0 if done.good else 8,
+            "stats": run_stats(run),
         }  # fmt: skip
         return said if done.good else {**said, "failed": True, "msg": done.verdict.message}

@@ -24,7 +24,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.stats import 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.version import software_versions
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import now_utc
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.run_dir import create_run_dir
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import new_run, with_phases
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import new_run, with_phases, with_verb
 
 
 class ActionModule(ModuleAction):
@@ -43,6 +43,7 @@ class ActionModule(ModuleAction):
         run = Run(run_dir)
         command = command_line(sys.argv, os.environ, Path.cwd())
         record = replace(with_phases(record, phases) if phases else record, check_mode=self.check_mode)
+        record = with_verb(record, options["verb"]) if options["verb"] else record
         versions = software_versions(core_version)
         run.save_record(replace(record, versions=versions, command=command, history=bool(options["store"])))
         # After the report that says that nothing is passed: a history that cannot be read ends the run here.

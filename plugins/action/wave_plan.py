@@ -17,6 +17,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.roll import (
     policy_of,
     stage_lines,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.roll_work import with_roll
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
 
 
@@ -36,6 +37,7 @@ class ActionModule(ModuleAction):
                     opened.roll.again(options["again"])
                     journal = opened.roll.journal
         decision = next_wave(journal.plan, journal.states, policy_of(options))
+        run.save_record(with_roll(run.record, journal, decision.stopped))
         waves = [[node for node in wave if not journal.states[node].stage.ended] for wave in journal.plan.waves]
         left = [] if decision.stopped else [wave for wave in waves if wave]
         lines = journal.plan.lines()

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
@@ -15,13 +14,16 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.conn
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.engine import Changed
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.model import Stage
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.holding import end_hold, take_hold
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.problem import problem_recorded
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.roll import (
     OpenRoll,
     nodes_of_site,
     open_roll,
     stage_lines,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.roll_work import with_roll
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.stats import run_stats
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.wave_neighbours import Company, await_company
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.wave_proof import (
     accused_nodes,
@@ -56,7 +58,7 @@ class ActionModule(ModuleAction):
         run, step = Run(existing_run_dir(options["run_dir"])), options["step"]
         if self.check_mode:
             return self._preview(run, options)
-        with working(run.path), open_roll(run, options, self.emit) as opened:
+        with problem_recorded(run), working(run.path), open_roll(run, options, self.emit) as opened:
             if step != "end":
                 take_hold(run, options, self.emit)
             before = stage_lines(opened.roll.states)
@@ -173,29 +175,30 @@ class ActionModule(ModuleAction):
             )
 
     def _verified(self, run: Run, opened: OpenRoll, options: dict[str, Any]) -> dict[str, Any]:
-        del run
         if options["proof"]:
             nodes = opened.roll.at(Stage.CHANGED, Stage.REBOOTED)
             opened.roll.verified(problems_found(existing_run_dir(options["proof"]), nodes))
+        # Whatever ends the run before its end, its report says how far it came.
+        run.save_record(with_roll(run.record, opened.roll.journal))
         return {}
 
     def _abort(self, run: Run, opened: OpenRoll, options: dict[str, Any]) -> dict[str, Any]:
-        del run, options
+        del options
         opened.roll.abort()
+        run.save_record(with_roll(run.record, opened.roll.journal))
         return {}
 
     def _end(self, run: Run, opened: OpenRoll, options: dict[str, Any]) -> dict[str, Any]:
         """Say how the roll ended; it failed unless every node came back."""
         del options
-        states, decision = opened.roll.states, opened.roll.decision()
-        lines = stage_lines(states)
-        stopped = [f"the roll stopped: {decision.stopped}"] if decision.stopped else []
-        run.save_record(replace(run.record, notes=(*run.record.notes, *stopped, *lines)))
+        run.save_record(with_roll(run.record, opened.roll.journal, opened.roll.decision().stopped))
         end_hold(run)
-        good = all(state.stage is Stage.RETURNED for state in states.values())
-        message = f"roll {opened.roll.journal.roll}: {'; '.join([*stopped, *lines[:12]])}"
-        found = {"passed": good, "msg": message, "stopped": decision.stopped, "exit_code": 0 if good else 8}
-        return found if good else {**found, "failed": True}
+        stats = run_stats(run)
+        found = {
+            "passed": stats["gpufleet_passed"], "msg": stats["gpufleet_verdict"], "stats": stats,
+            "stopped": opened.roll.decision().stopped, "exit_code": stats["gpufleet_exit_code"],
+        }  # fmt: skip
+        return found if found["passed"] else {**found, "failed": True}
 
 
 def _problems(options: Mapping[str, Any]) -> dict[str, str]:

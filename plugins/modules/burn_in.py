@@ -41,6 +41,11 @@ options:
     type: list
     elements: str
     default: []
+  started:
+    description: >-
+      With O(step=decide) the directory of the run that was started for it, where O(run_dir) is that of an older one in
+      which the burn-in goes on. Its report says the same.
+    type: path
 """
 
 EXAMPLES = r"""
@@ -80,6 +85,21 @@ verdict:
     O(step=soak).
   type: dict
   returned: success
+stats:
+  description: The facts of the run for C(set_stats), in the form of RV(gpufleet.bringup.run_start#module:stats).
+  type: dict
+  returned: with O(step=decide), and in check mode
+  sample: {gpufleet_passed: true}
+run_id:
+  description: Name of the run in which the burn-in is.
+  type: str
+  returned: with O(step=decide)
+  sample: 20261121T101500Z-3fa2
+run_dir:
+  description: Directory of that run.
+  type: str
+  returned: with O(step=decide)
+  sample: /srv/acceptance/.run/20261121T101500Z-3fa2
 exit_code:
   description: 0, 2 for wrong input, 8 if a host did not pass.
   type: int

@@ -147,6 +147,11 @@ report:
   type: str
   returned: success
   sample: /srv/.run/20261121T101500Z-3fa2/continuous.html
+stats:
+  description: The facts of the run for C(set_stats), in the form of RV(gpufleet.bringup.run_start#module:stats).
+  type: dict
+  returned: success
+  sample: {gpufleet_passed: true}
 exit_code:
   description: 8 if a result is failed or other, else 0.
   type: int

@@ -47,6 +47,12 @@ options:
     type: list
     elements: str
     default: []
+  verb:
+    description:
+      - What a run without gates does, such as V(roll). Its report has a table and a verdict of its own.
+      - The module that does the work writes them.
+    type: str
+    default: ''
   group:
     description:
       - Inventory group of the GPU hosts. Where their connection simulates them, every page and file of the run says so.
@@ -104,7 +110,7 @@ stats:
       returned: always
       sample: false
     gpufleet_gates_by_status:
-      description: By status, the gates; none of a run that validates.
+      description: By status, the gates; none of a run that validates, and none of a run without gates.
       type: dict
       returned: always
       sample: {passed: [facility, fabric], pending: [nodes]}

@@ -143,6 +143,11 @@ stopped:
   type: str
   returned: success
   sample: ""
+stats:
+  description: The facts of the run for C(set_stats), in the form of RV(gpufleet.bringup.run_start#module:stats).
+  type: dict
+  returned: with step C(end)
+  sample: {gpufleet_passed: true}
 passed:
   description: Whether every node came back.
   type: bool

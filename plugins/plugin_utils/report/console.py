@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The table of the eight gates for a terminal, or that of the phases of a validation."""
+"""What a run ends with on a terminal: the table of its gates, its phases or its work, and the verdict."""
 
 from __future__ import annotations
 
@@ -13,9 +13,12 @@ from ..runtime.clock import elapsed_text
 from ..verdict.gate import GateVerdict
 from ..verdict.restart import not_looked_at, restart
 from ..verdict.run import RunRecord, run_summary
+from ..verdict.work import Work, shown_rows
 
 _HEAD = ("#", "gate", "status", "checks", "duration", "key figure")
 _PHASES_HEAD = ("phase", "status", "checks", "duration", "result")
+# Nodes of a roll on a screen; the report has all of them.
+_MOST_ROWS = 40
 
 
 def gates_table(record: RunRecord) -> list[str]:
@@ -28,9 +31,11 @@ def phases_table(record: RunRecord) -> list[str]:
     return _table(_PHASES_HEAD, [(*_row(verdict)[:-1], verdict.message or "-") for verdict in record.phases])
 
 
-def decided_table(record: RunRecord) -> list[str]:
-    """Return the table of what the run decides: its phases where it validates, else its gates."""
-    return phases_table(record) if record.validates else gates_table(record)
+def work_table(work: Work) -> list[str]:
+    """Return what a verb without gates did, as lines; nothing before it did anything."""
+    rows, more = shown_rows(work, _MOST_ROWS)
+    lines = _table(work.head, [row.cells for row in rows]) if rows else []
+    return [*lines, *([f"and {more} more in the report"] if more else [])]
 
 
 def _table(head: tuple[str, ...], body: list[tuple[str, ...]]) -> list[str]:
@@ -59,18 +64,18 @@ def closing_lines(record: RunRecord, run_dir: Path) -> list[str]:
     banner = ["REHEARSAL: the hardware is simulated; this can never be an acceptance", ""] if record.rehearsal else []
     if record.check_mode:
         banner = ["CHECK MODE: nothing was changed, no test was run and no gate was decided", "", *banner]
-    table = decided_table(record)
-    decided = record.phases if record.validates else record.gates
+    decided = record.gates if record.work is None and not record.validates else record.phases
     stuck = [line for verdict in decided for line in _reasons(verdict)]
-    paths = ["", f"report   {run_dir / 'report.html'}", f"summary  {run_dir / 'report.md'}"]
+    page = record.work.page if record.work is not None else ""
+    paths = ["", f"report   {run_dir / (page or 'report.html')}", f"summary  {run_dir / 'report.md'}"]
+    table = [*lines, ""] if (lines := decided_table(record)) else []
     if record.check_mode:
-        return [*banner, *table, "", f"verdict  {run_summary(record)}", *paths]
+        return [*banner, *table, f"verdict  {run_summary(record)}", *paths]
     paths += [f"results  {run_dir / 'ctrf'}/  {run_dir / 'junit'}/", f"metrics  {run_dir / 'metrics.prom'}"]
     told = [f"note     {line}" for line in record.notes] + [f"resumed  {line}" for line in record.resumed]
     return [
         *banner,
         *table,
-        "",
         *told,
         *stuck,
         f"verdict  {run_summary(record)}",
@@ -79,9 +84,17 @@ def closing_lines(record: RunRecord, run_dir: Path) -> list[str]:
     ]
 
 
+def decided_table(record: RunRecord) -> list[str]:
+    """Return the table of what the run is made of: phases, gates, or what its verb worked on."""
+    if record.work is not None:
+        return work_table(record.work)
+    return phases_table(record) if record.validates else gates_table(record)
+
+
 def _next(record: RunRecord) -> list[str]:
     unseen, again = not_looked_at(record), restart(record)
     lines = [f"not looked at: {', '.join(unseen)}"] if unseen else []
+    lines += [f"do: {record.work.next}"] if record.work is not None and record.work.next else []
     lines += [f"again: {again}"] if again else []
     return ["", *lines] if lines else []
 

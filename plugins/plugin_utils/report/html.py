@@ -22,6 +22,7 @@ from .decisions import decision_lines, quarantine_lines
 from .facts import RunFacts
 from .figures import Figure, figures
 from .gates import check_lines, gate_lines, titles, waiting_checks
+from .markdown import kind_of_run
 from .matrix import matrix
 from .phases import phase_lines
 from .plot import drawing
@@ -58,7 +59,8 @@ def render_page(facts: RunFacts) -> str:
         again=restart(facts.record),
         passed=all_passed(facts.record),
         # A run that only validates decides no gate.
-        shows_gates=not facts.record.validates,
+        shows_gates=not facts.record.validates and facts.record.work is None,
+        kind=kind_of_run(facts.record),
         gates=gate_lines(facts),
         phases=phase_lines(facts),
         gate_titles={gate.id: f"{gate.number}. {gate.title}" for gate in GATES},

@@ -13,6 +13,7 @@ from ..runtime.visible import visible
 from ..verdict.gate import Blocking
 from ..verdict.restart import not_looked_at, restart
 from ..verdict.run import RunRecord, all_passed, run_summary
+from ..verdict.work import Work, shown_rows
 from .cases import EntryGroup, ReportEntry, case_groups
 from .decisions import decision_lines, quarantine_lines
 from .facts import RunFacts
@@ -22,6 +23,7 @@ from .words import compressed
 
 # GitHub takes 65,536 characters in a comment.
 _MOST_GROUPS = 20
+_MOST_ROWS = 200
 _MOST_LETTERS = 400
 _SPECIAL = re.compile(r"([\\`*\[\]|~>]|(?<![^\W_])_|_(?![^\W_]))")
 
@@ -50,7 +52,7 @@ def render_markdown(facts: RunFacts) -> str:
     word = "passed" if all_passed(record) and not record.problem else "not passed"
     label = ("WHAT IF: " if record.what_if else "") + ("CHECK MODE: " if record.check_mode else "")
     label += "REHEARSAL: " if record.rehearsal else ""
-    lines = [f"## {label}{'validation' if record.validates else 'bring-up'} of {plain(record.site)}: {word}", ""]
+    lines = [f"## {label}{kind_of_run(record)} of {plain(record.site)}: {word}", ""]
     if record.check_mode:
         lines += ["**CHECK MODE: nothing was changed, no test was run and no gate was decided.**", ""]
     if record.rehearsal:
@@ -58,7 +60,7 @@ def render_markdown(facts: RunFacts) -> str:
     lines += [plain(redact(run_summary(record)), 1500), "", *_next(record)]
     lines += [
         *_differences(facts),
-        *(_phases(record) if record.validates else _gates(gate_lines(facts))),
+        *_parts(facts),
         *_resumed(facts),
         *_held(case_groups(facts)),
         *_notes(facts),
@@ -66,6 +68,31 @@ def render_markdown(facts: RunFacts) -> str:
     ]
     lines += [*_not_declared(facts), _origin(facts)]
     return visible("\n".join(lines).rstrip() + "\n")
+
+
+def kind_of_run(record: RunRecord) -> str:
+    """Return what the run is for people."""
+    if record.work is not None:
+        return plain(record.work.verb)
+    return "validation" if record.validates else "bring-up"
+
+
+def _parts(facts: RunFacts) -> list[str]:
+    record = facts.record
+    if record.work is not None:
+        return [*_work(record.work), *(_phases(record) if record.phases else [])]
+    return _phases(record) if record.validates else _gates(gate_lines(facts))
+
+
+def _work(work: Work) -> list[str]:
+    rows, more = shown_rows(work, _MOST_ROWS)
+    if not rows:
+        return []
+    lines = [f"| {' | '.join(work.head)} |", f"|{' --- |' * len(work.head)}"]
+    lines += [f"| {' | '.join(plain(redact(cell)) for cell in row.cells)} |" for row in rows]
+    lines += ["", f"and {more} more in the report"] if more else []
+    page = [f"Read `{work.page}` in the same directory.", ""] if work.page else []
+    return [*lines, "", *([f"Next: {plain(work.next)}", ""] if work.next else []), *page]
 
 
 def _phases(record: RunRecord) -> list[str]:

@@ -15,7 +15,7 @@ from datetime import datetime
 
 from ..outcome.model import Measure, Outcome, Status, SubjectKind
 from ..verdict.gate import GateVerdict
-from ..verdict.run import all_passed
+from ..verdict.run import all_passed, nothing_holds
 from .facts import RunFacts
 from .prometheus_text import Families
 
@@ -45,8 +45,10 @@ def render_metrics(facts: RunFacts) -> str:
     found = Families(_PREFIX, (("site", record.site), ("rehearsal", "true" if record.rehearsal else "false")))
     versions = {_label(name): value for name, value in record.versions.items()}
     found.add("run_info", "Which run this is and what it was made with.", 1, run=record.run_id, **versions)
-    text = "Whether every gate in scope, or every phase of a validation, was passed."
-    found.add("run_passed", text, all_passed(record) and not record.problem)
+    text = "Whether every gate in scope, every phase of a validation, or all work of a roll or a cycle, was passed."
+    # Work that was neither passed nor failed, such as a cycle that found no idle node, has no such sample.
+    if all_passed(record) or not nothing_holds(record) or record.work is None:
+        found.add("run_passed", text, all_passed(record) and not record.problem)
     for name, moment in (("started", record.started), ("updated", record.updated)):
         seconds = _seconds(moment)
         if seconds is not None:
@@ -58,7 +60,11 @@ def render_metrics(facts: RunFacts) -> str:
         state="in_scope",
     )
     found.add("nodes", "", record.quarantined, state="quarantined")
-    if record.validates:
+    if record.work is not None:
+        text = "What a run without gates worked on, by how that ended."
+        for end, number in record.work.counts.items():
+            found.add("work", text, number, verb=record.work.verb, end=end)
+    if record.validates or record.work is not None:
         _add_parts(found, "phase", record.phases, facts.phase_outcomes)
     else:
         for verdict in record.gates:

@@ -66,7 +66,7 @@ def phase_lines(facts: RunFacts) -> tuple[PhaseLine, ...]:
         return ()
     known = {check.spec.id: check.spec.title for check in all_checks()}
     asked = [verdict.gate for verdict in record.phases]
-    names = [name for name in PHASES if name in asked or not record.scope]
+    names = [name for name in PHASES if name in asked or record.validates]
     return tuple(_line(name, facts, known) for name in (*names, *(name for name in asked if name not in PHASES)))
 
 

@@ -34,7 +34,10 @@ def scope_words(facts: RunFacts) -> Pairs:
     record, site = facts.record, facts.site
     words = [("run", record.run_id), ("started", record.started), ("last written", record.updated or record.started)]
     asked = ", ".join(verdict.gate for verdict in record.phases)
-    about = ("phases", asked) if record.validates else ("gates in scope", ", ".join(record.scope) or "none")
+    gates = record.scope if site is None else site.gates
+    about = ("phases", asked) if record.validates else ("gates in scope", ", ".join(gates) or "none")
+    if record.work is not None:
+        about = ("work", record.work.verb)
     if site is None:
         return (*words, about)
     skus = Counter(host.sku for host in site.hosts)
@@ -44,7 +47,7 @@ def scope_words(facts: RunFacts) -> Pairs:
         ("nodes", f"{len(site.in_scope)} in scope of {len(site.hosts)}{_minimum(site.minimum_nodes)}"),
         ("hardware", ", ".join(f"{count} x {sku}" for sku, count in sorted(skus.items())) or "none"),
         ("racks", racks or "not stated"),
-        about if record.validates else ("gates in scope", ", ".join(site.gates) or "none"),
+        about,
         ("orchestrator", f"{site.orchestrator}, driver owned by the {site.driver_owner.value}"),
     ]
     return tuple(words)
@@ -95,7 +98,7 @@ def left_out(facts: RunFacts) -> tuple[LeftOut, ...]:
     """Return the checks that were not declared, by gate and reason; also those of gates that were not reached."""
     found: dict[tuple[str, str], list[str]] = {}
     for gate in GATES:
-        if gate.id not in facts.record.scope:
+        if gate.id not in facts.record.scope or facts.record.work is not None:
             continue
         for check in _left_out(facts, gate.id):
             found.setdefault((gate.id, check.reason), []).append(check.id)

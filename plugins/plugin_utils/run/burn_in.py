@@ -42,6 +42,7 @@ from ..workload.launch import run_jobs
 from ..workload.model import JobResult
 from ..workload.namespace import TemporaryNamespace
 from .asked import asked_of
+from .burn_in_work import with_burn_in
 from .cycle import chosen_tests, log_dir_of, test_context
 from .holding import end_hold, take_hold
 from .node_test_place import node_test_namespace
@@ -288,4 +289,6 @@ def decide_burn_in(run: Run, options: Mapping[str, Any], emit: Emit) -> tuple[So
     verdict = decide_phase(run, BURN_IN)
     emit(f"burn-in: {verdict.status.value}. {verdict.message}"[:199])
     path = run.path / ROUNDS
-    return load(Soak, path) if path.is_file() else Soak(hours=1.0, tests=(), hosts=()), verdict
+    done = load(Soak, path) if path.is_file() else Soak(hours=1.0, tests=(), hosts=())
+    run.save_record(with_burn_in(run.record, done, verdict))
+    return done, verdict

@@ -41,6 +41,7 @@ from ..workload.namespace import TemporaryNamespace
 from .after_cycle import Service, after_cycle, classified
 from .cycle_place import CyclePlace, forget_dead
 from .cycle_suite import CycleDone, save_cycle
+from .cycle_work import with_cycle
 from .decision import run_day
 from .holding import claim_of_run, end_hold, take_hold
 from .node_test_place import node_test_namespace
@@ -91,7 +92,9 @@ def run_cycle(run: Run, options: Mapping[str, Any], emit: Emit) -> CycleDone:
         done = save_cycle(run, cycle, going.log, _number(options), emit)
         # What was found is written: what follows may fail on its own.
         after = after_cycle(store, cycle, service, now_s=time.time(), cluster=place.cluster, emit=emit)
-    return replace(done, actions=after.actions, report=str(after.files.get("html", "")))
+        report = after.files.get("html")
+        run.save_record(with_cycle(run.record, done.verdict, done.log, after.classes, report.name if report else ""))
+    return replace(done, actions=after.actions, report=str(report or ""))
 
 
 def _look_at_all(run: Run, options: Mapping[str, Any], context: ObserveContext, going: FleetCycle) -> None:

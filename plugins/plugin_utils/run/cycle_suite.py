@@ -14,11 +14,12 @@ from ..fleet.cycle_model import CycleLog
 from ..outcome.codec import dumps, from_plain, load_json, to_plain
 from ..outcome.model import Evidence, Measure, Outcome, Rating, Status, node_subject
 from ..report.suites import ctrf_path
-from ..runtime.clock import now_utc
+from ..runtime.clock import now_utc, seconds_since
 from ..runtime.files import write_atomic
 from ..runtime.progress import Emit
 from ..store.service_model import Cycle, NodeResult
 from ..verdict.gate import GateVerdict, decide
+from .cycle_work import with_cycle
 from .decision import run_day
 from .run import Run
 
@@ -91,8 +92,9 @@ def save_cycle(run: Run, cycle: Cycle, log: CycleLog, number: int, emit: Emit) -
         "results": [to_plain(result) for result in results],
     }  # fmt: skip
     write_atomic(run.path / "cycles" / f"{name}.json", dumps(document))
+    verdict = replace(verdict, started=cycle.started, duration_s=seconds_since(cycle.started))
     record = replace(run.record, scope=(), notes=(*run.record.notes, *log.notes), updated=now_utc())
-    run.save_record(record.with_phase(verdict))
+    run.save_record(with_cycle(record.with_phase(verdict), verdict, log))
     emit(f"{cycle.cycle_id}: {verdict.message}"[:199])
     if results:
         emit(f"left: {log.idle_text}"[:199])

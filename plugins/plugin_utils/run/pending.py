@@ -14,8 +14,8 @@ from .run import Run
 def write_pending_suites(run: Run) -> None:
     """Write the suites of every gate in scope that did not run yet: one pending test for each declared check."""
     record = run.record
-    if record.check_mode:
-        # Whoever collects result files of a site gets none of a run that decides nothing.
+    if record.check_mode or record.work is not None:
+        # Whoever collects result files of a site gets none of gates that the run does not decide.
         return
     for gate in record.scope:
         if record.gate(gate).status is Status.PENDING:

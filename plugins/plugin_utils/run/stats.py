@@ -15,7 +15,8 @@ from .run import Run
 def run_stats(run: Run) -> dict[str, Any]:
     """Return the verdict, the gates by status (none of a validation), the exit code and where the report is."""
     record = run.record
-    gates = () if record.validates else record.gates
+    gates = () if record.validates or record.work is not None else record.gates
+    page = record.work.page if record.work is not None else ""
     by_status = {status.value: [v.gate for v in gates if v.status is status] for status in Status}
     return {
         "gpufleet_run_id": record.run_id,
@@ -25,5 +26,5 @@ def run_stats(run: Run) -> dict[str, Any]:
         # No name of a variable that a run reads: the next node of a workflow gets these as its extra variables.
         "gpufleet_was_rehearsal": record.rehearsal,
         "gpufleet_gates_by_status": {status: gates for status, gates in by_status.items() if gates},
-        "gpufleet_report": str(run.path / "report.html"),
+        "gpufleet_report": str(run.path / (page or "report.html")),
     }

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime
 
 from ..check.comparison.performance_constraints import CHECK as BOUNDS
 from ..check.comparison.performance_constraints import judge_bounds, stated_bounds
@@ -16,7 +15,7 @@ from ..check.validators.judge import validator_outcomes
 from ..outcome.errors import BringupError, InputError
 from ..outcome.model import Outcome, Rating, Status, Subject, SubjectKind
 from ..outcome.phases import READINESS
-from ..runtime.clock import now_utc
+from ..runtime.clock import now_utc, seconds_since
 from ..verdict.gate import Blocking, GateVerdict, decide
 from .asked import Asked, asked_of
 from .decision import run_day
@@ -65,7 +64,7 @@ def decide_phase(run: Run, phase: str) -> GateVerdict:
             verdict = phase_verdict(run, declaration, run.save_phase(phase, outcomes, declaration.gates))
         except InputError as error:
             verdict = _unreadable(phase, error)
-    verdict = replace(verdict, started=begun, duration_s=_seconds_since(begun))
+    verdict = replace(verdict, started=begun, duration_s=seconds_since(begun))
     run.save_record(replace(run.record.with_phase(verdict), updated=now_utc()))
     return verdict
 
@@ -155,9 +154,3 @@ def _unreadable(phase: str, error: BringupError) -> GateVerdict:
     )
     text = f"phase {phase} is not passed: its results cannot be read back"
     return GateVerdict(gate=phase, status=Status.OTHER, message=text, blocking=(entry,))
-
-
-def _seconds_since(begun: str) -> float:
-    started = datetime.fromisoformat(begun.replace("Z", "+00:00"))
-    ended = datetime.fromisoformat(now_utc().replace("Z", "+00:00"))
-    return round((ended - started).total_seconds(), 3)

@@ -17,6 +17,12 @@ def now_utc() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def seconds_since(moment: str) -> float:
+    """Return the seconds since a time as `now_utc` writes it."""
+    begun = datetime.fromisoformat(moment.replace("Z", "+00:00"))
+    return round((datetime.now(UTC) - begun).total_seconds(), 3)
+
+
 def ahead_by(date: str, otherwise: timedelta) -> timedelta:
     """Return how far the clock of somebody is ahead of ours who has just said the time.
 

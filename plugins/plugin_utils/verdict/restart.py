@@ -13,6 +13,8 @@ VARIABLE = "gpufleet_from_gate"
 
 def not_looked_at(record: RunRecord) -> tuple[str, ...]:
     """Return the gates in scope that stay pending because one that they depend on is not passed."""
+    if record.work is not None:
+        return ()
     pending = (gate for gate in record.scope if record.gate(gate).status is Status.PENDING)
     return tuple(gate for gate in pending if not can_open(record, gate))
 
@@ -23,11 +25,18 @@ def restart(record: RunRecord) -> str:
     It is the command line of the run. Where that is not known, as in AWX, it is the variable to set. A start at a
     gate needs the passes of the gates before it, so without a history the run starts where it started.
     """
+    if record.work is not None and not record.problem:
+        if record.work.passed or record.work.again is None or record.check_mode:
+            return ""
+        return _command(record, record.work.again)
     held = [gate for gate in record.scope if _held(record, gate)]
     if not held and not record.problem:
         return ""
     gate = record.from_gate if not held else held[0] if record.history and held[0] != record.scope[0] else ""
-    assignment = f"{VARIABLE}={gate}" if gate else ""
+    return _command(record, f"{VARIABLE}={gate}" if gate else "")
+
+
+def _command(record: RunRecord, assignment: str) -> str:
     if not record.command:
         return f"launch it with {assignment}" if assignment else "launch it once more"
     return f"{record.command} -e {assignment}" if assignment else record.command

@@ -13,6 +13,7 @@ from ..outcome.gates import GATE_IDS, GATES, gate_spec
 from ..outcome.model import Status
 from ..site.model import Site
 from .gate import GateVerdict
+from .work import Work, work_summary
 
 # What is in the id of a run that proves a wave, after that of the run that it is a part of.
 PROOF_OF_WAVE = "-wave-"
@@ -30,7 +31,8 @@ class RunRecord:
     its scope. `check_mode` tells that nothing was changed, tested or decided: its gates stay pending.
     `what_if` names the settings that a saved run was judged by instead of its own: such a record is no verdict
     about anything. `driver_only`: of gate gpu_stack it has only the checks that need the driver, as a wave's proof.
-    `wave` are the nodes of a roll that it proves, of which there is no more than these.
+    `wave` are the nodes of a roll that it proves, of which there is no more than these. `work` is what a verb without
+    gates did (a roll, cycles, a burn-in): it is the verdict of such a run, whatever its gates say.
     `digests` is that of digests.json, written with every verdict. `unconfirmed` counts what a later judgement found to
     differ from what was recorded: with any, no verdict of the record holds.
     """
@@ -58,12 +60,13 @@ class RunRecord:
     wave: tuple[str, ...] = ()
     digests: str = ""
     unconfirmed: int = 0
+    work: Work | None = None
     schema_version: int = 2
 
     @property
     def validates(self) -> bool:
         """Whether it is about phases alone, and decides no gate."""
-        return bool(self.phases) and not self.scope
+        return bool(self.phases) and not self.scope and self.work is None
 
     def gate(self, gate_id: str) -> GateVerdict:
         """Return that gate's verdict."""
@@ -104,6 +107,11 @@ def with_phases(record: RunRecord, phases: Iterable[str]) -> RunRecord:
     pending = tuple(GateVerdict(gate=p, status=Status.PENDING, message=f"phase {p}: not reached") for p in phases)
     outside = new_run(record.run_id, record.site, record.started, (), rehearsal=record.rehearsal)
     return replace(record, scope=(), gates=outside.gates, phases=pending)
+
+
+def with_verb(record: RunRecord, verb: str) -> RunRecord:
+    """Return the record of a run whose verb has no gates."""
+    return replace(record, work=Work(verb=verb))
 
 
 def with_site(record: RunRecord, site: Site) -> RunRecord:
@@ -152,6 +160,9 @@ def depends_on(record: RunRecord, gate_id: str) -> str:
 
 def all_passed(record: RunRecord) -> bool:
     """Tell if every gate in scope opened and one of them proved something, or all phases of a validation passed."""
+    if record.work is not None:
+        passed = record.work.passed and not record.problem
+        return passed and not record.check_mode and not record.unconfirmed
     if record.validates:
         passed = all(verdict.status is Status.PASSED for verdict in record.phases)
         return passed and not record.check_mode and not record.unconfirmed
@@ -171,6 +182,8 @@ def proves_nothing(record: RunRecord) -> bool:
 def nothing_holds(record: RunRecord) -> bool:
     """Tell whether a run may end with exit code 0: it is passed, or a validation in which checks were left out by name
     and nothing else is open."""
+    if record.work is not None:
+        return not record.work.failed and not record.check_mode and not record.problem
     if not record.validates:
         return all_passed(record)
     opened = all(verdict.opens_next for verdict in record.phases)
@@ -235,7 +248,11 @@ def run_summary(record: RunRecord) -> str:
     if record.what_if:
         return f"WHAT IF {record.what_if}: {_what_if(record)}; this is no verdict of the run"
     if record.problem:
-        return f"{'CHECK MODE, ' if record.check_mode else ''}not started: {record.problem}"
+        begun = record.work is not None and record.work.rows and not record.check_mode
+        word = f"{record.work.verb}: stopped" if record.work is not None and begun else "not started"
+        return f"{'CHECK MODE, ' if record.check_mode else ''}{word}: {record.problem}"
+    if record.work is not None:
+        return work_summary(record.work, rehearsal=record.rehearsal, check_mode=record.check_mode)
     if record.check_mode:
         head = "CHECK MODE: nothing was changed, no test was run and no gate was decided"
         return f"{head} (in scope: {', '.join(record.scope) or 'none'})"
