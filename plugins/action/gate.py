@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.closing import printed_at_the_end
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.load_turns import LOADING_GATES, just_read
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.console import closing_lines
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.decision import (
     decide_gate,
     preview_gate,
@@ -21,7 +19,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.history impor
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.preload import preload
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.stats import run_stats
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import closes_the_run
 
 # Ansible loads this file in its main process before it forks the worker of the task.
 preload()
@@ -49,9 +46,6 @@ class ActionModule(ModuleAction):
         warnings = record_history(
             run, verdict, options["store"], self.emit, self.trace, converged=not options["problem"]
         )
-        if closes_the_run(run.record, verdict) and not printed_at_the_end():
-            for line in closing_lines(run.record, run.path):
-                self.emit(line)
         plain = to_plain(verdict) | {"blocking": to_plain(verdict.blocking[:50])}
         result = {
             "changed": False,

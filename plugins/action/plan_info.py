@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.closing import printed_at_the_end
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.simulated import hosts_are_simulated
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.stated import stated_settings
@@ -23,8 +22,4 @@ class ActionModule(ModuleAction):
     def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
         stated = stated_settings(options, task_vars, self._templar, self.emit)
         plan = planned(stated, Inventory.of(task_vars, simulated=hosts_are_simulated(options["group"], task_vars)))
-        lines = plan_lines(plan)
-        if not printed_at_the_end():
-            for line in lines:
-                self.emit(line)
-        return {"plan": list(plan.gates), "warnings": list(plan.warnings), "plan_lines": lines}
+        return {"plan": list(plan.gates), "warnings": list(plan.warnings), "plan_lines": plan_lines(plan)}

@@ -8,9 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.closing import printed_at_the_end
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.commands import kept_lines
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.starter import read_state, stop
 
 
@@ -25,9 +23,7 @@ class ActionModule(ModuleAction):
         directory = Path(options["directory"]).expanduser().resolve()
         state = read_state(directory)
         if options["keep"]:
-            lines = kept_lines(directory, state.kubeconfig if state is not None else "")
-            for line in () if printed_at_the_end() else lines:
-                self.emit(line)
+            # How to go on with it is printed at the end of the playbook.
             return {"changed": False, "removed": []}
         if self.check_mode:
             live = state is not None and state.supervisor.alive()

@@ -14,24 +14,22 @@ author: gpufleet.bringup contributors (@gpufleet)
 description:
   - Prints, when the playbook ends, the eight gates with status, checks, duration and key figure, what holds a gate
     that is not passed, which gates were not looked at, the verdict, how to start again, and where the report is.
-  - Of a validation it prints the phases that were asked in the place of the gates.
+  - Of a validation it prints the phases that were asked in the place of the gates, of a roll its nodes, of a burn-in
+    its hosts, and of continuous validation its cycles.
   - With tag C(plan) it prints the plan instead, which M(gpufleet.bringup.plan_info) made.
   - After the start of a rehearsal that is kept it prints how to go on with it as well.
   - It only prints. The report and the results are written by M(gpufleet.bringup.gate).
+  - Where it is not enabled the same is printed once C(ansible-playbook) ends. Enable it where tasks are read as events,
+    as AWX does, and another callback is not to print after it.
 requirements:
   - enabled with C(callbacks_enabled=gpufleet.bringup.gates)
 """
 
-from pathlib import Path
 from typing import Any
 
 from ansible.plugins.callback import CallbackBase
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import load_json
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.console import closing_lines
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.visible import visible
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.saved import record_from_plain
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.closing import Closing
 
 
 class CallbackModule(CallbackBase):  # type: ignore[misc,unused-ignore]
@@ -44,32 +42,14 @@ class CallbackModule(CallbackBase):  # type: ignore[misc,unused-ignore]
 
     def __init__(self) -> None:
         super().__init__()
-        self._run_dir: Path | None = None
-        self._plan: list[str] = []
-        self._kept: list[str] = []
+        self._closing = Closing()
 
     def v2_runner_on_ok(self, result: Any) -> None:
         """Remember the run directory that run_start returned, or the plan."""
         # Core 2.19 made these names public and deprecates the old ones; 2.18 knows only the old ones.
-        found = result.result if hasattr(result, "result") else result._result
-        if found.get("run_id") and found.get("run_dir"):
-            self._run_dir = Path(found["run_dir"])
-        self._plan = found.get("plan_lines") or self._plan
-        self._kept = found.get("kept_lines") or self._kept
+        self._closing.see(result.result if hasattr(result, "result") else result._result)
 
     def v2_playbook_on_stats(self, stats: Any) -> None:
         """Print the closing lines of the run that was started, or the plan."""
         del stats
-        try:
-            lines = self._closing_lines(self._run_dir) if self._run_dir is not None else self._plan
-        except BringupError as error:
-            self._display.warning(f"the table of the gates cannot be printed: {visible(str(error))}")
-            lines = []
-        for part in (lines, self._kept):
-            for line in ("", *part) if part else ():
-                self._display.display(visible(line))
-
-    @staticmethod
-    def _closing_lines(run_dir: Path) -> list[str]:
-        path = run_dir / "run.json"
-        return closing_lines(record_from_plain(load_json(path), str(path)), run_dir)
+        self._closing.print()

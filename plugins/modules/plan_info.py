@@ -103,7 +103,7 @@ plan:
       returned: for a gate in scope
       sample: [nothing, test pods]
 plan_lines:
-  description: The plan as text. The callback P(gpufleet.bringup.gates#callback) prints it when the playbook ends.
+  description: The plan as text. It is printed when the playbook ends.
   type: list
   elements: str
   returned: success

@@ -28,6 +28,7 @@ def played(site: LiveSite, playbook: str, cmdline: str = "", **stated: object) -
     """Run a playbook of the site; return what came of it and the lines that it ends with."""
     inventory = site.directory / "inventory.yml"
     done = rehearse(site.directory, playbook=playbook, inventory=inventory, cmdline=cmdline, **stated)
+    assert "PLAY RECAP" in done.output, done.output[-3000:]
     return done, done.output[done.output.index("PLAY RECAP") :]
 
 

@@ -22,6 +22,7 @@ from ..runtime.interrupt import end_with_controller, interruptible
 from ..runtime.redaction import redact
 from ..runtime.visible import visible
 from .arguments import checked_options
+from .closing import note
 from .history_place import with_server
 
 _DISPLAY = Display()
@@ -68,6 +69,7 @@ class ModuleAction(ActionBase):  # type: ignore[misc,unused-ignore]
         if isinstance(result.get("msg"), str):
             # Callbacks print it as it is; what hosts and pods said may be in it.
             result["msg"] = visible(result["msg"])
+        note(result)
         return result
 
     @property

@@ -133,13 +133,6 @@ def require_open(record: RunRecord, gate_id: str) -> None:
         raise BringupError(f"gate {gate_id}", f"stays closed: gate {before} is {found}.", f"pass gate {before} first")
 
 
-def closes_the_run(record: RunRecord, verdict: GateVerdict) -> bool:
-    """Tell whether no gate can follow: none is left in scope, or all that are left depend on one that is not passed."""
-    last = GATE_IDS.index(verdict.gate)
-    left = [gate for gate in record.scope if GATE_IDS.index(gate) > last]
-    return verdict.gate not in record.scope or not any(can_open(record, gate) for gate in left)
-
-
 def can_open(record: RunRecord, gate_id: str) -> bool:
     """Tell whether that gate can still run: what it depends on within the scope opened, or can itself still run."""
     before = depends_on(record, gate_id)

@@ -34,7 +34,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.gate impo
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import (
     RunRecord,
     all_passed,
-    closes_the_run,
     new_run,
     not_ended_well,
     nothing_holds,
@@ -234,25 +233,6 @@ def test_a_gate_stays_closed_until_the_one_before_it_in_scope_opened() -> None:
 def test_inference_depends_on_the_fabric_and_not_on_training() -> None:
     passed = dict.fromkeys(GATE_IDS[:6], Status.PASSED)
     require_open(_run(GATE_IDS, **passed, training_acceptance=Status.FAILED), "inference_acceptance")
-
-
-@pytest.mark.parametrize(
-    ("scope", "gate", "status", "closes"),
-    [
-        (GATE_IDS, "nodes", Status.FAILED, True),
-        (GATE_IDS, "nodes", Status.PASSED, False),
-        (GATE_IDS, "training_acceptance", Status.FAILED, False),
-        (GATE_IDS, GATE_IDS[-1], Status.PASSED, True),
-        (GATE_IDS[:7], "training_acceptance", Status.FAILED, True),
-        (("nodes", "inference_acceptance"), "nodes", Status.OTHER, True),
-    ],
-)
-def test_the_run_goes_on_only_where_a_gate_can_still_open(
-    scope: tuple[str, ...], gate: str, status: Status, closes: bool
-) -> None:
-    before = {name: Status.PASSED for name in scope if GATE_IDS.index(name) < GATE_IDS.index(gate)}
-    record = _run(scope, **before | {gate: status})
-    assert closes_the_run(record, record.gate(gate)) is closes
 
 
 def test_both_acceptance_gates_that_are_not_passed_are_in_the_sentence() -> None:
