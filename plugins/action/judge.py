@@ -76,7 +76,7 @@ class ActionModule(ModuleAction):
             return {}
         given = options["what_if_dir"]
         found = what_if(run, applied, Path(given) if given else None)
-        lines = gates_table(found.record)
+        lines = run_table(found.record)
         for line in ["", "WHAT IF", *lines, *(f"changes: {text}" for text in found.results), run_summary(found.record)]:
             self.emit(line)
         self.emit(f"report: {found.run_dir / 'report.html'}")

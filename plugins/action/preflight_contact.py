@@ -12,6 +12,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.contact impor
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory_hosts import Inventory, hosts_to_read
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.problem import problem_recorded
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.run_dir import point_latest
 
 
 class ActionModule(ModuleAction):
@@ -23,4 +24,6 @@ class ActionModule(ModuleAction):
         run, inventory = Run(existing_run_dir(options["run_dir"])), Inventory.of(task_vars)
         with problem_recorded(run):
             check_contact(run, options, inventory, self.emit)
+        if not self.check_mode:
+            point_latest(run.path)
         return {"hosts": hosts_to_read(run.site, inventory, options["fabric_host"])}

@@ -36,9 +36,7 @@ class ActionModule(ModuleAction):
         """Create the directory; nothing is proven yet, and the report says so from the first second."""
         phases = asked_phases(options["phases"]) if options["phases"] else ()
         simulated = hosts_are_simulated(options["group"], task_vars)
-        run_dir = create_run_dir(
-            Path(options["base"]).expanduser().absolute(), int(options["mode"], 8), latest=not self.check_mode
-        )
+        run_dir = create_run_dir(Path(options["base"]).expanduser().absolute(), int(options["mode"], 8))
         record = new_run(run_dir.name, options["site_name"], now_utc(), GATE_IDS, rehearsal=simulated)
         run = Run(run_dir)
         command = command_line(sys.argv, os.environ, Path.cwd())

@@ -16,6 +16,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec imp
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.detect import plain_detection
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.detected import criteria_lines, detected
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.snapshot import (
+    not_complete,
     snapshot_asked_for,
     summary,
     unseen,
@@ -34,6 +35,8 @@ class ActionModule(ModuleAction):
         connection = connection_from(options)
         snapshot = snapshot_asked_for(connection, options["source"], options, check_mode=self.check_mode)
         warnings, dest = unseen(snapshot), options["dest"]
+        if snapshot.failed and not options["source"] and not options["incomplete"]:
+            raise not_complete(snapshot)
         if dest and not self.check_mode:
             theirs = options["dest_format"] == "upstream"
             warnings += write_snapshot(snapshot, dest, lambda: Cluster(connection), upstream=theirs)

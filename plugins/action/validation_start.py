@@ -12,6 +12,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.conn
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.problem import problem_recorded
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.validation_start import start_validation
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.run_dir import point_latest
 
 
 class ActionModule(ModuleAction):
@@ -25,5 +26,8 @@ class ActionModule(ModuleAction):
         run = Run(existing_run_dir(options["run_dir"]))
         with problem_recorded(run):
             asked = start_validation(run, options, connection_from(options))
+        if options["no_cluster"] and not self.check_mode:
+            # There was no preflight.
+            point_latest(run.path)
         self.emit(f"validation: phases {', '.join(asked.phases)}")
         return {"changed": False, "phases": list(asked.phases)}

@@ -12,8 +12,8 @@ short_description: Start a run with a report of eight pending gates
 version_added: 0.1.0
 author: gpufleet.bringup contributors (@gpufleet)
 description:
-  - Makes a directory for the run below O(base), points C(latest) there to it, and writes the report with all
-    eight gates pending, or the phases of a validation.
+  - Makes a directory for the run below O(base), and writes the report with all eight gates pending, or the phases of
+    a validation. C(latest) there points to it once preflight let the run through.
   - Run this first. Whatever stops the run later, the report never says more than what was observed.
 extends_documentation_fragment:
   - gpufleet.bringup.attributes
@@ -21,8 +21,7 @@ attributes:
   check_mode:
     support: partial
     description:
-      - The run directory is written in check mode too, and says so everywhere; C(latest) stays where it is, and
-        nothing else is written.
+      - The run directory is written in check mode too, and says so everywhere. Nothing else is written.
 options:
   base:
     description: Directory that holds the runs.

@@ -39,6 +39,13 @@ options:
     type: str
     choices: [own, upstream]
     default: own
+  incomplete:
+    description:
+      - Whether a snapshot is kept though a collector got no answer. Without it the module fails then.
+      - Nothing is written where it fails.
+      - A snapshot that is read from O(source) is shown as it is.
+    type: bool
+    default: false
   recipe_data:
     description: Directories of private recipe data, for the criteria that are detected.
     type: list

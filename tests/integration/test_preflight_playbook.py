@@ -81,7 +81,8 @@ def test_flat_variables_of_a_survey_reach_the_checked_site(repository: Path, inv
     }
     done = play(repository, inventory, "-e", json.dumps(survey))
     assert done.returncode != 0 and "Traceback" not in done.stdout + done.stderr
-    site = json.loads((inventory.parent / "runs/latest/site.json").read_text("utf-8"))
+    (path,) = (inventory.parent / "runs").glob("2*/site.json")
+    site = json.loads(path.read_text("utf-8"))
     assert (site["gates"], site["minimum_nodes"], site["rehearsal"]) == (["facility", "nodes"], 2, False)
     assert site["criteria"] == {"accelerator": "h100", "service": "generic", "intent": "training"}
     assert site["settings"] == {

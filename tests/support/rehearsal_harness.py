@@ -97,7 +97,9 @@ def rehearse(
     stats = next(
         (e["event_data"].get("artifact_data") or {} for e in done.events if e["event"] == "playbook_on_stats"), {}
     )
-    return Rehearsed(int(done.rc), output, stats, work / "runs" / "latest")
+    # A run that was refused is not the latest.
+    report = stats.get("gpufleet_report")
+    return Rehearsed(int(done.rc), output, stats, Path(report).parent if report else work / "runs" / "latest")
 
 
 def left_behind(work: Path) -> list[str]:

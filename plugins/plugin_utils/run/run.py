@@ -53,8 +53,15 @@ class Run:
 
     @cached_property
     def site(self) -> Site:
-        """The checked inventory."""
-        return load(Site, self.path / SITE)
+        """The checked inventory.
+
+        Raises:
+            InputError: it cannot be read, or the run was refused before it was checked.
+        """
+        path = self.path / SITE
+        if not path.exists() and (self.path / RUN).is_file():
+            raise _not_started(self.path, self.record.problem)
+        return load(Site, path)
 
     @cached_property
     def record(self) -> RunRecord:
@@ -259,9 +266,19 @@ def existing_run_dir(text: str) -> Path:
     """Return the run directory.
 
     Raises:
-        InputError: it holds no run.
+        InputError: it holds no run, or one that did not start.
     """
     path = Path(text).expanduser()
     if not (path / RUN).is_file():
         raise InputError(str(path), "holds no run (no run.json).", "start a run with site.yml, or correct run_dir")
+    if not (path / SITE).exists():
+        problem = Run(path).record.problem
+        if problem:
+            raise _not_started(path, problem)
     return path.resolve()
+
+
+def _not_started(path: Path, problem: str) -> InputError:
+    why = f" ({problem.splitlines()[0].rstrip('.')})" if problem else ""
+    hint = f"name a run that started: -e gpufleet_run={path.parent}/<run>"
+    return InputError(str(path), f"holds no checked inventory: this run did not start{why}.", hint)

@@ -19,7 +19,7 @@ from ..collect.snapshot_place import read_snapshot
 from ..collect.snapshot_rights import OWNERS
 from ..component_stack.owners import release_owner
 from ..component_stack.read import installed
-from ..outcome.errors import BringupError
+from ..outcome.errors import BringupError, UnavailableError
 from ..outcome.wording import first_of
 from ..snapshot.gpus import gpu_count, has_gpus
 from ..snapshot.model import Collected, CollectorResult, Release, Snapshot
@@ -168,6 +168,16 @@ def summary(snapshot: Snapshot) -> dict[str, Any]:
         "workloads": len(snapshot.workloads),
         "releases": {key: release.version for key, release in snapshot.releases.items()},
     }
+
+
+def not_complete(snapshot: Snapshot) -> UnavailableError:
+    """Return the error of a snapshot of which a collector failed: kept as accepted, it would let any drift through."""
+    parts = [f"{name} ({found.reason})" for name, found in sorted(snapshot.failed.items())]
+    fixes = [found.hint for found in snapshot.failed.values() if found.hint]
+    hint = "; ".join([*dict.fromkeys(fixes), "or keep it without them: -e gpufleet_snapshot_incomplete=true"])
+    return UnavailableError(
+        "snapshot", f"is not complete, and was not written: no answer for {'; '.join(parts)}.", hint
+    )
 
 
 def unseen(snapshot: Snapshot) -> list[str]:

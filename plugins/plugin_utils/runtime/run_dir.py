@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The run directory: one directory a run, `latest` pointing to the newest."""
+"""The run directory: one directory a run, `latest` pointing to the newest that preflight let through."""
 
 from __future__ import annotations
 
@@ -24,13 +24,12 @@ _BEGUN = re.compile(r"(\d{8}T\d{6}Z)-")
 _CLOCK_STEP = timedelta(minutes=10)
 
 
-def create_run_dir(base: Path, mode: int = PRIVATE_DIR, *, latest: bool = True) -> Path:
+def create_run_dir(base: Path, mode: int = PRIVATE_DIR) -> Path:
     """Make a new run directory under `base`.
 
     Args:
         base: the directory of all runs.
         mode: of the directory; its files can be read by whom it lets in.
-        latest: whether `base/latest` is to point to it.
 
     Raises:
         InputError: `base` cannot be written.
@@ -43,12 +42,30 @@ def create_run_dir(base: Path, mode: int = PRIVATE_DIR, *, latest: bool = True) 
         base.mkdir(parents=True, exist_ok=True)
         run_dir.mkdir(mode=PRIVATE_DIR)
         run_dir.chmod(PRIVATE_DIR | mode)
-        if latest:
-            _point_latest(base, run_id)
     except OSError as error:
-        hint = "set gpufleet_run_dir to a writable directory"
-        raise InputError(str(base), f"cannot hold a run: {error.strerror}.", hint) from None
+        raise _not_writable(base, error) from None
     return run_dir
+
+
+def point_latest(run_dir: Path) -> None:
+    """Let `latest` beside the run directory point to it, once preflight let the run through.
+
+    What reads `latest` needs the checked inventory, which a run that was refused does not have.
+
+    Raises:
+        InputError: the directory of all runs cannot be written.
+    """
+    base, fresh = run_dir.parent, run_dir.parent / f".latest-{run_dir.name}"
+    try:
+        fresh.symlink_to(run_dir.name)
+        os.replace(fresh, base / "latest")
+    except OSError as error:
+        raise _not_writable(base, error) from None
+
+
+def _not_writable(base: Path, error: OSError) -> InputError:
+    hint = "set gpufleet_run_dir to a writable directory"
+    return InputError(str(base), f"cannot hold a run: {error.strerror}.", hint)
 
 
 def run_id_of(run_dir: Path) -> str:
@@ -119,9 +136,3 @@ def _moment(text: str) -> datetime | None:
     except ValueError:
         return None
     return moment if moment.tzinfo is not None and "T" in text else None
-
-
-def _point_latest(base: Path, run_id: str) -> None:
-    fresh = base / f".latest-{run_id}"
-    fresh.symlink_to(run_id)
-    os.replace(fresh, base / "latest")

@@ -22,6 +22,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.detected impo
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rbac import snapshot_role
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.snapshot import (
+    not_complete,
     summary,
     take_snapshot,
     unseen,
@@ -77,6 +78,8 @@ def test_a_helm_that_does_not_run_is_a_collector_that_failed(api: PagedApi, monk
     monkeypatch.setattr(Helm, "releases", refuse)
     seen = taken()
     assert unseen(seen) == ["collector releases failed: helm list: no such program. Fix: install helm"]
+    refused = str(not_complete(seen))
+    assert "no answer for releases (helm list: no such program)" in refused and "install helm; or keep it" in refused
     assert len(seen.nodes) == 2
 
 

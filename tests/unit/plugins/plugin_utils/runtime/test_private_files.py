@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import write_atomic
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.run_dir import create_run_dir
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.run_dir import create_run_dir, point_latest
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.history import open_store
 
 
@@ -36,10 +36,13 @@ def test_a_run_is_private_unless_asked_otherwise(tmp_path: Path) -> None:
     assert mode(create_run_dir(tmp_path)) == 0o700
 
 
-def test_a_run_without_latest_leaves_the_link_where_it_was(tmp_path: Path) -> None:
-    first = create_run_dir(tmp_path)
-    create_run_dir(tmp_path, latest=False)
+def test_the_link_leads_to_the_run_that_was_let_through_last(tmp_path: Path) -> None:
+    first, second = create_run_dir(tmp_path), create_run_dir(tmp_path)
+    assert not (tmp_path / "latest").exists()
+    point_latest(first)
     assert (tmp_path / "latest").resolve() == first
+    point_latest(second)
+    assert (tmp_path / "latest").resolve() == second and os.readlink(tmp_path / "latest") == second.name
 
 
 def test_the_history_is_private(tmp_path: Path) -> None:
