@@ -11,7 +11,7 @@ from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.console import decided_table, gates_table
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.console import decided_table
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rejudge import (
     rejudge,
     rewrite_reports,
@@ -76,7 +76,7 @@ class ActionModule(ModuleAction):
             return {}
         given = options["what_if_dir"]
         found = what_if(run, applied, Path(given) if given else None)
-        lines = run_table(found.record)
+        lines = decided_table(found.record)
         for line in ["", "WHAT IF", *lines, *(f"changes: {text}" for text in found.results), run_summary(found.record)]:
             self.emit(line)
         self.emit(f"report: {found.run_dir / 'report.html'}")
