@@ -97,12 +97,15 @@ def test_flat_variables_of_a_survey_reach_the_checked_site(repository: Path, inv
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("-e", "gpufleet_settings='quick and dirty'"), "argument 'gpufleet_settings' is of type str"),
-        (("-e", '{"gpufleet_waivers": [{"check": "gpu-census"}]}'), "found in gpufleet_waivers"),
-        (("--limit", "n1"), "leaves localhost out"),
-        (("--tags", "plan,nodes"), "Tag plan stands alone"),
-        (("--skip-tags", "facility,nodes"), "2 of 2 gates in scope were not decided: facility, nodes"),
-        (("--tags", "telemetry", "-e", "gpufleet_gates=facility"), "1 of 1 gates in scope were not decided: facility"),
+        (("-e", "gpufleet_settings='quick and dirty'"), "gpufleet_settings: is text, expected a mapping."),
+        (
+            ("-e", '{"gpufleet_waivers": [{"check": "gpu-census"}]}'),
+            "gpufleet_waivers: does not fit: missing required arguments: reason, subject, until, who.",
+        ),
+        (("--limit", "n1"), "leaves localhost, n2 out"),
+        (("--tags", "plan,nodes"), "asks for a plan and for a run"),
+        (("--skip-tags", "facility,nodes"), "--skip-tags facility: would leave out a part in silence."),
+        (("--tags", "telemetry", "-e", "gpufleet_gates=facility"), "--tags telemetry: is no tag of this playbook."),
     ],
     ids=["settings", "waiver", "limit", "plan and run", "skipped tags", "other tags"],
 )

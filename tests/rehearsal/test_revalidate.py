@@ -37,7 +37,7 @@ NAMES = tuple(f"gpu{n:02}" for n in range(1, 6))
 CHANGE = """
 - name: Install the new driver
   ansible.builtin.copy:
-    src: "{{ gpufleet_test_model }}"
+    src: "{{ own_model }}"
     dest: "{{ gpufleet_rehearsal_dir }}/model.yaml"
     mode: "0600"
   delegate_to: localhost
@@ -179,7 +179,7 @@ def test_a_node_that_is_added_is_proven_between_hosts_and_the_old_ones_keep_what
 
 
 def test_a_bad_driver_stops_at_the_canary(site: LiveSite) -> None:
-    done = revalidate(site, "bad-driver", test_model=model_with(site, "nvlink-slow@gpu01"))
+    done = revalidate(site, "bad-driver", own_model=model_with(site, "nvlink-slow@gpu01"))
     assert done.rc != 0 and "canary gpu01 is held: not verified: nccl-" in done.output, done.output[-3000:]
     assert stages(site, "bad-driver") == {"gpu01": "held"} | {f"gpu{n:02}": "pending" for n in range(2, 6)}
     assert out_of_work(site) == {"gpu01": True}
@@ -191,7 +191,7 @@ def test_one_bad_node_stays_out_and_the_rest_is_proven_between_hosts(site: LiveS
         for body in blocked_by_a_budget():
             cluster.create(cluster.kind(body["apiVersion"], body["kind"]), body, "default")
         eventually(lambda: running(cluster), 60, what="the pod of the budget runs")
-    stated = options(site, "new-driver", test_model=model_with(site, f"nvlink-slow@{BAD}"))
+    stated = options(site, "new-driver", own_model=model_with(site, f"nvlink-slow@{BAD}"))
     run = site.controller("1-waves", "bastion", gates=(), playbook="revalidate.yml", **stated)
     # The second wave is measured, the canary works again.
     asked = "TASK [gpufleet.bringup.waves : Run NCCL within the nodes of the wave and between them]"
@@ -203,7 +203,7 @@ def test_one_bad_node_stays_out_and_the_rest_is_proven_between_hosts(site: LiveS
     }  # fmt: skip
     assert out_of_work(site) == {"gpu02": False, BAD: False}
     site.let_lease_expire()
-    done = revalidate(site, "new-driver", test_model=stated["test_model"], when_held="wait", wait_s=120)
+    done = revalidate(site, "new-driver", own_model=stated["own_model"], when_held="wait", wait_s=120)
     assert done.rc != 0
     assert stages(site, "new-driver") == {
         "gpu01": "returned", "gpu02": "returned", BAD: "held", "gpu04": "returned", BLOCKED: "spared"

@@ -35,17 +35,17 @@ CHANGE = """
 - name: Leave what an earlier convergence wrote
   ansible.builtin.shell: |
     mkdir -p /etc/gpufleet /etc/sysctl.d
-    echo '{{ gpufleet_test_ledger | to_json }}' > /etc/gpufleet/converged.json
+    echo '{{ own_ledger | to_json }}' > /etc/gpufleet/converged.json
     echo '# gpufleet' > /etc/sysctl.d/99-zz-gpufleet.conf
   changed_when: true
   when: inventory_hostname == 'gpu04'
 - name: Wait in the middle of the change
   ansible.builtin.wait_for:
-    path: "{{ gpufleet_test_go_on }}"
+    path: "{{ own_go_on }}"
     timeout: 300
   delegate_to: localhost
   become: false
-  when: inventory_hostname == gpufleet_test_waits
+  when: inventory_hostname == own_waits
 """
 
 
@@ -61,8 +61,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveSite]:
 def options(site: LiveSite, roll: str, **more: Any) -> dict[str, Any]:
     return {
         "wave_roll": roll, "wave_change": str(site.directory / "change.yml"), "wave_directory": str(site.directory),
-        "wave_keep": "1", "wave_size": "2", "wave_budget": "1", "test_go_on": str(site.directory / "go"),
-        "test_waits": "nobody", "test_ledger": LEDGER, "gates": ["nodes"], **more,
+        "wave_keep": "1", "wave_size": "2", "wave_budget": "1", "own_go_on": str(site.directory / "go"),
+        "own_waits": "nobody", "own_ledger": LEDGER, "gates": ["nodes"], **more,
     }  # fmt: skip
 
 
@@ -107,7 +107,7 @@ def test_a_bad_canary_stops_the_roll_and_an_abort_ends_it(site: LiveSite) -> Non
 
 
 def test_a_roll_that_is_killed_goes_on_and_only_the_bad_node_stays_out(site: LiveSite) -> None:
-    stated = options(site, "driver", test_waits="gpu02")
+    stated = options(site, "driver", own_waits="gpu02")
     run = site.controller("1-waves", "bastion", playbook="waves.yml", **stated)
     assert run.await_text("Wait in the middle of the change", 400), run.said()[-3000:]
     eventually(lambda: stages(site, "driver")["gpu02"] == "changing", 200, what=lambda: stages(site, "driver"))

@@ -27,7 +27,7 @@ from urllib.parse import urlsplit
 
 import yaml
 from fault_proxy import tls_upstream
-from rehearsal_harness import ROOT, Rehearsed, rehearse
+from rehearsal_harness import ROOT, Rehearsed, rehearse, stated_variables
 from waiting import eventually
 
 from ansible_collections.gpufleet.bringup.plugins.module_utils.host_guard import LOCK
@@ -153,7 +153,7 @@ class LiveSite:
         own = self.directory / "c" / name.partition("-")[0]
         for place in ("tmp", "ansible"):
             (own / place).mkdir(parents=True)
-        stated = {f"gpufleet_{key}": value for key, value in variables.items()}
+        stated = stated_variables(variables)
         stated |= {"gpufleet_gates": ",".join(gates)} if gates else {}
         # As on a command line: numbers and words are text there.
         plain = [f"{key}={value}" for key, value in stated.items() if isinstance(value, int | float)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, sleep
@@ -64,6 +65,11 @@ class Rehearsed:
         return {(f.gate, f.check, f.subjects, f.cause) for f in self.findings() if f.status == "failed"}
 
 
+def stated_variables(variables: Mapping[str, Any]) -> dict[str, Any]:
+    """Return variables by the names that a user states; `own_` begins those of the site."""
+    return {name if name.startswith("own_") else f"gpufleet_{name}": value for name, value in variables.items()}
+
+
 def rehearse(
     work: Path, *, playbook: str = "rehearse.yml", inventory: Path | None = None, cmdline: str = "", **variables: Any
 ) -> Rehearsed:
@@ -81,7 +87,7 @@ def rehearse(
     work.mkdir(parents=True, exist_ok=True)
     # One for each run: ansible-runner keeps the variables of a run and gives them to the next one there.
     runner = tempfile.mkdtemp(prefix="runner-", dir=work)
-    extra = {f"gpufleet_{name}": value for name, value in variables.items()}
+    extra = stated_variables(variables)
     extra = {"gpufleet_run_dir": str(work / "runs"), "gpufleet_rehearsal_dir": str(work / "rehearsal")} | extra
     done = ansible_runner.run(
         private_data_dir=runner,

@@ -91,11 +91,11 @@ def value_problems(
         kind, choices = option.get("type", "str"), option.get("choices") or ()
         if isinstance(error, ArgumentTypeError) and str(error).startswith(f"argument '{name}' is of type"):
             yield InputError(label, f"is {_shown(value, option)}, expected {_expected(option)}.", _example(label, kind))
-        elif isinstance(error, ArgumentValueError) and choices and not isinstance(value, list | dict):
+            return
+        if isinstance(error, ArgumentValueError) and choices and not isinstance(value, list | dict):
             listed = ", ".join(str(choice) for choice in choices)
-            yield InputError(
-                label, f"is {_shown(value, option)}, expected {_expected(option)}.", f"choose one: {listed}"
-            )
+            hint = f"choose one: {listed}"
+            yield InputError(label, f"is {_shown(value, option)}, expected {_expected(option)}.", hint)
         else:
             where = f" found in {name}"
             yield InputError(label, f"does not fit: {str(error).removesuffix(where)}.", f"expected {_expected(option)}")
@@ -151,4 +151,4 @@ def _example(label: str, kind: str) -> str:
         return f"state it as YAML in the inventory, or -e '{{\"{label}\": {{...}}}}'"
     if kind == "list":
         return f"state it as YAML in the inventory, or -e '{{\"{label}\": [...]}}'"
-    return f"-e {label}={'true' if kind == 'bool' else '8'}, or the same in the inventory"
+    return f"-e {label}={'true' if kind == 'bool' else 'NUMBER'}, or the same in the inventory"

@@ -19,11 +19,13 @@ from ..outcome.errors import BringupError
 from ..runtime.collector import leave_inherited
 from ..runtime.files import write_problem
 from ..runtime.interrupt import end_with_controller, interruptible
+from ..runtime.packages import missing_module
 from ..runtime.redaction import redact
 from ..runtime.visible import visible
 from .arguments import checked_options
 from .closing import note
 from .history_place import with_server
+from .start_at import refuse_start_in_the_middle
 
 _DISPLAY = Display()
 # What the machine refuses, whoever asks it: no defect of ours.
@@ -54,6 +56,7 @@ class ModuleAction(ActionBase):  # type: ignore[misc,unused-ignore]
         result.setdefault("changed", False)
         try:
             end_with_controller()
+            refuse_start_in_the_middle(self._task)
             options = with_server(checked_options(self.module, self._task), task_vars or {}, self._templar)
             with interruptible(f"module {self.module}"):
                 result.update(self.execute(options, task_vars or {}))
@@ -61,6 +64,8 @@ class ModuleAction(ActionBase):  # type: ignore[misc,unused-ignore]
             result.update(failed_result(error))
         except AnsibleConnectionFailure:
             raise
+        except ModuleNotFoundError as missing:
+            result.update(failed_result(missing_module(str(missing.name))))
         except Exception as crash:
             if type(crash).__module__.startswith("ansible."):
                 raise

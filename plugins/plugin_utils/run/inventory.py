@@ -63,7 +63,8 @@ _SITE_VARIABLES = tuple(
         "check_dirs",
     )
 )
-_HOST_VARIABLES = ("gpufleet_sku", "gpufleet_rack", "gpufleet_node_name", HCAS, BMC)
+# What hosts and groups state of themselves.
+HOST_VARIABLES = ("gpufleet_sku", "gpufleet_rack", "gpufleet_node_name", HCAS, BMC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,7 @@ def checked_inventory(options: Mapping[str, Any], inventory: Inventory) -> Check
     group = options["group"]
     # Ansible computes all variables of a host each time that it is asked for them.
     found = {name: inventory.variables[name] for name in inventory.groups.get(group, ())}
-    hosts = {name: {key: variables.get(key) for key in _HOST_VARIABLES} for name, variables in found.items()}
+    hosts = {name: {key: variables.get(key) for key in HOST_VARIABLES} for name, variables in found.items()}
     settings = merged_settings(options["settings"], options["set"], options["forced_settings"])
     names = dict.fromkeys(str(variables.get("gpufleet_sku")) for variables in hosts.values())
     loaded, problems = checked_settings_of(

@@ -11,6 +11,12 @@ from ..outcome.model import Status
 from ..verdict.run import all_passed, nothing_holds, run_summary
 from .run import Run
 
+# The next node of a workflow gets them as its extra variables.
+STATS = (
+    "gpufleet_run_id", "gpufleet_verdict", "gpufleet_passed", "gpufleet_exit_code", "gpufleet_was_rehearsal",
+    "gpufleet_gates_by_status", "gpufleet_report",
+)  # fmt: skip
+
 
 def run_stats(run: Run) -> dict[str, Any]:
     """Return the verdict, the gates by status (none of a validation), the exit code and where the report is."""
@@ -23,7 +29,7 @@ def run_stats(run: Run) -> dict[str, Any]:
         "gpufleet_verdict": run_summary(record),
         "gpufleet_passed": all_passed(record),
         "gpufleet_exit_code": 0 if nothing_holds(record) else 8,
-        # No name of a variable that a run reads: the next node of a workflow gets these as its extra variables.
+        # No name of a variable that a run reads.
         "gpufleet_was_rehearsal": record.rehearsal,
         "gpufleet_gates_by_status": {status: gates for status, gates in by_status.items() if gates},
         "gpufleet_report": str(run.path / (page or "report.html")),

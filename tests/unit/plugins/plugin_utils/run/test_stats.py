@@ -12,7 +12,7 @@ from returned import described, misfits
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.stats import run_stats
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.stats import STATS, run_stats
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import new_run
 
 
@@ -29,3 +29,4 @@ def test_no_artifact_has_the_name_of_a_variable(tmp_path: Path, repository: Path
             variables |= set(entry["options"])
     assert {"gpufleet_gates", "gpufleet_settings"} <= variables
     assert variables.isdisjoint(stats)
+    assert set(stats) == set(STATS), "the next node of a workflow gets them as extra variables, and must know them"

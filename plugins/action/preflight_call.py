@@ -1,0 +1,32 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Module preflight_call: can what this command asks for be done as it is asked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.arguments import refuse
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.call import (
+    Stated,
+    limit_problems,
+    option_problems,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.packages import require_packages
+
+
+class ActionModule(ModuleAction):
+    """Check packages, options and variables."""
+
+    module = "preflight_call"
+
+    def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
+        require_packages()
+        problems = list(option_problems(task_vars, set(self._task.tags) - {"always"}, options["tags"]))
+        if not options["limit"]:
+            problems += limit_problems(task_vars)
+        stated = Stated(task_vars)
+        refuse("ansible-playbook", [*problems, *stated.problems()])
+        return {"changed": False, "warnings": stated.warnings()}

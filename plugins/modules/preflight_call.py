@@ -1,0 +1,44 @@
+#!/usr/bin/python
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Documentation of preflight_call; the action plugin of the same name does the work on the controller."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: preflight_call
+short_description: Check how ansible-playbook was called
+version_added: 0.1.0
+author: gpufleet.bringup contributors (@gpufleet)
+description:
+  - Checks that the Python packages of the collection are installed for the interpreter that runs Ansible.
+  - Refuses tags that the playbook does not have, C(--skip-tags), and a C(--limit) that leaves out the controller or a
+    host in scope. Each would leave a part out in silence.
+  - Refuses every variable that begins with C(gpufleet_) and that nothing reads, with the nearest name, and every
+    documented variable whose value has another type. Extra variables and those of all hosts and groups are looked at.
+  - A variable that is stated by its name of an earlier release is a warning.
+  - All problems are reported in one list. It is the first task of every playbook of the collection.
+extends_documentation_fragment:
+  - gpufleet.bringup.attributes
+options:
+  tags:
+    description: Tags that mean something in this playbook.
+    type: list
+    elements: str
+    default: []
+  limit:
+    description: Whether C(--limit) chooses the hosts of this playbook.
+    type: bool
+    default: false
+"""
+
+EXAMPLES = r"""
+- name: Check packages, options and variables
+  gpufleet.bringup.preflight_call:
+    tags: [plan]
+  run_once: true
+"""
+
+RETURN = r"""
+"""

@@ -1,0 +1,102 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""How ansible-playbook was called: its options and the variables that the user states."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from ansible.errors import AnsibleError
+from jinja2.exceptions import TemplateError
+
+from ..outcome.errors import BringupError, InputError
+from ..outcome.gates import GATE_IDS
+from ..run.variables import options, renamed, unknown_names
+from .arguments import plain_spec, value_problems
+
+PLAN = "plan"
+
+
+def option_problems(
+    task_vars: Mapping[str, Any], own_tags: Collection[str], tags: Collection[str]
+) -> Iterator[InputError]:
+    """Yield what --tags and --skip-tags ask for that this playbook does not do.
+
+    Args:
+        task_vars: what Ansible knows.
+        own_tags: tags that the user gave to the whole playbook where they import it.
+        tags: tags that mean something here.
+    """
+    asked = [tag for tag in task_vars.get("ansible_run_tags") or () if tag != "all"]
+    for tag in asked:
+        if tag not in own_tags and tag not in tags:
+            yield InputError(f"--tags {tag}", "is no tag of this playbook.", _scope(tag))
+    if PLAN in asked and len(asked) > 1:
+        yield InputError(f"--tags {','.join(asked)}", "asks for a plan and for a run.", f"--tags {PLAN} alone")
+    for tag in task_vars.get("ansible_skip_tags") or ():
+        yield InputError(
+            f"--skip-tags {tag}", "would leave out a part in silence.", f"leave it away; {_scope('', tag)}"
+        )
+
+
+def _scope(only: str, without: str = "") -> str:
+    gates = only if only in GATE_IDS else ",".join(gate for gate in GATE_IDS if gate != without)
+    return f"-e gpufleet_gates={gates} limits the scope"
+
+
+def limit_problems(task_vars: Mapping[str, Any]) -> Iterator[InputError]:
+    """Yield that --limit leaves out the controller, where everything is decided, or hosts in scope."""
+    limit, reached = task_vars.get("ansible_limit"), set(task_vars.get("ansible_play_hosts_all") or ())
+    if not limit:
+        return
+    group = task_vars["hostvars"]["localhost"].get("gpufleet_group") or "gpu_nodes"
+    wanted = ["localhost", *(task_vars.get("groups") or {}).get(group, ())]
+    left_out = [host for host in wanted if host not in reached]
+    if left_out:
+        what = "so nothing would be looked at" if "localhost" in left_out else "which would count as silent"
+        named = ", ".join(left_out[:3]) + (f" and {len(left_out) - 3} more" if len(left_out) > 3 else "")
+        hint = "run without a limit; gpufleet_quarantine sets hosts aside"
+        yield InputError(f"--limit {limit}", f"leaves {named} out, {what}.", hint)
+
+
+class Stated:
+    """The variables that the user states: on the command line, of hosts and of groups."""
+
+    def __init__(self, task_vars: Mapping[str, Any]) -> None:
+        self.hostvars = task_vars["hostvars"]
+        manager = getattr(self.hostvars, "_variable_manager", None)
+        self.extra = dict(getattr(manager, "extra_vars", None) or {})
+        hosts = dict.fromkeys(["localhost", *(task_vars.get("groups") or {}).get("all", ())])
+        # Raw: whatever is a template in it stays one.
+        self.raw = {host: dict(self.hostvars.raw_get(host)) for host in hosts}
+
+    def problems(self) -> Iterator[BringupError]:
+        """Yield every variable that nothing reads, once, and every value that does not fit."""
+        yield from unknown_names("extra variable", self.extra)
+        seen = set(self.extra)
+        for host, variables in self.raw.items():
+            yield from unknown_names(f"stated for host {host}", set(variables) - seen)
+            seen |= set(variables)
+        looked: set[tuple[str, str]] = set()
+        for host, variables in self.raw.items():
+            for name in sorted(set(variables) & set(options())):
+                key = (name, repr(variables[name]))
+                if key not in looked:
+                    looked.add(key)
+                    yield from self._value_problems(host, name)
+
+    def _value_problems(self, host: str, name: str) -> Iterator[BringupError]:
+        try:
+            value = self.hostvars[host][name]
+        except (AnsibleError, TemplateError, KeyError) as error:
+            text = f"cannot be resolved for {host}: {str(error)[:300].rstrip('.')}."
+            yield InputError(name, text, "correct the template, or state the variable that it names")
+            return
+        yield from value_problems(name, name, plain_spec({name: options()[name]})[name], {name: value})
+
+    def warnings(self) -> list[str]:
+        """Return a line for every variable that is stated by a name of before."""
+        old = renamed({name for variables in (self.extra, *self.raw.values()) for name in variables})
+        return [f"variable {name} is called {new} now; the old name is still read" for name, new in old.items()]

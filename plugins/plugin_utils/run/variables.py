@@ -1,0 +1,68 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The variables that a user may state: every name that playbooks and roles read, and what their specs say of each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from ..outcome.errors import InputError
+from ..runtime.recipe_files import COLLECTION_ROOT
+from .inventory import HOST_VARIABLES
+from .stats import STATS
+
+PREFIX = "gpufleet_"
+_NAME = re.compile(rf"\b{PREFIX}[a-z0-9_]+")
+_READ = ("playbooks/*.yml", "playbooks/parts/*.yml", "roles/*/tasks/*.yml", "roles/*/defaults/*.yml")
+_SPECS = "roles/*/meta/argument_specs.yml"
+
+
+@cache
+def options() -> dict[str, Mapping[str, Any]]:
+    """Return the documented options of all roles."""
+    # Not by the strict reader: entry points of a role share their options by a merge key.
+    import yaml
+
+    found: dict[str, Mapping[str, Any]] = {}
+    for path in sorted(COLLECTION_ROOT.glob(_SPECS)):
+        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+        for entry in data["argument_specs"].values():
+            for name, option in (entry.get("options") or {}).items():
+                # Where several roles describe one, the fullest counts.
+                if len(option) > len(found.get(name, ())):
+                    found[name] = option
+    return found
+
+
+@cache
+def known() -> frozenset[str]:
+    """Return every name with our prefix that a playbook or a role reads or sets, and the variables of hosts."""
+    texts = (path.read_text(encoding="utf-8") for pattern in _READ for path in COLLECTION_ROOT.glob(pattern))
+    return frozenset(_NAME.findall("\n".join(texts))) | {*options(), *HOST_VARIABLES, *STATS}
+
+
+def unknown_names(where: str, names: Iterable[str]) -> Iterator[InputError]:
+    """Yield an error for every name with our prefix that nothing reads.
+
+    Args:
+        where: where they are stated, such as `extra variable` or `host gpu01`.
+        names: the names of variables.
+    """
+    from difflib import get_close_matches
+
+    bare = [name.removeprefix(PREFIX) for name in known() if name.startswith(PREFIX)]
+    for name in sorted(names):
+        if name.startswith(PREFIX) and name not in known():
+            near = get_close_matches(name.removeprefix(PREFIX), bare, n=1, cutoff=0.6)
+            own = f"remove it; a variable of your own does not begin with {PREFIX}"
+            hint = f"did you mean {PREFIX}{near[0]}?" if near else own
+            yield InputError(name, f"is no variable of this collection ({where}), so nothing reads it.", hint)
+
+
+def renamed(names: Iterable[str]) -> dict[str, str]:
+    """Return the new name of every variable that is stated by a name of before."""
+    return {name: new for name in sorted(names) if (new := f"{PREFIX}{name}") in options()}

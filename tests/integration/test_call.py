@@ -1,0 +1,108 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Commands that cannot be done as they are asked: refused before anything else, in sentences of ours."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from bare_python import bare_python
+from first_commands import Said, play
+
+# What is of Ansible alone: its classes, its argument specs, lines of its own source.
+NOT_FOR_A_USER = ("Traceback", "_Ansible", "argument_spec_data", "Validation of arguments failed", "this is a defect")
+
+
+def refused(said: Said, *words: str) -> None:
+    """It ended with an error that has these words, and began nothing."""
+    assert said.rc != 0
+    assert [word for word in words if word not in said.output] == [], said.output[-3000:]
+    assert [word for word in NOT_FOR_A_USER if word in said.output] == [], said.output[-3000:]
+    assert "in scope:" not in said.output
+
+
+def test_every_wrong_variable_of_command_line_groups_and_hosts_is_said_once_and_together(tmp_path: Path) -> None:
+    play(tmp_path, "rehearse_faults", "--syntax-check")
+    hosts, group = tmp_path / "inventory/hosts.yml", tmp_path / "inventory/group_vars/all.yml"
+    text = hosts.read_text("utf-8").replace("gpu03: {gpufleet_rack", "gpu03: {gpufleet_rak")
+    hosts.write_text(text, "utf-8")
+    stated = yaml.safe_load(group.read_text("utf-8"))
+    stated |= {"gpufleet_quarantin": [], "gpufleet_minimum_nodes": "seven", "gpufleet_waivers": {"check": "gpu-census"}}
+    stated |= {"gpufleet_when_held": "waite", "gpufleet_own_thing_of_the_site": 1}
+    group.write_text(yaml.safe_dump(stated), "utf-8")
+    said = play(tmp_path, "site", "-e", "gpufleet_gate=facility", "-e", "gpufleet_settings=quick")
+    refused(
+        said, "did you mean gpufleet_gates", "gpufleet_quarantin", "did you mean gpufleet_quarantine", "gpufleet_rack",
+        "gpufleet_minimum_nodes: is 'seven', expected a whole number.", "gpufleet_waivers: is a mapping, expected a l",
+        "gpufleet_when_held: is 'waite', expected one of refuse, wait.", "does not begin with gpufleet_",
+        "gpufleet_settings: is text, expected a mapping.", "8 problem(s)",
+    )  # fmt: skip
+    assert not (tmp_path / ".run").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (
+            ("--tags", "nodes"),
+            "--tags nodes: is no tag of this playbook. Fix: -e gpufleet_gates=nodes limits the scope",
+        ),
+        (("--tags", "plan,nodes"), "asks for a plan and for a run"),
+        (("--skip-tags", "facility"), "--skip-tags facility: would leave out a part in silence."),
+        (("--start-at-task", "Start a run"), "--start-at-task 'Start a run': leaves out the checks before it."),
+        (("--limit", "gpu01"), "leaves localhost, gpu02, gpu03 and 5 more out, so nothing would be looked at"),
+        (("--limit", "localhost,gpu01"), "which would count as silent"),
+    ],
+)
+def test_options_that_leave_out_a_part_are_refused(tmp_path: Path, words: tuple[str, ...], expected: str) -> None:
+    refused(play(tmp_path, "site", *words), expected)
+
+
+def test_a_playbook_without_preflight_refuses_the_same(tmp_path: Path) -> None:
+    said = play(tmp_path, "judge", "--limit", "gpu01", "--tags", "nodes", "-e", "gpufleet_treshholds=current")
+    refused(said, "did you mean gpufleet_thresholds", "--limit gpu01", "--tags nodes", "3 problem(s)")
+
+
+def test_tags_that_the_user_gives_to_all_of_it_are_theirs(tmp_path: Path) -> None:
+    own = tmp_path / "own.yml"
+    own.write_text(yaml.safe_dump([{"import_playbook": "gpufleet.bringup.site", "tags": ["bringup"]}]), "utf-8")
+    assert "in scope: facility" in play(tmp_path, str(own), "--tags", "bringup").output
+    refused(play(tmp_path, str(own), "--tags", "bringup,nodes"), "--tags nodes: is no tag")
+
+
+def test_an_ansible_that_is_too_old_is_refused(tmp_path: Path) -> None:
+    old = (
+        "import ansible.release; ansible.release.__version__ = '2.16.19'; from ansible.cli.playbook import main; main()"
+    )
+    said = play(tmp_path, "site", program=(sys.executable, "-c", old))
+    refused(
+        said,
+        f"needs ansible-core 2.18 or newer (requires_ansible of the collection); this is 2.16.19 of {sys.executable}",
+    )
+
+
+def test_the_oldest_ansible_is_that_of_the_collection(repository: Path) -> None:
+    required = yaml.safe_load((repository / "meta/runtime.yml").read_text("utf-8"))["requires_ansible"]
+    call = (repository / "playbooks/parts/call.yml").read_text("utf-8")
+    assert required == ">=2.18.0" and "version('2.18', '>=')" in call and "'ansible-core>=2.18'" in call
+
+
+PACKAGES = ("cattrs", "jmespath", "junitparser", "kubernetes", "pygal", "SQLAlchemy")
+
+
+def test_every_package_that_is_missing_is_named_with_the_command(tmp_path: Path, repository: Path) -> None:
+    program = bare_python(tmp_path / "bare", without=PACKAGES)
+    said = play(tmp_path, "recipe", program=program)
+    refused(
+        said,
+        "needs Python packages that it lacks",
+        *PACKAGES,
+        "-m pip install -r ",
+        "/requirements.txt",
+        sys.executable,
+    )
+    assert (repository / "requirements.txt").read_text("utf-8").count(">=") == len(PACKAGES) + 2, "but those of Ansible"
