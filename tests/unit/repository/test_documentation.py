@@ -70,6 +70,24 @@ def test_pages_of_design_are_two_screens_at_most() -> None:
     assert {name: count for name, count in words.items() if count > 800} == {}
 
 
+# How-to pages; reference, explanation and pages for developers have another form.
+_OTHER_FORM = {
+    "architecture", "catalogue", "catalogue-maintenance", "checks", "development", "dl_unit_test", "faults", "glossary",
+    "index", "peers", "settings", "tools", "worlds",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("page", sorted(path.stem for path in (ROOT / "docs").glob("*.md")))
+def test_a_how_to_begins_with_what_is_needed_what_comes_of_it_and_how_long_it_takes(page: str) -> None:
+    if page in _OTHER_FORM:
+        return
+    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8").partition("\n# ")[2]
+    begin = text[:1500]
+    assert [word for word in ("- **You need:** ", "- **You get:** ", "- **It takes:** ") if word not in begin] == []
+    words = ("make test", "molecule", "bench/", "the unit tests", "tests/unit", "tests/rehearsal", "tests/integration")
+    assert [word for word in words if word in text] == []
+
+
 @pytest.mark.parametrize("place", ["docs", "plugins", "roles", "playbooks", "recipes", "tools", "bench", "tests"])
 def test_nothing_refers_to_what_is_outside_of_the_repository(place: str) -> None:
     """A reader of a clone has neither the design notes nor the issues that a sentence may have come from."""
