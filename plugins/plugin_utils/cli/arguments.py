@@ -180,6 +180,52 @@ def _list(parser: ArgumentParser) -> None:
     _format(parser, "text", "yaml", "json")
 
 
+def _status(parser: ArgumentParser) -> None:
+    _run(parser)
+    parser.add_argument("--exit-code", action="store_true", help="end with 8 if the run is not passed")
+    _format(parser, "text", "yaml", "json")
+
+
+def _run(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "run", nargs="?", default=".run/latest", metavar="RUN", help="its directory; default: .run/latest"
+    )
+
+
+def _judge(parser: ArgumentParser) -> None:
+    _run(parser)
+    parser.add_argument("--set", action="append", metavar="CHECK.OPTION=VALUE", help="judge a second time, by this")
+    parser.add_argument(
+        "--thresholds", choices=("saved", "current"), default="saved", help="by those of then, or of now"
+    )
+    parser.add_argument("--data", action="append", metavar="DIR", help="recipe data with thresholds of your own")
+    parser.add_argument("--what-if-dir", metavar="DIR", help="where the second judgement is written")
+    parser.add_argument("--dry-run", action="store_true", help="write nothing, neither reports nor a second judgement")
+    _format(parser, "text", "yaml", "json")
+
+
+def _faults(parser: ArgumentParser) -> None:
+    parser.add_argument("pattern", nargs="?", metavar="PATTERN", help="of the id (gpu-*), or a word of the description")
+    _format(parser, "text", "yaml", "json")
+
+
+def _history(parser: ArgumentParser) -> None:
+    parser.add_argument("action", choices=("check", "backup", "export"))
+    told = "file or database; default: GPUFLEET_STORE_URL, else .run/history.sqlite"
+    parser.add_argument("--store", metavar="PLACE", help=told)
+    parser.add_argument("--dest", metavar="PATH", help="file of the backup, directory of the export")
+    parser.add_argument("--site-name", metavar="NAME", help="whose results are exported")
+    parser.add_argument("--rehearsal", action="store_true", help="export what rehearsals left")
+    parser.add_argument("--formats", action="append", choices=("csv", "parquet"), help="of the export; default: csv")
+
+
+def _plan(parser: ArgumentParser) -> None:
+    parser.add_argument("-i", "--inventory", action="append", metavar="FILE", help="the inventory of the site")
+    parser.add_argument(
+        "-e", "--extra-vars", action="append", metavar="NAME=VALUE", help="a variable, as ansible-playbook"
+    )
+
+
 COMMANDS: Mapping[str, Command] = {
     "recipe": Command(
         help="resolve a recipe",
@@ -216,5 +262,35 @@ COMMANDS: Mapping[str, Command] = {
         add=_list,
         work="recipes:listed",
         example="gpufleet list --service eks",
+    ),
+    "status": Command(
+        help="tell where a run stands or how it ended, from its directory",
+        add=_status,
+        work="runs:status",
+        example="gpufleet status .run/latest",
+    ),
+    "judge": Command(
+        help="compute the verdicts of a saved run again, without the cluster",
+        add=_judge,
+        work="runs:judge",
+        example="gpufleet judge .run/latest --set dcgm-diag.level=2",
+    ),
+    "plan": Command(
+        help="tell what each gate would do at a site, how long it takes and what it disturbs",
+        add=_plan,
+        work="playbooks:plan",
+        example="gpufleet plan -i inventory/hosts.yml",
+    ),
+    "faults": Command(
+        help="list what a rehearsal can break",
+        add=_faults,
+        work="faults:faults",
+        example="gpufleet faults 'gpu-*'",
+    ),
+    "history": Command(
+        help="check a history, back it up, or export the results of a site",
+        add=_history,
+        work="runs:history",
+        example="gpufleet history backup --dest /backup/history.sqlite",
     ),
 }

@@ -1,0 +1,83 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The commands about runs: status, judge, history."""
+
+from __future__ import annotations
+
+import os
+import time
+from argparse import Namespace
+from typing import Any
+
+from ..outcome.codec import to_plain
+from ..outcome.errors import BringupError
+from ..run.run import Run, existing_run_dir
+from ..verdict.run import nothing_holds, run_summary
+from .answer import formatted, note, warn, write, write_lines
+
+_STATES = {"check": "checked", "export": "exported", "backup": "backed_up"}
+_SERVER, _NO_STORE = "GPUFLEET_STORE_URL", ".run/history.sqlite"
+
+
+def status(arguments: Namespace) -> int:
+    """Print where a run stands or how it ended: gates, what holds them, the verdict. Nothing is asked or computed."""
+    run = Run(existing_run_dir(arguments.run))
+    record = run.record
+    passed = nothing_holds(record)
+    if arguments.format in (None, "text"):
+        from ..report.console import closing_lines
+
+        write_lines([f"run      {record.run_id}, site {record.site}, last written {record.updated or record.started}"])
+        write_lines(closing_lines(record, run.path))
+    else:
+        data = {"run_dir": str(run.path), "passed": passed, "verdict": run_summary(record), "record": to_plain(record)}
+        write(formatted(data, arguments.format))
+    return 0 if passed or not arguments.exit_code else BringupError.exit_code
+
+
+def judge(arguments: Namespace) -> int:
+    """Compute the verdicts of a saved run again; it ends with 8 if the run is not passed or does not say so."""
+    from ..run.judged import judge_run
+
+    options: dict[str, Any] = {
+        "settings": {},
+        "set": arguments.set or [],
+        "thresholds": arguments.thresholds,
+        "recipe_data": arguments.data or [],
+        "what_if_dir": arguments.what_if_dir,
+    }
+    text = arguments.format in (None, "text")
+    run = Run(existing_run_dir(arguments.run))
+    result = judge_run(run, options, _line if text else _silent, write=not arguments.dry_run)
+    warn(result.pop("warnings", []))
+    if not text:
+        write(formatted(result, arguments.format))
+    return int(result["exit_code"])
+
+
+def _line(text: str) -> None:
+    write_lines([text])
+
+
+def _silent(_text: str) -> None:
+    return
+
+
+def history(arguments: Namespace) -> int:
+    """Check a history, write a backup of it, or export the results of a site."""
+    from ..run.history_care import care_for
+    from ..runtime.clock import now_utc
+    from ..store.place import url_from
+
+    options: dict[str, Any] = {
+        "state": _STATES[arguments.action],
+        "store": arguments.store or url_from(os.environ.get(_SERVER, "").strip()) or _NO_STORE,
+        "site_name": arguments.site_name,
+        "rehearsal": arguments.rehearsal,
+        "dest": arguments.dest,
+        "formats": arguments.formats or ["csv"],
+    }
+    _changed, rows = care_for(options, time.time(), now_utc(), write=True)
+    note([", ".join(f"{number} {name}" for name, number in rows.items()) or "nothing is wrong"])
+    return 0
