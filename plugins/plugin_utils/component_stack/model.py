@@ -94,7 +94,8 @@ class Step:
 
     `owner` names whose the installation is that is used in its place, `found_release` its helm release
     (`namespace/name`, empty: none) and `workloads` its controllers (`Deployment namespace/name`). `replaced` are
-    workloads that are deleted before helm upgrades, for it could not change them (`Deployment name`).
+    workloads that are deleted before helm upgrades, for it could not change them (`Deployment name`). `by_hand` is what
+    was changed by hand in the release (drift.py).
     """
 
     component: str
@@ -110,6 +111,7 @@ class Step:
     found_release: str = ""
     workloads: tuple[str, ...] = ()
     replaced: tuple[str, ...] = ()
+    by_hand: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

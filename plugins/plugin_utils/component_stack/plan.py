@@ -124,6 +124,8 @@ def _by_rules(component: Component, step: Step, allow_skipped_minors: bool) -> S
     return step
 
 
+# Of what was changed by hand so many fields are kept with the run.
+_MOST_BY_HAND = 20
 # What helm's words mean where an upgrade is the way out; helm upgrades a release that failed or was set aside.
 _STATES = {
     "failed": "its last change did not succeed",
@@ -152,7 +154,8 @@ def _ours(component: Component, installed: Installed, release: Release, take_ove
     if installed.labels[component.release].get(DIGEST_LABEL) != component.digest:
         return _made(component, Action.UPGRADE, release, "other values")
     if drift := installed.drift.get(component.release):
-        return _made(component, Action.UPGRADE, release, f"changed by hand: {first_of(drift, 3)}")
+        step = _made(component, Action.UPGRADE, release, f"changed by hand: {first_of(drift, 3)}")
+        return replace(step, by_hand=tuple(drift[:_MOST_BY_HAND]))
     if why := installed.unread.get(component.release):
         reason = f"whether it was changed by hand is not known: {why}"
         return _made(component, Action.UNCHANGED, release, reason, _LOOK)

@@ -46,6 +46,7 @@ class ComponentState:
     `promised` are the workloads that its manifest contains, None where that was not read; `unread` says why.
     `owner` names who installed what is used in the component's place, empty where the component is ours or nobody was
     asked; `used` are then its controllers (`Deployment namespace/name`).
+    `by_hand` are values and fields of its objects that somebody changed by hand and that this run does not change back.
     `installing` is what the installer said about it (`waiting`, `failed`, `refused`, ...), with its reason and hint.
     """
 
@@ -58,6 +59,7 @@ class ComponentState:
     used: tuple[str, ...] = ()
     promised: tuple[Promised, ...] | None = None
     unread: str = ""
+    by_hand: tuple[str, ...] = ()
     installing: str = ""
     installing_cause: str = ""
     installing_reason: str = ""

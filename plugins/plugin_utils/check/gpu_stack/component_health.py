@@ -8,6 +8,7 @@ from __future__ import annotations
 from ...component_stack.api_services import API_SERVICES, NOT_AVAILABLE
 from ...component_stack.chart_version import same_chart_version
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, Subject, SubjectKind
+from ...outcome.wording import first_of
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, JudgeContext
 from .cluster_state import ClusterState, ComponentState
@@ -50,6 +51,11 @@ SPEC = CheckSpec(
         "workload-not-ready",
         "workload-scaled-to-zero",
     ),
+)
+
+_BY_HAND = (
+    "run gate gpu_stack of site.yml, which changes it back, put it into gpufleet_overrides, or accept it "
+    "(gpufleet_acceptances)"
 )
 
 
@@ -125,6 +131,9 @@ def _healthy(answer: Answer, cluster: ClusterState, component: ComponentState, c
     differs = f" (the recipe has {wanted})" if other else ""
     what = f"{component.release or component.name} {component.version or 'of unknown version'}{differs}"
     text = f"{what} deployed{whose}, {count} of {count} workloads ready{passed_over(workloads)}"
+    if component.by_hand:
+        shown = f"; changed by hand: {first_of(component.by_hand, 3)}"
+        return answer.marginal("changed-by-hand", text + shown, _BY_HAND, **_facts(cluster, component, context))
     return answer.passed(text, **_facts(cluster, component, context))
 
 

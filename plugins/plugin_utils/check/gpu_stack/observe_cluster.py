@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -102,9 +102,12 @@ class Looks:
 def _look(cluster: Cluster, context: ObserveContext, looks: Looks) -> ClusterState:
     components, permissions = looks.components, looks.permissions
     found = installed(looks.helm, cluster, components)
-    results, used = _install_results(context), _used(context)
+    results, used, by_hand = _install_results(context), _used(context), _by_hand(context)
     states = tuple(
-        _component(component, found, results, looks.helm, looks.promises, used.get(component.name))
+        replace(
+            _component(component, found, results, looks.helm, looks.promises, used.get(component.name)),
+            by_hand=by_hand.get(component.name, ()),
+        )
         for component in components
     )
     namespaces = {name for component in components for name in component.namespaces}
@@ -160,6 +163,13 @@ def _used(context: ObserveContext) -> dict[str, dict[str, Any]]:
     """Return the plan's steps of components in whose place this run uses what others installed."""
     steps = (_installed_by(context).get("plan") or {}).get("steps") or ()
     return {step["component"]: step for step in steps if step.get("owner")}
+
+
+def _by_hand(context: ObserveContext) -> dict[str, tuple[str, ...]]:
+    """Return by component what somebody changed by hand, where the run only planned: an installer changes it back."""
+    found = _installed_by(context)
+    steps = () if found.get("results") else (found.get("plan") or {}).get("steps") or ()
+    return {step["component"]: tuple(step["by_hand"]) for step in steps if step.get("by_hand")}
 
 
 def _installed_by(context: ObserveContext) -> dict[str, Any]:
