@@ -23,6 +23,7 @@ rehearsal_variables = $(strip \
   $(call extra,SKU,gpufleet_rehearsal_sku) \
   $(call extra,FAULTS,gpufleet_rehearsal_faults) \
   $(call extra,WORLD,gpufleet_rehearsal_world) \
+  $(call extra,PLAY,gpufleet_rehearsal_play) \
   $(call extra,KEEP,gpufleet_rehearsal_keep) \
   $(call extra,FULL,gpufleet_rehearsal_full) \
   $(call extra,GATES,gpufleet_gates) \
@@ -33,7 +34,7 @@ rehearsal_variables = $(strip \
 help: ## This list
 	@printf 'gpufleet.bringup: targets\n\n'
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{printf "  make %-15s %s\n", $$1, $$2}'
-	@printf '\nVariables of make rehearse: NODES=16 SKU=h100 FAULTS=<file or id,id, or list> WORLD=<id or list> KEEP=1 FULL=1 GATES=facility,nodes FROM=fabric_validation ARGS="-v"\n'
+	@printf '\nVariables of make rehearse: NODES=16 SKU=h100 FAULTS=<file or id,id, or list> WORLD=<id or list> PLAY=<verb or list> KEEP=1 FULL=1 GATES=facility,nodes FROM=fabric_validation ARGS="-v"\n'
 
 .PHONY: setup
 setup: ## Virtual environment with the locked tools (PYTHON=... to choose the interpreter)
@@ -44,8 +45,8 @@ setup-full: setup ## What FULL=1 runs for real (PyTorch and more: 5 GB, once for
 	@tools/setup_full $(ONLY)
 
 .PHONY: rehearse
-rehearse: setup ## Start a rehearsal cluster, run site.yml against it, print the gates and the report's path
-	$(compiled) python tools/attended.py $(if $(KEEP),--keep) ansible-playbook playbooks/$(if $(filter list,$(FAULTS)),rehearse_faults.yml,$(if $(filter list,$(WORLD)),rehearse_worlds.yml,rehearse.yml)) $(rehearsal_variables) $(ARGS)
+rehearse: setup ## Start a rehearsal cluster, run site.yml (or PLAY=) against it, print the gates and the report's path
+	$(compiled) python tools/attended.py $(if $(KEEP),--keep) ansible-playbook playbooks/$(if $(filter list,$(FAULTS)),rehearse_faults.yml,$(if $(filter list,$(WORLD)),rehearse_worlds.yml,$(if $(filter list,$(PLAY)),rehearse_plays.yml,rehearse.yml))) $(rehearsal_variables) $(ARGS)
 
 .PHONY: worlds
 worlds: setup ## Judge every healthy world of recipes/rehearsal/worlds/, one line each (ARGS="id id"; REHEARSE=1: whole rehearsals)
@@ -62,6 +63,10 @@ world-docs: setup ## Write docs/worlds.md, the list of the worlds of a rehearsal
 .PHONY: rehearse-catalogue
 rehearse-catalogue: setup ## Install every recipe of the catalogue in turn on one rehearsal cluster (ARGS="--draw 12", "--only service=gke")
 	@python tests/support/catalogue_bench.py $(ARGS)
+
+.PHONY: rehearse-faults
+rehearse-faults: setup ## Break and mend a rehearsal that was kept (SET=gpu-missing@gpu03/gpu5 LIFT=all); without both: list the faults
+	@ansible-playbook -i localhost, playbooks/rehearse_faults.yml $(strip $(call extra,SET,gpufleet_rehearsal_faults) $(call extra,LIFT,gpufleet_rehearsal_lift)) $(ARGS)
 
 .PHONY: rehearse-stop
 rehearse-stop: setup ## Stop a rehearsal cluster that was kept, and remove what it left

@@ -6,14 +6,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from ansible.plugins.loader import connection_loader
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.arguments import refuse
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.stated import stated_settings
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.stated_inventory import stated_inventory
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.stated_inventory import (
+    extra_variables,
+    stated_inventory,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import (
     catalogue_table,
@@ -22,6 +27,12 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.choose import LIST
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.bring_up import bring_up
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.commands import kept_lines
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.plays import LIST as PLAYS_LIST
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.plays import (
+    SITE,
+    plays_table,
+    refuse_unknown_play,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.request import (
     RehearsalRequest,
     planned_nodes,
@@ -42,6 +53,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.inventory
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.layers import laid_over
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import COLLECTION_ROOT, RECIPES
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.inventory import scope_problems
 
 # Ansible's main process loads this before it forks a worker for every host: each of them would load it for itself.
 connection_loader.get("gpufleet.bringup.rehearsal", class_only=True)
@@ -56,11 +68,12 @@ class ActionModule(ModuleAction):
     def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
         """Start it and return what the plays need to work on it; asked for the list of faults, print that alone."""
         faults = tuple(str(fault) for fault in options["faults"])
-        table = _wanted_list(faults, options["world"])
+        table = _wanted_list(faults, options["world"], options["play"])
         if table:
             for line in table.splitlines():
                 self.emit(line)
             return {"changed": False, "listed": True}
+        _refuse_wrong_scope(options, extra_variables(task_vars))
         inventory = _inventory_hosts(options["group"], task_vars)
         world = _world(options["world"], inventory)
         cache = Path(options["cache"]).expanduser() if options["cache"] else default_cache(os.environ)
@@ -110,8 +123,20 @@ class ActionModule(ModuleAction):
         }
 
 
-def _wanted_list(faults: tuple[str, ...], world: str) -> str:
+def _refuse_wrong_scope(options: dict[str, Any], extra: Mapping[str, Any]) -> None:
+    """Raise for what the playbooks behind the start would refuse, minutes later."""
+    refuse_unknown_play(options["play"])
+    scope = [name for name in ("gpufleet_gates", "gpufleet_from_gate") if name in extra]
+    if options["play"] != SITE and scope:
+        reason = f"is the scope of a bring-up, and gpufleet_rehearsal_play={options['play']} has a scope of its own."
+        raise InputError(scope[0], reason, "leave one of the two out")
+    refuse("scope of the run", scope_problems(options["gates"], options["from_gate"]))
+
+
+def _wanted_list(faults: tuple[str, ...], world: str, play: str) -> str:
     """Return the list that was asked for in place of a rehearsal; empty if none was."""
+    if play == PLAYS_LIST:
+        return plays_table()
     if faults == (LIST,):
         return catalogue_table(load_catalogue(RECIPES / "rehearsal"))
     return worlds_table(load_worlds(RECIPES / "rehearsal")) if world == WORLDS_LIST else ""

@@ -92,6 +92,21 @@ options:
     type: list
     elements: str
     default: []
+  play:
+    description:
+      - What is to be rehearsed, V(site) or the name of another verb. V(list) prints all and starts nothing. An unknown
+        one is refused before anything starts.
+    type: str
+    default: site
+  gates:
+    description: Gates of the bring-up; unknown ones are refused before anything starts.
+    type: list
+    elements: str
+    default: []
+  from_gate:
+    description: Gate that the bring-up is to start at; an unknown one is refused before anything starts.
+    type: str
+    default: ""
   full:
     description:
       - Whether the programs that need no GPU to run (training on the CPU, the load of inference) run for real in the
@@ -111,7 +126,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 listed:
-  description: Whether the list of faults or worlds was printed and nothing was started. Then there is no other value.
+  description: Whether a list (faults, worlds, verbs) was printed and nothing started. Then there is no other value.
   type: bool
   returned: success
 kubeconfig:

@@ -17,12 +17,14 @@ from ..runtime.redaction import redact
 from ..verdict.restart import VARIABLE
 
 _PREFIX = "gpufleet_"
+# Where the run started, and what a rehearsal broke: the run again is to begin elsewhere and to pass.
+_ONCE = (VARIABLE, "gpufleet_rehearsal_faults")
 _EXTRA = ("-e", "--extra-vars")
 _LONGEST = 1000
 
 
 def command_line(argv: Sequence[str], environment: Mapping[str, str], directory: Path) -> str:
-    """Return how this ansible-playbook was called, without the gate that it started at.
+    """Return how this ansible-playbook was called, without the gate that it started at and faults of a rehearsal.
 
     Extra variables of others are shown by name alone: their values may be secret. Nothing is returned in AWX, where
     a job is not started by a command, and for what is no single line or too long for a report.
@@ -66,7 +68,7 @@ def _extra(text: str) -> list[str]:
     words = []
     for assignment in _split(text):
         name, equals, _value = assignment.partition("=")
-        if name != VARIABLE:
+        if name not in _ONCE:
             own = name.startswith(_PREFIX) or not equals
             words += ["-e", shlex.quote(assignment) if own else f"{shlex.quote(name)}=..."]
     return words
@@ -88,7 +90,7 @@ def _structured(text: str) -> list[str]:
         return []
     if not isinstance(found, dict):
         return []
-    own = {name: value for name, value in found.items() if str(name).startswith(_PREFIX) and name != VARIABLE}
+    own = {name: value for name, value in found.items() if str(name).startswith(_PREFIX) and name not in _ONCE}
     others = [
         word for name in found if not str(name).startswith(_PREFIX) for word in ("-e", f"{shlex.quote(name)}=...")
     ]

@@ -33,8 +33,7 @@ def stated_inventory(
         emit: told what is left out, because it is kept in a vault.
     """
     hostvars, groups = task_vars["hostvars"], task_vars.get("groups", {})
-    extra = getattr(getattr(hostvars, "_variable_manager", None), "extra_vars", None) or {}
-    dropped = {name for name in extra if name.startswith(_OF_A_RUN)}
+    dropped = {name for name in extra_variables(task_vars) if name.startswith(_OF_A_RUN)}
     own = ("gpufleet_", *(f"{role.name}_" for role in (COLLECTION_ROOT / "roles").iterdir()))
     secret: set[str] = set()
     found: dict[str, dict[str, Any]] = {}
@@ -55,6 +54,11 @@ def stated_inventory(
         },
         groups={name: list(hosts) for name, hosts in groups.items() if name not in ("all", "ungrouped", group)},
     )
+
+
+def extra_variables(task_vars: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what stands on the command line: Ansible has no public way to ask for it."""
+    return getattr(getattr(task_vars["hostvars"], "_variable_manager", None), "extra_vars", None) or {}
 
 
 def _value(variables: Mapping[str, Any], raw: Mapping[str, Any], name: str) -> Any:

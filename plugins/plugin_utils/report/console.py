@@ -19,6 +19,7 @@ _HEAD = ("#", "gate", "status", "checks", "duration", "key figure")
 _PHASES_HEAD = ("phase", "status", "checks", "duration", "result")
 # Nodes of a roll on a screen; the report has all of them.
 _MOST_ROWS = 40
+_REHEARSED = "rehearsal: "
 
 
 def gates_table(record: RunRecord) -> list[str]:
@@ -72,7 +73,8 @@ def closing_lines(record: RunRecord, run_dir: Path) -> list[str]:
     if record.check_mode:
         return [*banner, *table, f"verdict  {run_summary(record)}", *paths]
     paths += [f"results  {run_dir / 'ctrf'}/  {run_dir / 'junit'}/", f"metrics  {run_dir / 'metrics.prom'}"]
-    told = [f"note     {line}" for line in record.notes] + [f"resumed  {line}" for line in record.resumed]
+    told = [f"note     {line}" for line in _notes(record, run_dir)]
+    told += [f"resumed  {line}" for line in record.resumed]
     return [
         *banner,
         *table,
@@ -89,6 +91,16 @@ def decided_table(record: RunRecord) -> list[str]:
     if record.work is not None:
         return work_table(record.work)
     return phases_table(record) if record.validates else gates_table(record)
+
+
+def _notes(record: RunRecord, run_dir: Path) -> list[str]:
+    """The notes of a run; what a rehearsal replaces was told at its start, and here in one line."""
+    replaced = [note for note in record.notes if note.startswith(_REHEARSED)]
+    others = [note for note in record.notes if note not in replaced]
+    if len(replaced) < 2:
+        return [*replaced, *others]
+    line = f"{_REHEARSED}{len(replaced)} things are simulated or replaced; {run_dir / 'report.md'} lists them"
+    return [line, *others]
 
 
 def _next(record: RunRecord) -> list[str]:

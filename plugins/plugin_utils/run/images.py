@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 from ..check.kit.settings_layers import Loaded
+from ..site.model import Site
 
 # Checks and tests with an image of their own.
 _CHECKS = {
@@ -18,14 +18,15 @@ _CHECKS = {
 _DIGEST = re.compile(r"@sha256:[0-9a-f]{64}$")
 
 
-def image_lines(settings: Loaded, gates: Iterable[str]) -> list[str]:
-    """Return what a person should know of the images of these gates' tests, as lines; nothing where all have a digest.
+def image_lines(settings: Loaded, site: Site) -> list[str]:
+    """Return what a person should know of the images of its gates' tests, as lines; nothing where all have a digest, or
+    where nothing is pulled, in a rehearsal.
 
     Args:
         settings: every setting that applies, by gate or check id and name.
-        gates: in scope.
+        site: its gates, and whether it is a rehearsal's.
     """
-    scope = set(gates)
+    scope = set() if site.rehearsal else set(site.gates)
     names = [
         f"{key}.{name}"
         for key, entries in sorted(settings.items())
@@ -37,5 +38,5 @@ def image_lines(settings: Loaded, gates: Iterable[str]) -> list[str]:
     if not names:
         return []
     count = f"{len(names)} test images are" if len(names) > 1 else "1 test image is"
-    pins = "so the registry decides what runs; NAME@sha256:DIGEST pins"
+    pins = "so the registry decides what runs; do: state NAME@sha256:DIGEST in gpufleet_settings for"
     return [f"{count} named by tag alone, {pins}: {', '.join(names)}"]

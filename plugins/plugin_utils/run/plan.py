@@ -50,7 +50,7 @@ def planned(options: Mapping[str, Any], inventory: Inventory) -> Plan:
     checked = checked_inventory(options, inventory)
     site, waves = checked.site, diagnostic_waves(checked, inventory.forks)
     notes = [*site_lines(site, options), *_disturbed(site), *(waves.lines() if waves else ())]
-    notes += image_lines(checked.settings, site.gates)
+    notes += image_lines(checked.settings, site)
     warnings = _warnings(site)
     components, recipe = tuple[str, ...](), None
     if needs_recipe(site):

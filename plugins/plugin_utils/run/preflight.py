@@ -36,7 +36,7 @@ def check_inventory(run: Run, options: Mapping[str, Any], inventory: Inventory, 
     run.save_record(replace(_scoped(run, site), notes=tuple(options["notes"])))
     write_pending_suites(run)
     waves = diagnostic_waves(checked, inventory.forks)
-    images = image_lines(checked.settings, site.gates)
+    images = image_lines(checked.settings, site)
     phases = [verdict.gate for verdict in run.record.phases]
     for line in (*site_lines(site, options, phases), *(waves.lines() if waves else ()), *images):
         emit(line)

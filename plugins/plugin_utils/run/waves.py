@@ -52,7 +52,8 @@ class Waves:
 
 
 def diagnostic_waves(checked: CheckedInventory, forks: int) -> Waves | None:
-    """Return the waves of the diagnostic, None where none loads the GPUs or Ansible does not say how many forks it has.
+    """Return the waves of the diagnostic, None where none loads the GPUs (those of a rehearsal are none) or Ansible
+    does not say how many forks it has.
 
     Args:
         checked: the site with its settings.
@@ -61,7 +62,8 @@ def diagnostic_waves(checked: CheckedInventory, forks: int) -> Waves | None:
     site, settings = checked.site, applied(checked.settings, DcgmDiagSettings, DCGM_DIAG)
     hosts, in_pods = len(site.in_scope), site.driver_owner is DriverOwner.OPERATOR
     gate = "gpu_stack" if in_pods else "nodes"
-    if settings.level < LOADING_LEVEL or gate not in site.gates or not hosts or not (in_pods or forks):
+    loads = settings.level >= LOADING_LEVEL and not site.rehearsal
+    if not loads or gate not in site.gates or not hosts or not (in_pods or forks):
         return None
     at_once = settings.at_once_in_pods(hosts) if in_pods else settings.at_once_by_forks(forks)
     return Waves(hosts=hosts, at_once=at_once, forks=0 if in_pods else forks)

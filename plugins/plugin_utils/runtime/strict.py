@@ -62,12 +62,17 @@ def read_yaml(path: Path) -> Any:
 def nearest_hint(word: str, known: Iterable[str], intro: str = "did you mean") -> str:
     """Return `did you mean 'x' or 'y'?`, or the list of what is known if nothing is near."""
     choices = sorted(known)
-    from difflib import get_close_matches
-
-    near = get_close_matches(word, choices, n=3, cutoff=0.55)
+    near = nearest(word, choices)
     if near:
         return f"{intro} {' or '.join(repr(name) for name in near)}?"
     return f"known: {', '.join(choices)}" if choices else "nothing is known here"
+
+
+def nearest(word: str, known: Iterable[str]) -> list[str]:
+    """Return up to three of the known words that are near, the nearest first."""
+    from difflib import get_close_matches
+
+    return get_close_matches(word, sorted(known), n=3, cutoff=0.55)
 
 
 def decode(kind: type[T], data: Any, source: str) -> T:

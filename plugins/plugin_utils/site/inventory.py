@@ -63,8 +63,8 @@ def site_from_inventory(facts: InventoryFacts) -> Site:
     """
     problems: list[BringupError] = list(facts.problems)
     hosts = _hosts(facts, problems)
-    gates = _gates(facts, problems)
-    from_gate = _from_gate(facts, gates, problems)
+    gates = _gates(facts.options, facts.default_gates, problems)
+    from_gate = _from_gate(facts.options, gates, problems)
     options = facts.options
     quarantine = quarantine_of(options.get("quarantine"), hosts, problems)
     name = str(options.get("site_name") or "cluster")
@@ -186,28 +186,38 @@ def _pools(given: Sequence[Mapping[str, Any]], problems: list[BringupError]) -> 
     return tuple(pools)
 
 
-def _gates(facts: InventoryFacts, problems: list[BringupError]) -> tuple[str, ...]:
+def scope_problems(gates: Sequence[str], from_gate: str) -> list[BringupError]:
+    """Return what is wrong with the gates that a run is to go over and to start at, by their names alone."""
+    problems: list[BringupError] = []
+    options = {"gates": gates, "from_gate": from_gate}
+    _from_gate(options, _gates(options, GATE_IDS, problems), problems)
+    return problems
+
+
+def _gates(
+    options: Mapping[str, Any], default_gates: tuple[str, ...], problems: list[BringupError]
+) -> tuple[str, ...]:  # fmt: skip
     # A text separated by commas may have blanks beside them.
-    wanted = [str(gate).strip() for gate in facts.options.get("gates") or facts.default_gates]
+    wanted = [str(gate).strip() for gate in options.get("gates") or default_gates]
     for gate in wanted:
         if gate not in GATE_IDS:
             near = get_close_matches(gate, GATE_IDS, n=1, cutoff=0.5)
             hint = f"did you mean {near[0]}?" if near else f"the gates are {', '.join(GATE_IDS)}"
             problems.append(InputError("gpufleet_gates", f"{gate!r} is not a gate.", hint))
-        elif gate not in facts.default_gates:
+        elif gate not in default_gates:
             problems.append(
                 InputError(
                     "gpufleet_gates",
                     f"this release has no check for gate {gate}.",
-                    f"choose from {', '.join(facts.default_gates)}",
+                    f"choose from {', '.join(default_gates)}",
                 )
             )
     return tuple(gate for gate in GATE_IDS if gate in wanted)
 
 
-def _from_gate(facts: InventoryFacts, gates: tuple[str, ...], problems: list[BringupError]) -> str:
+def _from_gate(options: Mapping[str, Any], gates: tuple[str, ...], problems: list[BringupError]) -> str:
     """Return the gate at which the run is to start, empty for its first."""
-    wanted = str(facts.options.get("from_gate") or "")
+    wanted = str(options.get("from_gate") or "")
     if not wanted or wanted in gates:
         return wanted
     name = "gpufleet_from_gate"

@@ -27,6 +27,9 @@ SPEC = CheckSpec(
 )
 
 
+_IDENTITY = "gpufleet_settings.facility.identity"
+
+
 def judge(seen: FacilityObservation, context: JudgeContext) -> tuple[Outcome, ...]:
     """First whether the text is what was signed, then by whom, then whose record it is."""
     answer = Answer.about_site(SPEC, context)
@@ -53,6 +56,11 @@ def _judge_signature(
         summary = f"the record is not what was signed: {_last_words(intact)}"
         hint = f"restore the signed record, or have {seen.record_path} checked and signed again"
         return answer.failed("signature-bad", summary, hint, **details)
+    signers = [name for name in principals.stdout.split() if name != facts.identity]
+    if verified.rc != 0 and principals.rc == 0 and signers:
+        summary = f"signed by {', '.join(signers)}, and {_IDENTITY} is {facts.identity}"
+        hint = f"state {_IDENTITY}: {signers[0]} if that is the room's owner, or have {facts.identity} sign the record"
+        return answer.failed("signer-unknown", summary, hint, **details)
     if verified.rc != 0:
         summary = f"signed, but not by {facts.identity} as an allowed signer: {_last_words(principals, verified)}"
         hint = f"have an allowed signer sign it, or add the signer's key to {seen.settings.allowed_signers}"
@@ -74,8 +82,9 @@ def _judge_signature(
 def _judge_owner(answer: Answer, record: FacilityRecord, seen: FacilityObservation, details: dict[str, Any]) -> Outcome:
     facts, site = seen.signature, answer.context.site.name
     if record.signed_by != facts.identity:
-        summary = f"the record names {record.signed_by} as its signer, gpufleet_settings asks for {facts.identity}"
-        return answer.failed("signer-unknown", summary, f"have {facts.identity} put the name in and sign it", **details)
+        summary = f"the record names {record.signed_by} as its signer, and {_IDENTITY} is {facts.identity}"
+        hint = f"have {facts.identity} put the name in and sign it, or correct {_IDENTITY}"
+        return answer.failed("signer-unknown", summary, hint, **details)
     if record.site != site:
         summary = f"the record is of site {record.site!r}, this is {site!r}"
         return answer.failed(

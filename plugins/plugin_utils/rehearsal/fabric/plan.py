@@ -14,6 +14,7 @@ from shlex import quote
 
 from ...runtime.files import write_atomic
 from ...runtime.launch import python_argv
+from ..hosts.host_record import host_directory
 from ..model.values import ClusterModel, Hca, Node
 from ..processes.spec import ProcessSpec
 from .adapters import ANSWER, ASK, make_pipes
@@ -22,6 +23,8 @@ from .programs import DIAGNOSTICS, FabricPrograms
 from .simulator import NET_FILE, SCRIPT
 
 _WAVE_START, _WAVE_READY = 0, 4
+_DIRECTORY = "fabric"
+_ADAPTERS, _WAY = "hcas.tsv", ("fabric.env", "fabric.lock")
 _SM_CONFIGURATION = "sminfo_polling_timeout 1000\npolling_retry_number 3\nlog_max_size 8\n"
 
 
@@ -38,26 +41,61 @@ class SimulatedFabric:
         """Return what the tools of a host read: how to reach the simulator, and the host's adapters."""
         client = self.programs.client(self.socket_name, "")
         settings = {**client, "DIAGNOSTICS": str(Path(self.programs.paths["ibstat"]).parent), "FABRIC_HOST": node.name}
-        rows = [
-            "\t".join((hca.name, _ident(node, hca), hca.model, hca.firmware, "" if hca.state == "Down" else hca.state))
-            for hca in node.all_hcas
-        ]
         return {
-            "fabric.env": "".join(f"{name}={quote(value)}\n" for name, value in settings.items() if name != "SIM_HOST"),
-            "hcas.tsv": "".join(f"{row}\n" for row in rows),
+            _WAY[0]: "".join(f"{name}={quote(value)}\n" for name, value in settings.items() if name != "SIM_HOST"),
+            _ADAPTERS: _adapter_rows(node),
             # The same file for every host: links to it are one lock for all.
-            "fabric.lock": "One tool at a time: process ids of two hosts can be the same.\n",
+            _WAY[1]: "One tool at a time: process ids of two hosts can be the same.\n",
         }
 
     @property
     def pipes(self) -> tuple[Path, ...]:
         """The pipes over which a tool asks what the simulator knows already."""
-        return tuple(self.directory / name for name in (ASK, ANSWER))
+        return _pipes(self.directory)
 
     @property
     def tools(self) -> tuple[str, ...]:
         """Names of the real tools that hosts have."""
         return DIAGNOSTICS
+
+
+@dataclass(frozen=True, slots=True)
+class RunningFabric:
+    """The fabric of a rehearsal that is up: its hosts keep the way to it, and get what the model says of adapters."""
+
+    root: Path
+
+    def host_files(self, node: Node) -> dict[str, str]:
+        """Return what the tools of a host read."""
+        out = host_directory(self.root, node.name) / "out"
+        return {name: (out / name).read_text(encoding="utf-8") for name in _WAY} | {_ADAPTERS: _adapter_rows(node)}
+
+    @property
+    def pipes(self) -> tuple[Path, ...]:
+        """The pipes over which a tool asks what the simulator knows already."""
+        return _pipes(self.root / _DIRECTORY)
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """Names of the real tools that hosts have."""
+        return DIAGNOSTICS
+
+
+def running_fabric(root: Path) -> RunningFabric | None:
+    """Return the fabric of the rehearsal in a directory, None for one without."""
+    return RunningFabric(root) if (root / _DIRECTORY / SCRIPT).is_file() else None
+
+
+def _adapter_rows(node: Node) -> str:
+    rows = (
+        "\t".join((hca.name, _ident(node, hca), hca.model, hca.firmware, "" if hca.state == "Down" else hca.state))
+        for hca in node.all_hcas
+    )
+    return "".join(f"{row}\n" for row in rows)
+
+
+def _pipes(directory: Path) -> tuple[Path, ...]:
+    return tuple(directory / name for name in (ASK, ANSWER))
 
 
 def _ident(node: Node, hca: Hca) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ...outcome.errors import BringupError, InputError, NotFoundError, ProblemsError
-from ...runtime.strict import decode, nearest_hint, read_yaml
+from ...runtime.strict import decode, nearest, nearest_hint, read_yaml
 from ..model.patch import subject_names
 from ..model.spec import Fault
 from ..model.values import ClusterModel
@@ -74,7 +74,9 @@ def _chosen(
     name, _at, subject = text.partition("@")
     definition = catalogue.get(name)
     if definition is None:
-        hint = f"{nearest_hint(name, catalogue)} (FAULTS=list prints all)"
+        # Of some hundred ids no list is a hint.
+        near = f"{nearest_hint(name, catalogue)} " if nearest(name, catalogue) else ""
+        hint = f"{near}(FAULTS=list prints all)" if near else "FAULTS=list prints all"
         raise NotFoundError(f"{_WORD} {name!r}", "is not in the catalogue.", hint)
     known = subject_names(model, definition.kind)
     if subject in known:

@@ -19,7 +19,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import BinaryIO, Protocol
@@ -83,7 +83,7 @@ def prepare_hosts(
     moment = now or datetime.now(UTC)
     try:
         _clear(root)
-        writer = _Writer(root, data, moment, fabric)
+        writer = HostWriter(root, data, moment, fabric)
         for done, node in enumerate(model.nodes, 1):
             writer.write(node, imex.domain(node, model.nodes))
             progress(done, len(model.nodes))
@@ -116,10 +116,12 @@ def _clear(root: Path) -> None:
     os.chmod(root, 0o700)
 
 
-class _Writer:
-    """Writes one host after the other; the same content is on the disk once."""
+class HostWriter:
+    """Writes one host after the other; the same content is on the disk once. `kept` are files that are there."""
 
-    def __init__(self, root: Path, data: Path, now: datetime, fabric: RealTools | None) -> None:
+    def __init__(
+        self, root: Path, data: Path, now: datetime, fabric: RealTools | None, kept: Iterable[Path] = ()
+    ) -> None:  # fmt: skip
         self._root = root
         self._now = now
         self._data = data
@@ -128,7 +130,7 @@ class _Writer:
         self._fabric = fabric
         if fabric is not None:
             self._tools |= dict.fromkeys(fabric.tools, (data / "fabric" / "tool.sh").read_bytes())
-        self._kept: dict[tuple[bytes, int], Path] = {}
+        self._kept = {(hashlib.sha256(path.read_bytes()).digest(), path.stat().st_mode & 0o777): path for path in kept}
         if not self._tools:
             raise NotFoundError(str(data / "tools"), "has no tools.", "reinstall the collection")
 
@@ -150,6 +152,7 @@ class _Writer:
             self._write_tool(home / "bin" / tool, script, node.tools.get(tool, "ok"))
         self._write_own_files(home / "layers" / "root" / "upper" / "etc", node)
         facts = {"schema_version": SCHEMA_VERSION, "name": node.name, "reachable": node.reachable}
+        facts |= {"prepared": self._now.isoformat()}
         (home / "host.json").write_text(json.dumps(facts) + "\n", encoding="utf-8")
 
     def _outputs(self, node: Node) -> dict[str, str | bytes]:

@@ -26,14 +26,20 @@ _TEMPLATES = ("{{", "{%", "{#")
 def inventory_of(request: RehearsalRequest, rehearsal: Rehearsal) -> dict[str, Any]:
     """Return the inventory as plain data."""
     stated = request.inventory
-    everywhere = {
-        **stated.everywhere,
+    # As variables of hosts, which win over group variables that may lie beside a copy of the file.
+    simulation = {
         "ansible_connection": CONNECTION,
         "ansible_python_interpreter": sys.executable,
+        "gpufleet_rehearsal_dir": str(rehearsal.directory),
+    }
+    controller = {
+        "ansible_connection": "local",
+        "ansible_python_interpreter": sys.executable,
+        "gpufleet_rehearsal_dir": str(rehearsal.directory),
         "gpufleet_group": stated.group,
         "gpufleet_site_name": request.site_name,
-        "gpufleet_rehearsal_dir": str(rehearsal.directory),
         "gpufleet_kubeconfig": str(rehearsal.kubeconfig),
+        "gpufleet_context": "",
         "gpufleet_chart_mirror": str(rehearsal.chart_mirror),
         "gpufleet_helm": rehearsal.programs["helm"],
         "gpufleet_forced_settings": rehearsal.settings,
@@ -43,22 +49,24 @@ def inventory_of(request: RehearsalRequest, rehearsal: Rehearsal) -> dict[str, A
         # What was accepted of rehearsals, and not of the cluster whose name it may have.
         "gpufleet_baseline_rehearsal": True,
     }
-    simulated = {}
+    hosts = {}
     for node in rehearsal.hosts:
         own: dict[str, Any] = {"gpufleet_sku": node.sku, "gpufleet_rack": node.rack, "gpufleet_node_name": node.name}
         own |= {"gpufleet_hcas": list(node.hcas)} if node.hcas else {}
         own |= {"gpufleet_bmc": rehearsal.bmcs[node.name]} if rehearsal.bmcs.get(node.name) else {}
-        simulated[node.name] = {**stated.hosts.get(node.name, {}), **own}
+        hosts[node.name] = {**stated.hosts.get(node.name, {}), **own, **simulation}
     others = {
         # No task reaches them: the first simulated host answers.
-        name: {**stated.hosts.get(name, {}), "gpufleet_rehearsal_host": rehearsal.hosts[0].name}
+        name: {**stated.hosts.get(name, {}), **simulation, "gpufleet_rehearsal_host": rehearsal.hosts[0].name}
         for name in request.site.other_hosts
     }
-    groups = {name: {"hosts": dict.fromkeys(hosts)} for name, hosts in stated.groups.items()}
+    groups = {name: {"hosts": dict.fromkeys(members)} for name, members in stated.groups.items()}
+    everywhere = {name: value for name, value in stated.everywhere.items() if name not in controller}
+    everywhere["gpufleet_group"] = stated.group
     return {
-        "all": {"vars": everywhere, "hosts": {"localhost": {"ansible_connection": "local"}, **others}},
+        "all": {"vars": everywhere, "hosts": {"localhost": controller, **others}},
         **groups,
-        stated.group: {"hosts": simulated},
+        stated.group: {"hosts": hosts},
     }
 
 

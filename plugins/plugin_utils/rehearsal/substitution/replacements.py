@@ -16,6 +16,7 @@ from typing import Any
 from ..model.values import ClusterModel
 from .settings import (
     AT_ONCE,
+    BURN_IN,
     COUNTER_INTERVAL_S,
     GPU_STACK,
     STORAGE,
@@ -198,6 +199,7 @@ def _time_limits(simulation: Simulation) -> Replacement:
         "training_acceptance": training_settings(nodes, full=simulation.full),
         "inference_acceptance": _inference(simulation),
         "telemetry": TELEMETRY,
+        "burn-in-soak": BURN_IN,
     }
     if simulation.fabric or simulation.cabling:
         settings = {"fabric": {"interval_s": COUNTER_INTERVAL_S}, **settings}

@@ -19,6 +19,8 @@ STORAGE = "storage-integrity"
 AT_ONCE = ("parallel", "downloads")
 # With more nodes than that the turns of the hosts would be most of gate inference_acceptance.
 _MANY, _SERVING = 16, 64
+# Long enough for some rounds.
+BURN_IN = {"hours": 20 / 3600}
 # A small cluster on one machine delays no alert.
 TELEMETRY = {"settle_s": 20.0, "load_s": 10.0, "fire_s": 10.0, "arrive_s": 15.0, "rule_interval_s": 1}
 

@@ -49,6 +49,15 @@ def test_the_table_has_the_phases_that_were_asked_and_no_gate() -> None:
     assert not {*GATE_IDS, "performance"} & words(validation(readiness=Status.PASSED))
 
 
+def test_what_a_rehearsal_replaces_is_one_line_with_the_way_to_the_rest() -> None:
+    notes = ("rehearsal: hosts: 4 simulated", "rehearsal: charts: stand-ins", "a dead run left pod x")
+    lines = closing_lines(replace(validation(readiness=Status.PASSED), notes=notes), Path("/r"))
+    assert [line for line in lines if line.startswith("note ")] == [
+        "note     rehearsal: 2 things are simulated or replaced; /r/report.md lists them",
+        "note     a dead run left pod x",
+    ]
+
+
 def test_what_holds_a_phase_is_told_with_its_cause_and_what_to_do() -> None:
     text = "\n".join(closing_lines(validation(readiness=Status.PASSED, deployment=Status.FAILED), Path("/r")))
     assert "failed   gang-admission on here: gang-partly-placed" in text and f"do: {BAD.hint}" in text

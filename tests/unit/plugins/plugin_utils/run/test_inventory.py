@@ -188,6 +188,9 @@ def test_the_plan_names_images_of_tests_that_have_a_tag_alone() -> None:
     assert told() == [", ".join(pins)]
     assert told(*pins[:2]) == ["telemetry.image"]
     assert told(*pins) == []
+    # A rehearsal pulls none.
+    rehearsed = planned(stated, replace(inventory(), simulated=True))
+    assert not any("by tag alone" in line for line in rehearsed.notes)
 
 
 def test_the_plan_names_the_components_and_what_keeps_gate_facility_from_passing(tmp_path: Path) -> None:

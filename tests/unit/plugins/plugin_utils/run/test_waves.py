@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -70,6 +71,8 @@ def test_a_fleet_of_one_wave_is_told_nothing() -> None:
 def test_without_a_diagnostic_that_loads_the_gpus_there_are_no_waves() -> None:
     assert waves(1000, 10, set=[f"{DCGM_DIAG}.level=1"]) is None
     assert waves(1000, 10, gates=["facility"]) is None
+    simulated = replace(inventory(1000, 10), simulated=True)
+    assert diagnostic_waves(checked_inventory(OPTIONS, simulated), 10) is None
 
 
 def test_the_plan_says_how_long_the_diagnostic_of_the_fleet_takes() -> None:

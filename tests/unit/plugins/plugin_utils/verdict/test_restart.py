@@ -70,6 +70,10 @@ def test_gate_8_is_looked_at_after_gate_7() -> None:
     [
         (["site.yml", "-i", "h.yml", "--tags", "nodes"], "site.yml -i h.yml --tags nodes"),
         (["site.yml", "-e", "gpufleet_from_gate=nodes gpufleet_gates=nodes"], "site.yml -e gpufleet_gates=nodes"),
+        (
+            ["rehearse.yml", "-e", "gpufleet_rehearsal_faults=gpu-lost gpufleet_rehearsal_nodes=4"],
+            "rehearse.yml -e gpufleet_rehearsal_nodes=4",
+        ),
         (["site.yml", "-eansible_become_pass=pw x=1"], "site.yml -e ansible_become_pass=... -e x=..."),
         (["site.yml", "--extra-vars=@vars.yml"], "site.yml -e @vars.yml"),
         (

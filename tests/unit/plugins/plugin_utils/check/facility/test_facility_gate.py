@@ -207,6 +207,10 @@ def test_a_record_of_another_site_or_another_signer_fails(make_room: Any) -> Non
     assert [cause for check, _s, _st, cause in room.held() if check == "facility-signature"] == ["record-of-other-site"]
     room = make_room().with_settings(identity="somebody@else.example")
     assert [cause for check, _s, _st, cause in room.held() if check == "facility-signature"] == ["signer-unknown"]
+    (found,) = (outcome for outcome in room.judge() if outcome.check == "facility-signature")
+    # The key is an allowed signer's: what differs is the identity that the inventory asks for.
+    assert "facility@rehearsal.invalid" in found.summary and "somebody@else.example" in found.summary
+    assert "gpufleet_settings.facility.identity" in found.hint and "allowed_signers" not in found.hint
 
 
 def test_a_signature_for_another_purpose_is_refused(make_room: Any) -> None:

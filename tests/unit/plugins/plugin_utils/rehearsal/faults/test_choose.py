@@ -67,6 +67,12 @@ def test_mistakes_come_in_one_list_with_the_nearest_names() -> None:
     assert "3 problem(s)" in text and "'gpu-missing'" in text and "gpu09" in text and "/no/such/file.yaml" in text
 
 
+def test_a_word_that_is_near_to_none_gets_no_list_of_all() -> None:
+    with pytest.raises(ProblemsError) as error:
+        chosen("nonsense-of-mine")
+    assert "FAULTS=list" in str(error.value) and len(str(error.value)) < 200
+
+
 def test_a_file_gives_faults_of_ones_own(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text(

@@ -83,9 +83,20 @@ def test_what_the_site_states_comes_along_and_cannot_reach_a_machine(tmp_path: P
     first = found["gpu01"]
     assert first["gpufleet_waivers"] == everywhere["gpufleet_waivers"]
     assert first["gpufleet_converge"] == {"driver": "580"} and first["gpufleet_sku"] == "h100"
-    assert first["gpufleet_kubeconfig"] == str(tmp_path / "admin.kubeconfig")
+    assert found["localhost"]["gpufleet_kubeconfig"] == str(tmp_path / "admin.kubeconfig")
+    assert "gpufleet_kubeconfig" not in first
     text = (tmp_path / "inventory.yml").read_text(encoding="utf-8")
     assert "!unsafe '{{ .Values.literal }}'" in text and "gpufleet_set: '{{ [''gpu-hot.level='' ~ 3] }}'" in text
+
+
+def test_group_variables_beside_a_copy_reach_no_machine(tmp_path: Path) -> None:
+    beside = tmp_path / "group_vars" / "all.yml"
+    beside.parent.mkdir()
+    beside.write_text("ansible_connection: ssh\ngpufleet_kubeconfig: /real\nansible_python_interpreter: /real\n")
+    found = written(tmp_path, StatedInventory(), "ufm1")
+    assert {found[name]["ansible_connection"] for name in ("gpu01", "gpu02", "ufm1")} == {"gpufleet.bringup.rehearsal"}
+    assert found["localhost"]["ansible_connection"] == "local"
+    assert found["localhost"]["gpufleet_kubeconfig"] == str(tmp_path / "admin.kubeconfig")
 
 
 def test_values_are_plain() -> None:

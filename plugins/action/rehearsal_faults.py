@@ -1,0 +1,51 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Module rehearsal_faults: breaks and mends the simulated hardware of a rehearsal that is up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import (
+    catalogue_table,
+    load_catalogue,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.choose import LIST
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.changing import (
+    Changed,
+    change_faults,
+    faults_of,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import RECIPES
+
+
+class ActionModule(ModuleAction):
+    """Set and lift faults, or list what there is."""
+
+    module = "rehearsal_faults"
+    _supports_check_mode = False
+
+    def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
+        """Change the faults of the rehearsal; without faults to set or lift, print all that there are."""
+        del task_vars
+        directory = Path(options["directory"]).expanduser().resolve()
+        wanted = [str(text) for text in options["set"] if str(text) not in ("", LIST)]
+        lifted = [str(text) for text in options["lift"] if str(text)]
+        if wanted or lifted:
+            changed = change_faults(directory, wanted, lifted)
+        else:
+            for line in catalogue_table(load_catalogue(RECIPES / "rehearsal")).splitlines():
+                self.emit(line)
+            changed = Changed(faults_of(directory))
+        for line in _lines(changed, directory):
+            self.emit(line)
+        done = bool(changed.set or changed.lifted)
+        return {"changed": done, "faults": list(changed.faults), "set": changed.set, "lifted": changed.lifted}
+
+
+def _lines(changed: Changed, directory: Path) -> list[str]:
+    lines = [f"set:    {name}" for name in changed.set] + [f"lifted: {name}" for name in changed.lifted]
+    return [*lines, f"faults of the rehearsal in {directory}: {', '.join(changed.faults) or 'none'}"]
