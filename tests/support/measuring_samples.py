@@ -63,7 +63,8 @@ SAMPLES_OF_MEASURES: dict[str, Sample] = {
     ),
     "nvme_health": (
         nvme_health.parse,
-        '===== nvme0 =====\n{"critical_warning": 4, "temperature": 308, "avail_spare": 9, "percent_used": 3}\n'
+        '===== nvme0 =====\n{"critical_warning": 4, "temperature": 308, "avail_spare": 9, "percent_used": 3,'
+        ' "spare_thresh": 5, "media_errors": 0}\n'
         "===== nvme1 =====\nPermission denied\n===== end =====\n",
     ),
     "network_mounts": (

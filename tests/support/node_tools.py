@@ -49,7 +49,7 @@ def network_texts(hcas: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
         "waiting_processes": "".join(f"===== {n} =====\nprocesses 812\n" for n in (1, 2, 3)),
         "nvme_health": "".join(
             f'===== {name} =====\n{{"critical_warning": 0, "temperature": 308, "avail_spare": 100, '
-            '"percent_used": 3}\n'
+            '"spare_thresh": 10, "percent_used": 3, "media_errors": 0}\n'
             for name in ("nvme0", "nvme1")
         )
         + "===== end =====\n",

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -14,14 +16,16 @@ from ..outcome.errors import InputError
 from ..runtime.recipe_files import RECIPES
 from ..runtime.strict import decode, read_yaml
 
+_BY_TEXT, _FATAL = re.compile(r"\b(Fatal|Nonfatal|Non-fatal)\b"), "Fatal"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class XidRule:
     """What an XID means: `fatal` (the GPU or node must be repaired), `marginal` (a person looks),
     `note` (reported only).
 
-    `by_text`: the driver says Fatal or Nonfatal in the line itself, and only a fatal one is. `software`: the driver is
-    as likely to blame as the GPU.
+    `by_text`: the driver prints Fatal or Nonfatal in the line itself, and only a fatal one is. `software`: the driver
+    is as likely to blame as the GPU.
     """
 
     number: int
@@ -31,6 +35,19 @@ class XidRule:
     source: str
     by_text: bool = False
     software: bool = False
+
+    def meaning_of(self, texts: Iterable[str]) -> Literal["fatal", "marginal", "note"]:
+        """Return what lines of this XID mean.
+
+        Of those that print it a nonfatal one is a note: NVIDIA's catalogue ignores the nonfatal ones of 144 to 150, and
+        an XID 154 names the action where one is due.
+        """
+        if not self.by_text:
+            return self.meaning
+        words = [found[1] if (found := _BY_TEXT.search(text)) else "" for text in texts]
+        if _FATAL in words:
+            return self.meaning
+        return "note" if words and all(words) else "marginal"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,6 +35,12 @@ _LIMITED = re.compile(
     r"limited by (.+?) link at (\S+) \(capable of ([\d.]+) Gb/s"
 )
 _OFF_BUS = re.compile(r"NVRM: (?:The NVIDIA )?GPU ([0-9a-fA-F:.]+)\b(?=.*fallen off the bus)")
+# Of driver 590 on a channel that is torn down names its cause (NVIDIA/open-gpu-kernel-modules#1150).
+_QUOTED = re.compile(r"\bcaused by previous Xid (\d{1,4})\b")
+# Results of the driver's own calls, without an XID (NVIDIA/open-gpu-kernel-modules#688, dra-driver-nvidia-gpu#982).
+_REFUSED = re.compile(r"NVRM: .*\b(NV_ERR_RESET_REQUIRED|NV_ERR_GPU_IS_LOST|GPU in fullchip reset)\b")
+# Severity 1 of an SXid is fatal (NVIDIA/open-gpu-kernel-modules#942).
+_SEVERITY, _FATAL_SEVERITY = re.compile(r"Severity (\d)\b"), "1"
 _OFF_BUS_START = re.compile(r"NVRM: The NVIDIA GPU ([0-9a-fA-F:.]+)\s*$")
 _SEGFAULT = re.compile(r"([^\s\[]{1,64})\[(\d{1,10})\]: segfault at .* in ([^\s\[]{1,256})\[")
 _CONTINUATION_LINES = 4
@@ -71,7 +77,9 @@ class PcieLimit:
 class KernelLog:
     """What matters in the log. `flaps` are (device, time); `off_bus` addresses of GPUs that stopped to answer;
     `began` is the time of the first line if that is the kernel's first one, empty if the log begins later;
-    `segfaults` are (program, library); `driver_loaded` the places of the lines in which the GPU driver was loaded."""
+    `segfaults` are (program, library); `driver_loaded` the places of the lines in which the GPU driver was loaded;
+    `quoted` are XIDs that a line names as the cause of its own, `refused` words of the driver that a GPU needs a reset,
+    with their places."""
 
     lines: int
     xids: tuple[Xid, ...] = ()
@@ -83,6 +91,8 @@ class KernelLog:
     segfaults: tuple[tuple[str, str], ...] = ()
     hardware: tuple[HardwareEvent, ...] = ()
     driver_loaded: tuple[int, ...] = ()
+    quoted: tuple[Xid, ...] = ()
+    refused: tuple[tuple[str, int], ...] = ()
 
 
 def parse(text: str) -> KernelLog:
@@ -98,7 +108,7 @@ def parse(text: str) -> KernelLog:
     return KernelLog(
         lines=len(lines),
         xids=tuple(xid for n, entry in enumerate(entries) if (xid := _xid(n, *entry)) is not None),
-        sxids=tuple(xid for n, entry in enumerate(entries) if (xid := _sxid(n, *entry)) is not None),
+        sxids=_sxids(entries),
         off_bus=_off_bus([message for _time, message in entries]),
         flaps=tuple((match.group(1), time) for time, message in entries if (match := _FLAP.search(message))),
         began=next((time for time, message in entries[:_FIRST_LINES] if _BOOT in message), ""),
@@ -109,6 +119,8 @@ def parse(text: str) -> KernelLog:
             if ": segfault at " in message and (m := _SEGFAULT.search(message))
         ),
         hardware=tuple(event for _time, message in entries if (event := hardware_event(message)) is not None),
+        quoted=tuple(xid for n, entry in enumerate(entries) if (xid := _quoted(n, *entry)) is not None),
+        refused=tuple((m[1], n) for n, (_time, message) in enumerate(entries) if (m := _REFUSED.search(message))),
         driver_loaded=tuple(n for n, (_time, message) in enumerate(entries) if _DRIVER_LOADED.search(message)),
     )
 
@@ -138,6 +150,28 @@ def _xid(line: int, time: str, message: str) -> Xid | None:
     action = _ACTION.search(text)
     before, after = action.groups() if action else ("", "")
     return Xid(time, _address(match.group(1)), int(match.group(2)), text, after, before, line)
+
+
+def _quoted(line: int, time: str, message: str) -> Xid | None:
+    match, cause = _XID.search(message), _QUOTED.search(message)
+    if match is None or cause is None:
+        return None
+    return Xid(time, _address(match.group(1)), int(cause.group(1)), match.group(3) or "", line=line)
+
+
+def _sxids(entries: list[tuple[str, str]]) -> tuple[Xid, ...]:
+    """Return the SXids; one of whose lines only a fatal severity is in the log is among them."""
+    found = [xid for n, entry in enumerate(entries) if (xid := _sxid(n, *entry)) is not None]
+    own = {(xid.address, xid.number) for xid in found}
+    for n, (time, message) in enumerate(entries):
+        match = _SXID.search(message)
+        severity = _SEVERITY.match(match.group(3) or "") if match else None
+        if match and severity and severity[1] == _FATAL_SEVERITY:
+            address, number = _address(match.group(1)), int(match.group(2))
+            if (address, number) not in own:
+                found.append(Xid(time, address, number, "severity 1, its first line is not in the log", line=n))
+                own.add((address, number))
+    return tuple(found)
 
 
 def _sxid(line: int, time: str, message: str) -> Xid | None:

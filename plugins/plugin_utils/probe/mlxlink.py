@@ -26,7 +26,10 @@ _PLAIN_RATE = re.compile(r"\d{1,4}(?:\.\d{1,40})?")
 _DEGREES = re.compile(r"(-?\d{1,4}(?:\.\d{1,6})?)\s*(?:\[(-?\d{1,4}(?:\.\d{1,6})?)\.\.(-?\d{1,4}(?:\.\d{1,6})?)\])?")
 _NONE = ("", "N/A", "_N/A", "0.0_N/A")
 _NO_ERROR = -200
-_KNOWN = ("State", "Effective Physical BER", "Raw Physical BER")
+_KNOWN = ("State", "Effective Physical BER", "Raw Physical BER", "Raw Physical BER Per Lane")
+# Conditions of the module, of all lanes or of each: NVIDIA's manual of mlxlink, "Module Info".
+_FAULTS = ("Module FW Fault", "DataPath FW Fault", "Tx Fault", "Tx LOS", "Tx CDR LOL", "Rx LOS", "Rx CDR LOL")
+_NO_FAULT = ("0", "no", "false", "n/a", "_n/a", "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +37,8 @@ class PortLink:
     """One port. None: the tool does not report it for this port.
 
     Error rates are 0.0 while no error was seen. `temperature_limit_c` is where the module itself raises an alarm,
-    `since_clear_min` are the minutes that counters and rates cover, `complaint` is what the tool could not do.
+    `since_clear_min` are the minutes that counters and rates cover, `faults` conditions of the module, `complaint` is
+    what the tool could not do.
     """
 
     device: str
@@ -53,6 +57,7 @@ class PortLink:
     effective_ber: float | None = None
     raw_errors_per_lane: tuple[int, ...] = ()
     raw_ber: float | None = None
+    raw_ber_per_lane: tuple[float, ...] = ()
     link_downed: int | None = None
     link_recoveries: int | None = None
     temperature_c: float | None = None
@@ -60,7 +65,13 @@ class PortLink:
     module_vendor: str | None = None
     module_part: str | None = None
     module_serial: str | None = None
+    faults: tuple[str, ...] = ()
     complaint: str = ""
+
+    @property
+    def worst_raw_ber(self) -> float | None:
+        """The rate before the correction, of the worst lane where lanes are reported."""
+        return max((*self.raw_ber_per_lane, *(() if self.raw_ber is None else (self.raw_ber,))), default=None)
 
 
 def parse(text: str) -> tuple[PortLink, ...]:
@@ -156,6 +167,8 @@ def _port(device: str, fields: dict[str, str], complaint: str) -> PortLink:
         effective_ber=_rate("Effective Physical BER", word("Effective Physical BER")),
         raw_errors_per_lane=_lanes(word("Raw Physical Errors Per Lane")),
         raw_ber=_rate("Raw Physical BER", word("Raw Physical BER")),
+        raw_ber_per_lane=_lane_rates(word("Raw Physical BER Per Lane")),
+        faults=_faults(fields),
         link_downed=whole("Link Down Counter"),
         link_recoveries=whole("Link Error Recovery Counter"),
         temperature_c=temperature,
@@ -193,11 +206,28 @@ def _lanes(text: str | None) -> tuple[int, ...]:
     return tuple(int(part) for part in parts)
 
 
+def _lane_rates(text: str | None) -> tuple[float, ...]:
+    parts = (part.strip() for part in (text or "").split(","))
+    rates = (_rate("Raw Physical BER Per Lane", part) for part in parts if part not in _NONE)
+    return tuple(rate for rate in rates if rate is not None)
+
+
+def _faults(fields: dict[str, str]) -> tuple[str, ...]:
+    """Return the conditions that the tool reports, such as `Rx LOS 1,0,0,0`."""
+    found = []
+    for name, value in fields.items():
+        title = name.partition(" [")[0].strip()
+        if title in _FAULTS and any(part.strip().lower() not in _NO_FAULT for part in value.split(",")):
+            found.append(f"{title} {value}"[:80])
+    return tuple(found)
+
+
 def _temperature(text: str | None) -> tuple[float | None, float | None]:
     if text is None:
         return None, None
     match = _DEGREES.fullmatch(text)
     if match is None:
         raise unreadable(TOOL, f"Temperature [C]: {text}", "degrees such as `56 [-5..75]`")
-    high = match.group(3)
-    return float(match.group(1)), float(high) if high else None
+    low, high = (float(text) if text else 0.0 for text in match.group(2, 3))
+    # Modules without thresholds report 0 for both.
+    return float(match.group(1)), high if high > max(low, 0.0) else None

@@ -39,13 +39,15 @@ class RemappedRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuFabric:
-    """The GPU's registration with its NVLink fabric; every field is None where there is no such fabric."""
+    """The GPU's registration with its NVLink fabric; every field is None where there is no such fabric. `conditions`
+    are the parts of its health that are not in order, as the driver names them."""
 
     state: str | None = None
     status: str | None = None
     clique_id: str | None = None
     cluster_uuid: str | None = None
     health: str | None = None
+    conditions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +84,7 @@ class Gpu:
     ecc_aggregate: EccCounters = EccCounters()
     channel_repair_pending: bool | None = None
     tpc_repair_pending: bool | None = None
+    unrepairable_memory: bool | None = None
     remapped_rows: RemappedRows | None = None
     retired_pages_single_bit: int | None = None
     retired_pages_double_bit: int | None = None
@@ -113,13 +116,15 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmiLog:
-    """The whole document: `schema` is the DTD (`v13`), `attached_gpus` what the driver counts, `gpus` what it lists."""
+    """The whole document: `schema` is the DTD (`v13`), `attached_gpus` what the driver counts, `gpus` what it lists,
+    `warnings` are lines beside the document."""
 
     schema: str
     driver_version: str
     cuda_version: str
     attached_gpus: int
     gpus: tuple[Gpu, ...]
+    warnings: tuple[str, ...] = ()
 
     @property
     def count_agrees(self) -> bool:

@@ -17,6 +17,13 @@ _ABSENT = frozenset(
 )
 # What the driver prints in place of a value when it cannot talk to the GPU.
 _TROUBLE = frozenset(("gpu is lost", "gpu requires reset", "unknown error", "err!"))
+# The conditions of a GPU's fabric health (NVML, nvmlGpuFabricInfo: health mask), and what they are in a healthy one. A
+# recovery of routes that is in progress ends by itself.
+_FABRIC = "fabric/"
+_FABRIC_HEALTH = {
+    "bandwidth": ("full",), "route_unhealthy": ("false",), "access_timeout_recovery": ("false",),
+    "incorrect_configuration": ("false", "none", "not set"),
+}  # fmt: skip
 _HISTOGRAM = ("max", "high", "partial", "low", "none")
 # Deeper than any version nests; a document that goes further cannot exhaust the stack.
 _DEPTH = 8
@@ -31,7 +38,8 @@ def parse(text: str) -> SmiLog:
     Raises:
         InputError: not XML, another document, or a field that every version has is missing or nonsense.
     """
-    root = _root(document(text))
+    clean = document(text)
+    root = _root(clean)
     schema = _SCHEMA.search(text[:600])
     attached = _required(root, "attached_gpus")
     readers = [_Reader(element) for element in root.findall("gpu")]
@@ -43,7 +51,14 @@ def parse(text: str) -> SmiLog:
         cuda_version=(root.findtext("cuda_version") or "").strip(),
         attached_gpus=_count(attached),
         gpus=gpus,
+        warnings=_warnings(clean),
     )
+
+
+def _warnings(text: str) -> tuple[str, ...]:
+    """Return what stands around the document, such as `WARNING: infoROM is corrupted at gpu 0000:32:00.0`."""
+    around = (text[: max(text.find("<"), 0)], text.rpartition(_END)[2] if _END in text else "")
+    return tuple(line.strip()[:200] for part in around for line in part.splitlines() if line.strip())
 
 
 def _root(text: str) -> ElementTree.Element:
@@ -141,7 +156,8 @@ class _Reader:
         raw = self._texts.get(path, "")
         if path in self._texts:
             self.read.add(path)
-        if raw.lower().strip("[]") in _TROUBLE:
+        # The state of the fabric is the fabric manager's word: an unknown error there is no GPU that is lost.
+        if raw.lower().strip("[]") in _TROUBLE and not path.startswith(_FABRIC):
             self.trouble = self.trouble or raw
             return None
         return None if raw.lower() in _ABSENT else raw
@@ -182,6 +198,7 @@ def _gpu(reader: _Reader) -> Gpu:
         "ecc_aggregate": _ecc(reader, "ecc_errors/aggregate"),
         "channel_repair_pending": reader.flag(f"{repair}/channel_repair_pending"),
         "tpc_repair_pending": reader.flag(f"{repair}/tpc_repair_pending"),
+        "unrepairable_memory": reader.flag(f"{repair}/unrepairable_memory"),
         "remapped_rows": _remapped(reader),
         "retired_pages_single_bit": reader.whole("retired_pages/multiple_single_bit_retirement/retired_count"),
         "retired_pages_double_bit": reader.whole("retired_pages/double_bit_retirement/retired_count"),
@@ -291,6 +308,11 @@ def _fabric(reader: _Reader) -> GpuFabric:
         clique_id=reader.text("fabric/cliqueId"),
         cluster_uuid=reader.text("fabric/clusterUuid"),
         health=reader.text("fabric/health/summary"),
+        conditions=tuple(
+            f"{name} {said}"
+            for name, good in _FABRIC_HEALTH.items()
+            if (said := reader.text(f"fabric/health/{name}")) is not None and said.lower() not in good
+        ),
     )
 
 

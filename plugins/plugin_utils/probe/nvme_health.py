@@ -16,19 +16,26 @@ from .text import unreadable
 TOOL = "nvme smart-log"
 END = "end"
 _KELVIN = 273
+# 2 ** 128 has 39.
+_DIGITS = 40
+_ENDURANCE = "endurance_grp_critical_warning_summary"
 
 
 @dataclass(frozen=True, slots=True)
 class NvmeDrive:
     """One drive. `warning` are the bits of its critical warning (NVM Express Base Specification, SMART log): 1 spare
     too low, 2 temperature, 4 not reliable, 8 read only, 16 backup of its memory failed, 32 memory region. `complaint`
-    is what the tool said in place of a log; then nothing else is known."""
+    is what the tool said in place of a log; then nothing else is known. `media_errors` counts reads and writes that the
+    drive could not repair, `endurance_warning` are the bits of its endurance groups, where the tool prints them."""
 
     name: str
     warning: int = 0
     used_percent: float = 0.0
     spare_percent: float = 0.0
     temperature_c: float = 0.0
+    spare_threshold_percent: float = 0.0
+    media_errors: int = 0
+    endurance_warning: int = 0
     complaint: str = ""
 
 
@@ -54,6 +61,9 @@ def _drive(name: str, said: str) -> NvmeDrive:
             used_percent=amount(entry, "percent_used", TOOL),
             spare_percent=amount(entry, "avail_spare", TOOL),
             temperature_c=amount(entry, "temperature", TOOL) - _KELVIN,
+            spare_threshold_percent=amount(entry, "spare_thresh", TOOL),
+            media_errors=_large(entry, "media_errors"),
+            endurance_warning=_large({_ENDURANCE: 0} | entry, _ENDURANCE),
         )
     except InputError:
         return NvmeDrive(name=name, complaint=" ".join(said.split())[:200] or "nothing")
@@ -64,3 +74,11 @@ def _warning(entry: dict[str, Any]) -> float:
     if isinstance(entry.get("critical_warning"), dict):
         return amount(entry["critical_warning"], "value", TOOL)
     return amount(entry, "critical_warning", TOOL)
+
+
+def _large(entry: dict[str, Any], name: str) -> int:
+    """Return a counter of 128 bits: a number, or in some releases of version 2 a text of digits."""
+    value = entry.get(name)
+    if isinstance(value, str) and value.isdecimal() and len(value) < _DIGITS:
+        return int(value)
+    return int(amount(entry, name, TOOL))

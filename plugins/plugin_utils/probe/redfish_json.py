@@ -122,7 +122,8 @@ def condition(body: Resource) -> Condition:
         return Condition()
     if not isinstance(status, dict):
         raise unlike("Status", status, "an object with State and Health")
-    health = words(status, "Health")
+    # Some services write the health of a part with those below it alone (HWMgmt-DeviceMgr-PSME, pull request 5).
+    health = words(status, "Health") or words(status, "HealthRollup")
     # Old iDRACs write Ok.
     return Condition(words(status, "State"), health.upper() if health.upper() == "OK" else health)
 

@@ -8,7 +8,6 @@ What was there before is the business of gate nodes: a counter that stands, an X
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -41,7 +40,6 @@ CAUSES = (
     "port-lost-under-load", "hardware-error-under-load",
 )  # fmt: skip
 _ACTION_XID = 154
-_FATAL = re.compile(r"\bFatal\b")
 _MARGINAL_EVENTS = ("pcie-uncorrected", "transceiver-error")
 _THERMAL, _BRAKE, _SOFT = "hw_therm_slowdown", "hw_power_brake", "sw_therm_slowdown"
 _DRIVER_FACTS, _HOST_FACTS = ("smi", "nvlink", "nvlink_errors"), ("kernel", "hcas", "port_counters", "efa_counters")
@@ -376,10 +374,11 @@ def _xid(host: LoadedHost, xid: Xid, notes: list[str]) -> Finding | None:
         if xid.action.lower() == "none":
             return None
         return Finding(cause="xid-under-load", text=text, hint=f"drain {host.name} and do it ({xid.action})")
-    if rule is not None and rule.meaning == "note":
+    meaning = "marginal" if rule is None else rule.meaning_of([xid.text])
+    if meaning == "note":
         notes.append(f"XID {xid.number} on {xid.address}")
         return None
-    fatal = rule is not None and rule.meaning == "fatal" and (not rule.by_text or _FATAL.search(xid.text) is not None)
+    fatal = meaning == "fatal"
     hint = rule.action if rule is not None else f"look up XID {xid.number} in NVIDIA's catalogue"
     cause = "xid-under-load" if fatal else "xid-marginal-under-load"
     return Finding(cause=cause, text=text, hint=hint, marginal=not fatal)

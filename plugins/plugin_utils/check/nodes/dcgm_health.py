@@ -9,6 +9,7 @@ says so in place of a report; that is usual, and the diagnostic judges the GPUs.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from ...collect.host_facts import FleetFacts
@@ -45,6 +46,9 @@ _HEALTHY, _FAILURE = "Healthy", "Failure"
 # NVIDIA/DCGM, dcgmi/Health.cpp.
 _NO_WATCHES = "health watches not enabled"
 _LINES = 3
+_WORDS = (_HEALTHY, "Warning", _FAILURE)
+_IMEX = re.compile(r"\bIMEX (?:daemon|domain)\b", re.I)
+_NVLINK_DOWN = re.compile(r"\bNvLink link \d+ is currently down\b", re.I)
 
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
@@ -56,9 +60,14 @@ def _judge(host: NodeContext) -> Report | Outcome:
     health = host.facts.read(_FACT, DcgmHealth)
     if isinstance(health, ProbeFailure):
         return _unread(host, health)
-    told = [f"{line.place}: {line.text}" for line in health.lines if line.text != _HEALTHY]
+    complaints = [line.text for line in health.lines if line.text not in _WORDS]
+    told = [
+        f"{line.place}: {line.text}" for line in health.lines if line.text != _HEALTHY and not _foreign(host, line.text)
+    ]
+    # What the SKU lacks, and what check imex-domain judges, says nothing of the health of a GPU.
+    ignored = bool(complaints) and all(_foreign(host, text) for text in complaints)
     findings: tuple[Finding, ...] = ()
-    if health.overall != _HEALTHY:
+    if health.overall != _HEALTHY and not ignored:
         failed = health.overall == _FAILURE
         more = f" and {len(told) - _LINES} more" if len(told) > _LINES else ""
         finding = Finding(
@@ -68,13 +77,19 @@ def _judge(host: NodeContext) -> Report | Outcome:
             marginal=not failed,
         )
         findings = (finding,)
+    note = f", beside what {host.sku.name} does not have or imex-domain judges: {complaints[0]}" if ignored else ""
     return Report(
-        summary="DCGM's watches say Healthy",
+        summary=f"DCGM's watches report no fault{note}",
         findings=findings,
         measured=(Measure("overall_health", health.overall),),
         expected=(Expectation("overall_health", "==", _HEALTHY, Basis.RULE),),
         evidence=host.evidence(_FACT),
     )
+
+
+def _foreign(host: NodeContext, text: str) -> bool:
+    """Whether a complaint is about IMEX (NVIDIA/NVSentinel#1471, DCGM#308), or about NVLinks that the SKU lacks."""
+    return bool(_IMEX.search(text)) or (host.sku.nvlink_links == 0 and bool(_NVLINK_DOWN.search(text)))
 
 
 def _unread(host: NodeContext, failure: ProbeFailure) -> Report | Outcome:

@@ -93,6 +93,11 @@ def _judge(host: NodeContext, uuids: dict[str, list[str]], serials: dict[str, li
     status = host.facts.exits.get("smi", 0)
     if status == _INFOROM_CORRUPTED:
         findings.append(_inforom(smi))
+    elif warned := [line for line in smi.warnings if "inforom" in line.lower()]:
+        text = f"nvidia-smi warns: {warned[0]}"
+        parts = tuple(host.gpu(gpu.bus_id) for gpu in smi.gpus if gpu.bus_id in " ".join(warned).lower())
+        hint = "drain the node and have the GPU replaced or its infoROM reflashed, or accept it with a ticket"
+        findings.append(Finding(cause="gpu-inforom-warning", text=text, hint=hint, subjects=parts, marginal=True))
     elif status and not findings:
         text = f"`nvidia-smi -q -x` lists all GPUs and ends with {status}"
         return host.answer.unknown("nvidia-smi-exit-status", text, "run it on the node and read what it says")

@@ -37,7 +37,7 @@ SPEC = CheckSpec(
     per=SubjectKind.NODE,
     disturbs=Disturbance.HOST_COMMAND,
     needs_driver=True,
-    causes=("ecc-uncorrectable", "ecc-sram-threshold", "ecc-disabled", "ecc-repair-pending"),
+    causes=("ecc-uncorrectable", "ecc-unrepairable", "ecc-sram-threshold", "ecc-disabled", "ecc-repair-pending"),
     settings=EccSettings,
 )
 _RESET = (
@@ -45,8 +45,12 @@ _RESET = (
 )
 
 
+# Microsoft's rule for A100 in Azure (azurehpc-health-checks) and NVIDIA's for its RMA: more than four in a life.
+_SRAM_LIFE = 5
+
+
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Volatile counters judge; aggregate ones are the GPU's past and only reported."""
+    """Volatile counters judge; aggregate ones are the GPU's past, of which SRAM errors count alone."""
     return per_host(SPEC, seen, context, _judge, needs=("smi",))
 
 
@@ -92,6 +96,13 @@ def _gpu(host: NodeContext, gpu: Gpu) -> list[Finding]:
     if gpu.ecc_current == "Disabled":
         hint = "`nvidia-smi -e 1` on the node, then reboot it"
         findings.append(Finding(cause="ecc-disabled", text=f"{gpu.bus_id}: ECC is off", hint=hint, subjects=parts))
+    elif gpu.ecc_pending is not None and gpu.ecc_current is not None and gpu.ecc_pending != gpu.ecc_current:
+        text = f"{gpu.bus_id}: ECC is {gpu.ecc_current.lower()}, and {gpu.ecc_pending.lower()} from the next reboot on"
+        hint = "`nvidia-smi -e 1` on the node, before it is rebooted"
+        findings.append(Finding(cause="ecc-mode-pending", text=text, hint=hint, subjects=parts, marginal=True))
+    if gpu.unrepairable_memory:
+        text = f"{gpu.bus_id}: the driver reports memory that cannot be repaired"
+        findings.append(Finding(cause="ecc-unrepairable", text=text, hint="replace the GPU", subjects=parts))
     if volatile.uncorrectable:
         text = (
             f"{gpu.bus_id}: {volatile.uncorrectable} uncorrectable errors "
@@ -109,6 +120,10 @@ def _gpu(host: NodeContext, gpu: Gpu) -> list[Finding]:
                 cause="ecc-sram-threshold", text=text, hint="replace the GPU: SRAM cannot be repaired", subjects=parts
             )
         )
+    elif (past := gpu.ecc_aggregate.sram_uncorrectable or 0) >= _SRAM_LIFE and not _has_threshold(gpu):
+        text = f"{gpu.bus_id}: {past} uncorrectable SRAM errors in its life, and the driver has no threshold for them"
+        hint = "have the GPU replaced (SRAM cannot be repaired), or accept it with a ticket"
+        findings.append(Finding(cause="ecc-sram-past", text=text, hint=hint, subjects=parts, marginal=True))
     due = [name for name, flag in (("channel", gpu.channel_repair_pending), ("TPC", gpu.tpc_repair_pending)) if flag]
     if due:
         text = f"{gpu.bus_id}: {' and '.join(due)} repair pending"
@@ -116,6 +131,10 @@ def _gpu(host: NodeContext, gpu: Gpu) -> list[Finding]:
             Finding(cause="ecc-repair-pending", text=text, hint="drain and reboot the node", subjects=parts)
         )
     return findings + _many_corrected(host, gpu)
+
+
+def _has_threshold(gpu: Gpu) -> bool:
+    return gpu.ecc_aggregate.sram_threshold_exceeded is not None or gpu.ecc_volatile.sram_threshold_exceeded is not None
 
 
 def _many_corrected(host: NodeContext, gpu: Gpu) -> list[Finding]:

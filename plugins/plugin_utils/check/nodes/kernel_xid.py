@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -43,7 +42,6 @@ SPEC = CheckSpec(
 )
 _ACTION_XID = 154
 _OFF_BUS_XID = 79
-_FATAL = re.compile(r"\bFatal\b")
 
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
@@ -72,6 +70,8 @@ def _judge(host: NodeContext, affected: dict[int, list[str]]) -> Report | Outcom
         return since
     log = _after_repairs(value_of(host.facts.kernel), since, notes)
     findings = _xids(host, log, notes, affected) + _sxids(log, notes) + _off_bus(host, log)
+    findings += _quoted(host, log)
+    findings = findings or _refused(log)
     if not findings and "kernel_log" in host.facts.cut:
         text = "the log is too long to be kept whole, so a part of it was not looked at"
         return host.answer.unknown("kernel-log-cut", text, "raise nodes_max_output_bytes, or reboot the node")
@@ -128,7 +128,7 @@ def _after_repairs(log: KernelLog, since: datetime | None, notes: list[str]) -> 
     ]
     if len(sxids) < len(log.sxids):
         notes.append(f"{len(log.sxids) - len(sxids)} SXids before {since}")
-    return replace(log, xids=left, sxids=sxids)
+    return replace(log, xids=left, sxids=sxids, quoted=tuple(filter(open_still, log.quoted)))
 
 
 def _xids(host: NodeContext, log: KernelLog, notes: list[str], affected: dict[int, list[str]]) -> list[Finding]:
@@ -139,10 +139,12 @@ def _xids(host: NodeContext, log: KernelLog, notes: list[str], affected: dict[in
         rule = host.seen.xids.rule(number)
         name = rule.name if rule else "not in the catalogue"
         text = f"XID {number} on {address}, {times} times: {name} ({first[(address, number)].text[:120]})"
-        if rule is not None and rule.meaning == "note":
+        same = [xid.text for xid in log.xids if (xid.address, xid.number) == (address, number)]
+        meaning = "marginal" if rule is None else rule.meaning_of(same)
+        if meaning == "note":
             notes.append(f"XID {number} on {address} ({times} times)")
             continue
-        fatal = rule is not None and rule.meaning == "fatal" and (not rule.by_text or _says_fatal(log, address, number))
+        fatal = meaning == "fatal"
         cause = "xid-fatal" if fatal else "xid-marginal" if rule else "xid-unknown"
         hint = rule.action if rule else f"look up XID {number} in NVIDIA's catalogue; add it to recipes/xid.yaml"
         if rule is not None and rule.software and len(affected[number]) > 1:
@@ -156,12 +158,6 @@ def _several(host: NodeContext, names: list[str]) -> str:
     found = (host.seen.hosts[name].smi for name in names)
     drivers = sorted({smi.driver_version if isinstance(smi, SmiLog) else "unknown" for smi in found})
     return f"{len(names)} of {len(host.context.site.in_scope)} hosts (driver {', '.join(drivers)})"
-
-
-def _says_fatal(log: KernelLog, address: str, number: int) -> bool:
-    """Tell whether a line of that XID calls itself fatal."""
-    same = [xid.text for xid in log.xids if (xid.address, xid.number) == (address, number)]
-    return any(_FATAL.search(text) for text in same)
 
 
 def _actions(host: NodeContext, log: KernelLog, notes: list[str]) -> list[Finding]:
@@ -205,6 +201,35 @@ def _off_bus(host: NodeContext, log: KernelLog) -> list[Finding]:
         for address in log.off_bus
         if address not in reported
     ]
+
+
+def _quoted(host: NodeContext, log: KernelLog) -> list[Finding]:
+    """Return XIDs that the log names only as the cause of others: it begins later, was rotated or rate limited."""
+    own = {(xid.address, xid.number) for xid in log.xids}
+    counts = Counter((xid.address, xid.number) for xid in log.quoted if (xid.address, xid.number) not in own)
+    findings: list[Finding] = []
+    for (address, number), times in counts.items():
+        rule = host.seen.xids.rule(number)
+        if rule is not None and rule.meaning == "note":
+            continue
+        text = (
+            f"XID {number} on {address} is named {times} times as the cause of others; its own line is not in the log"
+        )
+        hint = rule.action if rule else f"look up XID {number} in NVIDIA's catalogue; add it to recipes/xid.yaml"
+        parts = (host.gpu(address),)
+        findings.append(Finding(cause="xid-quoted", text=text, hint=hint, subjects=parts, marginal=True))
+    return findings
+
+
+def _refused(log: KernelLog) -> list[Finding]:
+    """Return what the driver has refused since it was loaded for the last time."""
+    since = log.driver_loaded[-1] if log.driver_loaded else -1
+    words = Counter(word for word, line in log.refused if line > since)
+    if not words:
+        return []
+    text = f"the driver reports {', '.join(f'{word} ({times} times)' for word, times in words.items())}, without an XID"
+    hint = "drain the node, reset its GPUs (`nvidia-smi --gpu-reset`) or reboot it, then run the gate again"
+    return [Finding(cause="gpu-reset-required", text=text, hint=hint, marginal=True)]
 
 
 CHECK = Check(SPEC, OBSERVER, judge)

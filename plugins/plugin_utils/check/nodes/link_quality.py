@@ -57,7 +57,7 @@ _FACT = "port_links"
 # Virtual functions have no port of their own (device ids of the Linux kernel's mlx5 driver).
 _VIRTUAL = ("MT4114", "MT4116", "MT4118", "MT4120", "MT4122", "MT4124", "MT4126")
 _BARE_METAL = "none"
-_ACTIVE = "Active"
+_ACTIVE, _NO_ISSUE = "Active", "0"
 _HINT = "clean or replace cable and module, on both ends; then `mlxlink -d {} -m -c` again"
 
 
@@ -97,7 +97,7 @@ def _links(host: NodeContext, physical: Sequence[str]) -> Report | Outcome:
     findings = [finding for name, link in up.items() for finding in _findings(host, name, link, settings)]
     if not findings and (unknown := _unknown(host, physical, mine, up)) is not None:
         return unknown
-    worst_raw = max((link.raw_ber for link in up.values() if link.raw_ber is not None), default=0.0)
+    worst_raw = max((link.worst_raw_ber for link in up.values() if link.worst_raw_ber is not None), default=0.0)
     worst = max((link.effective_ber for link in up.values() if link.effective_ber is not None), default=0.0)
     warmest = max((link.temperature_c for link in up.values() if link.temperature_c is not None), default=None)
     warm = "" if warmest is None else f", modules at most {warmest:g} °C"
@@ -149,16 +149,29 @@ def _findings(host: NodeContext, name: str, link: PortLink, settings: LinkQualit
         text = f"{name}: bit error rate {link.effective_ber:.0e} behind the correction{errors}{where}"
         measured = (Measure("effective_ber", link.effective_ber or 0.0),)
         found.append(Finding(cause="link-ber-high", text=text, hint=hint, subjects=subjects, measured=measured))
-    elif link.raw_ber is not None and link.raw_ber > settings.raw_ber:
-        text = f"{name}: bit error rate {link.raw_ber:.0e} before the correction, which still corrects it{where}"
+    elif link.worst_raw_ber is not None and link.worst_raw_ber > settings.raw_ber:
+        lane = " of the worst lane" if link.worst_raw_ber in link.raw_ber_per_lane else ""
+        rate = f"{link.worst_raw_ber:.0e}{lane}"
+        text = f"{name}: bit error rate {rate} before the correction, which still corrects it{where}"
         finding = Finding(cause="link-raw-ber-high", text=text, hint=hint, subjects=subjects, marginal=True)
         found.append(finding)
+    said = [*link.faults, *_recommended(link)]
+    if said and not found:
+        text = f"{name}: mlxlink reports {'; '.join(said)}{where}"
+        found.append(Finding(cause="link-reported-bad", text=text, hint=hint, subjects=subjects, marginal=True))
     limit = link.temperature_limit_c if settings.module_temperature_c is None else settings.module_temperature_c
     if link.temperature_c is not None and limit is not None and link.temperature_c > limit:
         text = f"{name}: cable module at {link.temperature_c:g} °C, limit {limit:g} °C{where}"
         cool = "look at the airflow at the port; swap the module with a cool one, and see which of both it follows"
         found.append(Finding(cause="cable-module-hot", text=text, hint=cool, subjects=subjects))
     return found
+
+
+def _recommended(link: PortLink) -> list[str]:
+    """Return what the tool reports of a port that is up: opcode 0 is "no issue" (NVIDIA, Link Diagnostic Per Port)."""
+    if link.status_opcode in (None, _NO_ISSUE):
+        return []
+    return [f"status {link.status_opcode}, {link.recommendation or 'no recommendation'}"]
 
 
 CHECK = Check(SPEC, OBSERVER, judge)

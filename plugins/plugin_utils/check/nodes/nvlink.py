@@ -169,6 +169,9 @@ def _fabric(host: NodeContext, gpu: Gpu) -> list[Finding]:
     if gpu.fabric.health not in (None, "Healthy"):
         text = f"{gpu.bus_id}: fabric health {gpu.fabric.health}"
         return [Finding(cause="nvlink-fabric-unhealthy", text=text, hint=_FABRIC, subjects=parts)]
+    if gpu.fabric.conditions:
+        text = f"{gpu.bus_id}: fabric health: {', '.join(gpu.fabric.conditions)}"
+        return [Finding(cause="nvlink-fabric-unhealthy", text=text, hint=_FABRIC, subjects=parts)]
     return []
 
 

@@ -51,11 +51,11 @@ _BITS = {
     1: "spare blocks below their limit", 2: "temperature beyond its limit", 4: "no longer reliable", 8: "read only",
     16: "its backup of volatile memory failed", 32: "its persistent memory is read only or not reliable",
 }  # fmt: skip
-_HOT = 2
+_HOT, _SPARE = 2, 1
 
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """A critical warning fails; heat, wear and a missing drive are for a person."""
+    """A critical warning fails; heat, wear, media errors and a missing drive are for a person."""
     usual = _usual(seen, context)
     return per_host(SPEC, seen, context, lambda host: _judge(host, usual.get(host.entry.sku, 0)))
 
@@ -111,6 +111,15 @@ def _drive(drive: NvmeDrive, settings: NvmeHealthSettings) -> list[Finding]:
     elif drive.used_percent >= settings.used_percent:
         text = f"{drive.name}: worn to {drive.used_percent:g} %, a person decides from {settings.used_percent:g} % on"
         found.append(Finding(cause="nvme-worn", text=text, hint=hint, marginal=True))
+    if drive.media_errors:
+        text = f"{drive.name}: {count(drive.media_errors, 'media error')}, data that the drive could not give back"
+        found.append(Finding(cause="nvme-media-errors", text=text, hint=hint, marginal=True))
+    if drive.endurance_warning and not drive.warning:
+        text = f"{drive.name}: warning 0x{drive.endurance_warning:02x} of an endurance group"
+        found.append(Finding(cause="nvme-endurance-group", text=text, hint=hint, marginal=True))
+    if drive.spare_percent < drive.spare_threshold_percent and not drive.warning & _SPARE:
+        text = f"{drive.name}: {drive.spare_percent:g} % of its spare left, under {drive.spare_threshold_percent:g} %"
+        found.append(Finding(cause="nvme-spare-low", text=text, hint=hint, marginal=True))
     return found
 
 

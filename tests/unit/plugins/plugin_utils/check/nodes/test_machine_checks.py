@@ -16,7 +16,10 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evid
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
 
 ROW = "Filesystem 1024-blocks Used Available Capacity Mounted on\n/dev/sda2 1000 {} {} 9% {}\n"
-LOG = '===== {} =====\n{{"critical_warning": {}, "temperature": 308, "avail_spare": 9, "percent_used": {}}}\n'
+LOG = (
+    '===== {} =====\n{{"critical_warning": {}, "temperature": 308, "avail_spare": 9, "percent_used": {}, '
+    '"spare_thresh": 5, "media_errors": 0}}\n'
+)
 WAITS = "".join(
     f"===== {n} =====\n  {{pid}} 1 D {{age}} python3\n  311 2 D 99999 kworker/u9:1\nprocesses 9\n" for n in "123"
 )
