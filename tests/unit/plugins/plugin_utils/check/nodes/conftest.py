@@ -85,9 +85,7 @@ class FakeGpu:
 
     def link_rate(self, link: int) -> str:
         """What `nvidia-smi nvlink -s` prints of a link; the first has the rate that a test changes."""
-        if link >= self.links:
-            return "<inactive>"
-        return f"{self.link_gbps if link == 0 else '26.562'} GB/s"
+        return "<inactive>" if link >= self.links else f"{self.link_gbps if link == 0 else '26.562'} GB/s"
 
     def xml(self) -> str:
         """Its element in `nvidia-smi -q -x`."""
@@ -149,8 +147,7 @@ class FakeGpu:
 
 @dataclass
 class FakeHost:
-    """One host; `tools` replaces what a tool printed, `after` what it printed after the diagnostic, `unreachable` the
-    whole host."""
+    """One host; `tools` replaces what a tool printed, `after` what it printed after the diagnostic."""
 
     name: str
     gpus: list[FakeGpu]
@@ -184,9 +181,8 @@ class FakeHost:
         texts = self._texts()
         texts |= _simulated(frozenset((*texts, "dcgmi_diag", *_OTHER_CLOCKS)))
         runs = {name: ToolRun(argv=(name,), rc=0, stdout=text) for name, text in texts.items()}
-        runs["dcgmi_diag"] = ToolRun(
-            argv=("dcgmi", "diag", "-r", "3", "-j"), rc=226 if self.diag else 0, stdout=self._diag()
-        )
+        diag = ("dcgmi", "diag", "-r", "3", "-j")
+        runs["dcgmi_diag"] = ToolRun(argv=diag, rc=226 if self.diag else 0, stdout=self._diag())
         if self.fabric_manager != "active":
             runs["fabric_manager"] = ToolRun(argv=("systemctl",), rc=3, stdout=f"{self.fabric_manager}\n")
         runs |= {name: ToolRun(argv=(name,), missing=True) for name in _OTHER_CLOCKS}
