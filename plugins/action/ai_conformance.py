@@ -36,7 +36,7 @@ class ActionModule(ModuleAction):
         if not self.check_mode:
             write_pages(dest, pages(found, version, run.record))
         for entry in found:
-            self.emit(f"{entry.verdict} {entry.level} {entry.id}: {entry.reason}"[:199])
+            self.emit(f"{entry.verdict} {entry.level} {entry.id}: {entry.reason}")
         failed = [entry.id for entry in found if entry.verdict == FAIL]
         result: dict[str, Any] = {
             "changed": not self.check_mode,

@@ -33,7 +33,7 @@ class ActionModule(ModuleAction):
         store = existing_baselines(options["store"])
         if number is not None:
             text = take_back(store, number, who, why, check_mode=self.check_mode)
-            self.emit(text[:199])
+            self.emit(text)
             return {
                 "changed": True, "number": number, "run_id": "", "gates": [], "figures": 0, "msg": text, "exit_code": 0,
             }  # fmt: skip
@@ -43,7 +43,7 @@ class ActionModule(ModuleAction):
         done = "accepted" if new else "is accepted already"
         text = f"run {run.record.run_id} {'would be ' if self.check_mode and new else ''}{done}: "
         text += f"{len(accepted.figures)} figures of {', '.join(gates)}"
-        self.emit(text[:199])
+        self.emit(text)
         return {
             "changed": new,
             "number": accepted.number,

@@ -37,7 +37,7 @@ class ActionModule(ModuleAction):
         if self.check_mode:
             done = planned(run, options, self.emit)
             told = f"{', '.join(done.tests)} on {len(done.hosts)} hosts, {done.hours:g} h each"
-            self.emit(f"burn-in would run {told}"[:199])
+            self.emit(f"burn-in would run {told}")
             run.save_record(replace(run.record, work=Work(verb=VERB, sentence=f"it would run {told}")))
             return {**_told(done), "changed": options["step"] == "soak", "stats": run_stats(run)}
         if options["step"] == "soak":
@@ -46,7 +46,7 @@ class ActionModule(ModuleAction):
             return {**_told(done), "changed": bool(done.results)}
         done, verdict = decide_burn_in(run, options, self.emit)
         for entry in verdict.blocking[:10]:
-            self.emit(f"{entry.status.value} {entry.check} on {entry.shown}: {entry.cause}: {entry.summary}"[:199])
+            self.emit(f"{entry.status.value} {entry.check} on {entry.shown}: {entry.cause}: {entry.summary}")
         if options["started"]:
             _tell_started(existing_run_dir(options["started"]), run, done, verdict)
         passed = verdict.opens_next

@@ -48,7 +48,7 @@ class ActionModule(ModuleAction):
             for path, text in texts.values():
                 write_atomic(path, text, file_mode(directory))
         for reason in facts.reasons:
-            self.emit(reason[:199])
+            self.emit(reason)
         return {
             "changed": not self.check_mode,
             "msg": report_lines(facts),

@@ -23,7 +23,7 @@ class ActionModule(ModuleAction):
         found = fleet_plan(Run(existing_run_dir(options["run_dir"])), options, self.emit)
         lines = found.lines()
         for line in lines:
-            self.emit(line[:199])
+            self.emit(line)
         return {
             "tests": list(found.tests),
             "positions": positions_of(found.plan),

@@ -39,7 +39,7 @@ class ActionModule(ModuleAction):
         if self.check_mode:
             found = fleet_plan(run, options, self.emit)
             for line in found.lines():
-                self.emit(line[:199])
+                self.emit(line)
             work = Work(verb=VERB, sentence=f"now it would test {found.lines()[0]}")
             run.save_record(replace(run.record, work=work))
             return {**_NOTHING, "changed": bool(found.plan.batch), "plan": found.lines(), "stats": run_stats(run)}

@@ -41,7 +41,7 @@ class ActionModule(ModuleAction):
             verdict = decide_gate(run, options["gate"])
         self.emit(f"gate {verdict.gate}: {verdict.status.value}. {verdict.key_figure or verdict.message}")
         for entry in verdict.blocking[:10]:
-            self.emit(f"{entry.status.value} {entry.check} on {entry.shown}: {entry.cause}: {entry.summary}"[:199])
+            self.emit(f"{entry.status.value} {entry.check} on {entry.shown}: {entry.cause}: {entry.summary}")
         # After the verdict is saved: the history must not be able to stop it.
         warnings = record_history(
             run, verdict, options["store"], self.emit, self.trace, converged=not options["problem"]
@@ -67,6 +67,6 @@ class ActionModule(ModuleAction):
         gate = options["gate"]
         lines = [options["problem"]] if options["problem"] else preview_gate(run, gate)
         for line in lines:
-            self.emit(f"check mode: {gate}: {line}"[:199])
+            self.emit(f"check mode: {gate}: {line}")
         verdict = to_plain(run.record.gate(gate))
         return {"changed": False, "passed": False, "verdict": verdict, "stats": run_stats(run), "exit_code": 8}

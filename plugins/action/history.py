@@ -27,5 +27,5 @@ class ActionModule(ModuleAction):
         place = place_of(options["store"])
         where = f" to {Path(options['dest'])}" if options["dest"] else ""
         said = ", ".join(f"{number} {name}" for name, number in rows.items())
-        self.emit(f"history {place}: {options['state']}{where}: {said or 'nothing is wrong'}"[:199])
+        self.emit(f"history {place}: {options['state']}{where}: {said or 'nothing is wrong'}")
         return {"changed": changed, "place": str(place), "rows": rows, "exit_code": 0}

@@ -46,6 +46,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors im
     DeadlineError,
     InputError,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.wording import shortened
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.gpu_users import guard_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import existing_run_dir
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import elapsed_text, now_utc
@@ -161,7 +162,7 @@ class ActionModule(ModuleAction):
 
 def _in_words(run: ToolRun) -> str:
     if run.withheld:
-        return f"not run, {run.stderr}"[:199]
+        return shortened(f"not run, {run.stderr}", 199)
     if run.missing:
         return "missing"
     if run.timed_out:

@@ -38,9 +38,9 @@ class ActionModule(ModuleAction):
         if changed and not self.check_mode:
             write_pack(path, archive)
         for outcome in pack.against:
-            self.emit(f"{outcome.cause}: {outcome.summary}"[:199])
+            self.emit(f"{outcome.cause}: {outcome.summary}")
         for text in pack.missing:
-            self.emit(f"still to be added: {text}"[:199])
+            self.emit(f"still to be added: {text}")
         self.emit(f"{'would be written' if self.check_mode else 'pack'}: {path}")
         return {
             "changed": changed,

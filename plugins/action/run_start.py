@@ -47,5 +47,5 @@ class ActionModule(ModuleAction):
         # After the report that says that nothing is passed: a history that cannot be read ends the run here.
         accepted = keep_baseline(run, options["store"])
         if accepted.figures:
-            self.emit(f"baseline: {len(accepted.figures)} accepted figures are compared with"[:199])
+            self.emit(f"baseline: {len(accepted.figures)} accepted figures are compared with")
         return {"changed": True, "run_dir": str(run_dir), "run_id": run_dir.name, "stats": run_stats(run)}

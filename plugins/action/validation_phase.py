@@ -55,9 +55,9 @@ class ActionModule(ModuleAction):
         if options["step"] == "observe" or self.check_mode:
             return {"changed": False, "open": not closed, "exit_code": 0}
         verdict = decide_phase(run, phase)
-        self.emit(f"phase {phase}: {verdict.status.value}. {verdict.message}"[:199])
+        self.emit(f"phase {phase}: {verdict.status.value}. {verdict.message}")
         for entry in verdict.blocking[:10]:
-            self.emit(f"{entry.status.value} {entry.check} on {entry.shown}: {entry.cause}: {entry.summary}"[:199])
+            self.emit(f"{entry.status.value} {entry.check} on {entry.shown}: {entry.cause}: {entry.summary}")
         result = {
             "changed": False,
             "open": not closed,

@@ -42,9 +42,9 @@ class ActionModule(ModuleAction):
         left = [] if decision.stopped else [wave for wave in waves if wave]
         lines = journal.plan.lines()
         for line in lines if new else stage_lines(journal.states):
-            self.emit(line[:199])
+            self.emit(line)
         if decision.stopped:
-            self.emit(f"the roll stopped: {decision.stopped}"[:199])
+            self.emit(f"the roll stopped: {decision.stopped}")
         return {
             "changed": new,
             "new": new,

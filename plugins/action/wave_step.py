@@ -13,6 +13,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.clus
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import connection_from
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.engine import Changed
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.model import Stage
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.wording import shortened
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.holding import end_hold, take_hold
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.problem import problem_recorded
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.roll import (
@@ -78,7 +79,7 @@ class ActionModule(ModuleAction):
         blocked = {node: foreseen.get(node) or text for node, text in blocked.items()}
         lines = [f"{node}: {text or 'would be cordoned and drained'}" for node, text in blocked.items()]
         for line in lines:
-            self.emit(f"check mode: {line}"[:199])
+            self.emit(f"check mode: {line}")
         free = [node for node, text in blocked.items() if not text]
         return {**_NOTHING, "changed": bool(free), "nodes": free, "states": lines}
 
@@ -93,7 +94,7 @@ class ActionModule(ModuleAction):
         # What was verified when the roll was interrupted only has to be given back.
         opened.roll.give_back()
         if decision.stopped:
-            self.emit(f"the roll stops before wave {decision.wave}: {decision.stopped}"[:199])
+            self.emit(f"the roll stops before wave {decision.wave}: {decision.stopped}")
         opened.nodes.await_others([node for node in batch if not opened.roll.states[node].stage.out])
         nodes = list(opened.roll.drain(batch, _problems(options)))
         return {"stopped": decision.stopped, "nodes": nodes, "labels": opened.nodes.labels(nodes)}
@@ -203,12 +204,12 @@ class ActionModule(ModuleAction):
 
 def _problems(options: Mapping[str, Any]) -> dict[str, str]:
     """Return by node what was found in the way of its change, cut to what a journal takes."""
-    return {node: str(text)[:_LONGEST] for node, text in options["problems"].items() if text}
+    return {node: shortened(str(text), _LONGEST) for node, text in options["problems"].items() if text}
 
 
 def _changed_from(entry: Mapping[str, Any]) -> Changed:
     return Changed(
-        problem=str(entry.get("problem") or "")[:_LONGEST],
+        problem=shortened(str(entry.get("problem") or ""), _LONGEST),
         reboot=bool(entry.get("reboot")),
         boot_id=str(entry.get("boot_id") or ""),
         kernel=str(entry.get("kernel") or ""),

@@ -60,3 +60,13 @@ def test_who_reads_it_says_that_it_did_not_start(
     told = re.sub(r"\s+", " ", done.stdout + done.stderr)
     assert done.returncode != 0 and "Traceback" not in told
     assert "holds no checked inventory: this run did not start" in told and f"gpufleet_run={run.parent}/<run>" in told
+
+
+def test_one_wrong_group_variable_is_told_once_at_the_end(repository: Path, inventory: Path) -> None:
+    words = ("-i", str(inventory), "-e", "gpufleet_sku=h1000", "-e", "gpufleet_gates=nodes")
+    done = play(repository, "site", inventory.parent, *words)
+    said = done.stdout + done.stderr
+    assert done.returncode != 0 and said.count("gpufleet_sku is 'h1000'") == 1, said
+    end = said[said.index("PLAY RECAP") :]
+    assert "verdict  not started: " in end and "hosts n1, n2: gpufleet_sku is 'h1000'" in end
+    assert "\\n" not in said and "facility" not in end

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -32,11 +33,11 @@ def command_line(argv: Sequence[str], environment: Mapping[str, str], directory:
     Args:
         argv: the arguments of the process, its program first.
         environment: the variables of its environment.
-        directory: the working directory; the program below it is shown by its path from there.
+        directory: the working directory; a program below it is shown by its path from there.
     """
     if environment.get("AWX_HOST"):
         return ""
-    words, given = [_program(argv[0], directory)], list(argv[1:])
+    words, given = [_program(argv[0], environment, directory)], list(argv[1:])
     while given:
         word = given.pop(0)
         option, equals, value = word.partition("=")
@@ -52,11 +53,15 @@ def command_line(argv: Sequence[str], environment: Mapping[str, str], directory:
     return line if len(line) <= _LONGEST and "\n" not in line else ""
 
 
-def _program(path: str, directory: Path) -> str:
+def _program(path: str, environment: Mapping[str, str], directory: Path) -> str:
+    """Return the program as it can be called again: as it was typed; where a shell found it, by its name alone."""
     program = Path(path)
+    if program.name == "__main__.py":
+        return f"{_program(sys.executable, environment, directory)} -m {shlex.quote(program.parent.name)}"
     if program.is_absolute() and program.is_relative_to(directory):
         return shlex.quote(os.path.relpath(program, directory))
-    return shlex.quote(program.name)
+    found = program.is_absolute() and str(program.parent) in environment.get("PATH", os.defpath).split(os.pathsep)
+    return shlex.quote(program.name if found else path)
 
 
 def _extra(text: str) -> list[str]:

@@ -16,6 +16,7 @@ from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
 from ..outcome.errors import BringupError
+from ..outcome.wording import shortened
 from ..runtime.collector import leave_inherited
 from ..runtime.files import write_problem
 from ..runtime.interrupt import end_with_controller, interruptible
@@ -28,6 +29,7 @@ from .history_place import with_server
 from .start_at import refuse_start_in_the_middle
 
 _DISPLAY = Display()
+_LONGEST_LINE = 400
 # What the machine refuses, whoever asks it: no defect of ours.
 _ENVIRONMENT = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO})
 
@@ -84,7 +86,7 @@ class ModuleAction(ActionBase):  # type: ignore[misc,unused-ignore]
 
     def emit(self, line: str) -> None:
         """Show a progress line at once (arrives in ansible-runner as a verbose event of the task)."""
-        _DISPLAY.display(f"  {visible(line)}")
+        _DISPLAY.display(f"  {shortened(visible(line), _LONGEST_LINE)}")
 
     def trace(self, text: str) -> None:
         """Show text for whoever looks for a defect (-vvv)."""
@@ -102,7 +104,14 @@ def _defect(module: str, crash: Exception) -> BringupError:
 
 
 def failed_result(error: BringupError) -> dict[str, Any]:
-    """Return the failed result for an error; what `msg` says already is not said again."""
+    """Return the failed result for an error; what `msg` says already is not said again.
+
+    What stopped a run is told at the end of the playbook, whole and with the way on. Ansible shows the result of a task
+    twice, so that has a short one.
+    """
+    if error.told_in:
+        told = f"{error.subject}: the run was stopped; the reason and what to do are at the end, and in {error.told_in}"
+        return {"failed": True, "msg": told, "exit_code": error.exit_code}
     told = {name: value for name, value in error.to_dict().items() if name in ("kind", "subject")}
     evidence = [text for text in error.evidence if text not in str(error)]
     return {

@@ -39,7 +39,7 @@ def stated_settings(
         emit(f"settings: the extra variable {VARIABLE} replaces {name} of the inventory")
     kept = sorted(set(beneath) - set(given))
     if kept:
-        emit(f"settings: the extra variable {VARIABLE} leaves the inventory's {', '.join(kept)} as they are"[:199])
+        emit(f"settings: the extra variable {VARIABLE} leaves the inventory's {', '.join(kept)} as they are")
     return {**options, "settings": laid_over(beneath, given)}
 
 

@@ -43,7 +43,7 @@ def stated_inventory(
         secret |= {name for name in names if _vaulted(raw[name])}
         found[host] = {name: _value(variables, raw, name) for name in names if name not in secret}
     if secret:
-        emit(f"rehearsal: left out of its inventory, for they are vaulted: {', '.join(sorted(secret))}"[:199])
+        emit(f"rehearsal: left out of its inventory, for they are vaulted: {', '.join(sorted(secret))}")
     everywhere = {**found.pop("localhost"), **instead}
     return StatedInventory(
         group=group,

@@ -97,7 +97,7 @@ def apply_manifests(
         live = _live(cluster, component, manifest)
         foreign = _standing(live, manifest) == "foreign"
         if foreign and not take_over:
-            emit(f"{component.name}: {manifest.title} was made by somebody else and is left alone"[:199])
+            emit(f"{component.name}: {manifest.title} was made by somebody else and is left alone")
             continue
         if live is None:
             _make_namespace(cluster, component, manifest)

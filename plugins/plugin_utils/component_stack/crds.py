@@ -48,7 +48,7 @@ def apply_crds(cluster: Cluster, text: str, component: str, emit: Emit, *, insta
         if live is None or done["metadata"].get("generation") != live["metadata"].get("generation"):
             changed.append(name)
     if changed:
-        emit(f"{component}: definitions brought to the chart's: {', '.join(changed)}"[:199])
+        emit(f"{component}: definitions brought to the chart's: {', '.join(changed)}")
     return tuple(changed)
 
 

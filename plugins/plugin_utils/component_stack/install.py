@@ -143,7 +143,7 @@ class Installer:
                 apply_manifests(self.cluster, component, after, self.emit, take_over=step.take_over)
                 state, works = self._wait(component, step)
         except BringupError as error:
-            self.emit(f"{component.name}: {error.reason}"[:199])
+            self.emit(f"{component.name}: {error.reason}")
             reason = f"{error.subject}: {error.reason}"
             return Done(
                 component=component.name,
@@ -190,7 +190,7 @@ class Installer:
         except HelmError as error:
             if not error.cut_off and not (error.two_at_once and self._ended(component)):
                 raise
-            self.emit(f"{component.name}: {error.reason}; once more"[:199])
+            self.emit(f"{component.name}: {error.reason}; once more")
             request = self.request(component, self._freed(component))
             self.helm.upgrade(request, take_ownership=take_ownership)
 
@@ -200,7 +200,7 @@ class Installer:
         if not found or not found.is_pending:
             return found.revision if found else 0
         revision, done = self.helm.recover(component.name, component.namespace)
-        self.emit(f"{component.name}: {done}"[:199])
+        self.emit(f"{component.name}: {done}")
         return revision
 
     def _ended(self, component: Component) -> bool:
@@ -230,7 +230,7 @@ class Installer:
             live = self.cluster.find(kind, name, step.namespace)
             if live is None or release_of(live) != f"{step.namespace}/{step.component}":
                 continue
-            self.emit(f"{step.component}: {title} is deleted, for its selector changes; its pods stop meanwhile"[:199])
+            self.emit(f"{step.component}: {title} is deleted, for its selector changes; its pods stop meanwhile")
             self.cluster.delete(kind, name, step.namespace)
             until(partial(self._is_gone, kind, name, step.namespace), deadline, f"{title} to be gone")
 
@@ -241,7 +241,7 @@ class Installer:
         """Return the newest revision of the release, after it was freed where a helm of ours died on it."""
         if step.action is not Action.RECOVER:
             return step.found_revision
-        self.emit(f"{step.component}: {step.reason}"[:199])
+        self.emit(f"{step.component}: {step.reason}")
         try:
             return self._freed(component)
         except HelmError as error:

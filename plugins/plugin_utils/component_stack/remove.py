@@ -171,7 +171,7 @@ class Remover:
         """
         for kind, name in set(unserved(self.cluster)) - known:
             self.cluster.delete(kind, name)
-            self.emit(f"{kind.kind} {name}, which nobody serves, removed"[:199])
+            self.emit(f"{kind.kind} {name}, which nobody serves, removed")
 
     def _namespaces(self, names: Iterable[str]) -> list[Gone]:
         """Delete namespaces that nobody uses, all at once, and wait until each is gone."""

@@ -42,7 +42,7 @@ def preview_lines(plan: Plan, checked: Mapping[str, str]) -> list[str]:
     alone = [
         f"{step.component}: {step.reason}" for step in plan.steps if step.action is Action.UNCHANGED and step.reason
     ]
-    return [line[:199] for line in (*(lines or ["no component would change"]), *alone)]
+    return [*(lines or ["no component would change"]), *alone]
 
 
 def result_rows(done: Iterable[Done]) -> list[dict[str, Any]]:

@@ -106,7 +106,7 @@ class FleetCycle:
     def _run_batch(self, run_jobs: RunJobs, deadline: Deadline, begun: Sequence[Begun]) -> None:
         self.log.batches += 1
         names = ", ".join(entry.name for entry in begun)
-        self.work.emit(f"batch {self.log.batches}: {names}"[:199])
+        self.work.emit(f"batch {self.log.batches}: {names}")
         run_jobs([entry.spec for entry in begun], Progress(self.work.emit), deadline, self._take)
         self._settle()
 
@@ -123,7 +123,7 @@ class FleetCycle:
                     gone = {host.name: free.get(host.name, "it is not in the cluster any more") for host in entry.hosts}
                     taken = next((f"{name}: not free any more: {why}" for name, why in gone.items() if why), "")
                     if taken:
-                        self.work.emit(taken[:199])
+                        self.work.emit(taken)
                         self._forget(entry)
             yield list(self._begun.values())
         finally:
@@ -295,7 +295,7 @@ class FleetCycle:
         if _is_open(result) and result.cause != UNCONFIRMED:
             self._given_back[key] += 1
         if result.status is not Status.PASSED:
-            self.work.emit(f"{result.status.value} {result.test} on {result.node}: {result.summary}"[:199])
+            self.work.emit(f"{result.status.value} {result.test} on {result.node}: {result.summary}")
 
     def _not_done(self, entry: Begun) -> None:
         """Write that a test did not come to its end."""

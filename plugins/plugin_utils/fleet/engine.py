@@ -286,4 +286,4 @@ class Roll:
             node=node, stage=stage, reason=reason, reboot=reboot, boot_id=boot_id, kernel=kernel, boots=explained
         )
         self.journal.add(event)
-        self._emit(f"{node}: {stage.value}{f': {reason}' if reason else ''}"[:199])
+        self._emit(f"{node}: {stage.value}{f': {reason}' if reason else ''}")

@@ -302,7 +302,7 @@ class SlurmRunner:
         if reason is None or entry.asked is not None:
             return
         entry.asked, entry.asked_at = reason, now
-        self._emit(f"{entry.node}: cancelling {reason.reason}"[:199])
+        self._emit(f"{entry.node}: cancelling {reason.reason}")
         self._commands.run("scancel", job.job_id)
 
     def _wanted(self) -> Mapping[str, str]:
@@ -329,7 +329,7 @@ class SlurmRunner:
         self._silent_at = self._silent_at or now
         if now - self._silent_at > _PATIENCE_S:
             raise error
-        self._emit(f"Slurm does not answer, asking again: {error}"[:199])
+        self._emit(f"Slurm does not answer, asking again: {error}")
 
     def _result(self, entry: _Running, ending: Ending) -> JobResult:
         """Return a result with what the job wrote."""

@@ -17,6 +17,10 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from .wording import first_of
+
+_SHOWN = 3
+
 
 class BringupError(Exception):
     """An error that a user can act on.
@@ -36,6 +40,8 @@ class BringupError(Exception):
         self.reason = reason
         self.hint = hint
         self.evidence = evidence
+        # The report of the run that it stopped, which tells it in full; empty where it is of no run.
+        self.told_in = ""
 
     def __str__(self) -> str:
         text = f"{self.subject}: {self.reason}"
@@ -92,9 +98,26 @@ class ProblemsError(InputError):
     def __init__(self, subject: str, problems: tuple[BringupError, ...]) -> None:
         if not problems:
             raise ValueError("ProblemsError needs at least one problem")
-        super().__init__(subject, f"{len(problems)} problem(s) found.", evidence=tuple(str(p) for p in problems))
+        super().__init__(subject, f"{len(problems)} problem(s) found.", evidence=tuple(_told_once(problems)))
         self.problems = problems
 
     def __str__(self) -> str:
         lines = [f"{self.subject}: {len(self.problems)} problem(s) found."]
-        return "\n".join(lines + [f"  {n}. {problem}" for n, problem in enumerate(self.problems, 1)])
+        return "\n".join(lines + [f"  {n}. {problem}" for n, problem in enumerate(self.evidence, 1)])
+
+
+def _told_once(problems: tuple[BringupError, ...]) -> list[str]:
+    """Return a line for each problem; what is the same of many subjects is one line with some of their names."""
+    alike: dict[str, list[str]] = {}
+    for problem in problems:
+        alike.setdefault(str(problem).removeprefix(problem.subject), []).append(problem.subject)
+    return [f"{_names(subjects)}{text}" for text, subjects in alike.items()]
+
+
+def _names(subjects: list[str]) -> str:
+    """Return subjects as one: `hosts gpu01, gpu02, gpu03 and 497 more`."""
+    found = list(dict.fromkeys(subjects))
+    kinds = {subject.partition(" ")[0] for subject in found}
+    if len(found) == 1 or len(kinds) > 1 or not all(" " in subject for subject in found):
+        return first_of(found, _SHOWN)
+    return f"{kinds.pop()}s {first_of([subject.partition(' ')[2] for subject in found], _SHOWN)}"

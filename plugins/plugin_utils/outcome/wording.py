@@ -18,6 +18,16 @@ def first_of(texts: Sequence[str], most: int, joint: str = ", ") -> str:
     return joint.join(texts[:most]) + more
 
 
+def shortened(text: str, most: int) -> str:
+    """Return text of at most `most` letters, cut after a whole word and marked where something is left out."""
+    if len(text) <= most:
+        return text
+    cut = text[: most - 1]
+    # A word that alone is longer than what is shown is cut all the same.
+    whole = cut.rpartition(" ")[0]
+    return f"{whole if len(whole) > most // 2 else cut}\u2026"
+
+
 def natural(name: str) -> tuple[tuple[int, int | str], ...]:
     """Return a key that sorts gpu2 before gpu10."""
     return tuple((0, int(part)) if part.isdecimal() else (1, part) for part in _DIGITS.split(name) if part)

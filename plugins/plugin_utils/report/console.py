@@ -5,12 +5,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from ..outcome.gates import GATES
 from ..outcome.model import Status
+from ..outcome.wording import first_of
 from ..runtime.clock import elapsed_text
-from ..verdict.gate import GateVerdict
+from ..verdict.gate import Blocking, GateVerdict
 from ..verdict.restart import not_looked_at, restart
 from ..verdict.run import RunRecord, run_summary
 from ..verdict.work import Work, shown_rows
@@ -20,6 +23,7 @@ _PHASES_HEAD = ("phase", "status", "checks", "duration", "result")
 # Nodes of a roll on a screen; the report has all of them.
 _MOST_ROWS = 40
 _REHEARSED = "rehearsal: "
+_MOST_NAMES = 3
 
 
 def gates_table(record: RunRecord) -> list[str]:
@@ -66,10 +70,14 @@ def closing_lines(record: RunRecord, run_dir: Path) -> list[str]:
     if record.check_mode:
         banner = ["CHECK MODE: nothing was changed, no test was run and no gate was decided", "", *banner]
     decided = record.gates if record.work is None and not record.validates else record.phases
+    if record.work is not None:
+        decided = _of_cycles(decided)
     stuck = [line for verdict in decided for line in _reasons(verdict)]
     page = record.work.page if record.work is not None else ""
     paths = ["", f"report   {run_dir / (page or 'report.html')}", f"summary  {run_dir / 'report.md'}"]
-    table = [*lines, ""] if (lines := decided_table(record)) else []
+    # Of a run that was refused nothing was looked at; its problem is the only thing to read.
+    refused = record.problem and all(verdict.status is Status.PENDING for verdict in (*record.gates, *record.phases))
+    table = [*lines, ""] if (lines := [] if refused else decided_table(record)) else []
     if record.check_mode:
         return [*banner, *table, f"verdict  {run_summary(record)}", *paths]
     paths += [f"results  {run_dir / 'ctrf'}/  {run_dir / 'junit'}/", f"metrics  {run_dir / 'metrics.prom'}"]
@@ -111,15 +119,37 @@ def _next(record: RunRecord) -> list[str]:
     return ["", *lines] if lines else []
 
 
+def alike(blocking: Iterable[Blocking]) -> list[str]:
+    """Return a line for each thing that holds a gate; what has one cause for several checks or subjects is one line."""
+    return [line for entries in _alike(blocking) for line in _told(entries)[:1]]
+
+
+def _alike(blocking: Iterable[Blocking]) -> list[list[Blocking]]:
+    found: dict[tuple[str, ...], list[Blocking]] = {}
+    for entry in blocking:
+        found.setdefault((entry.status.value, entry.cause, entry.summary, entry.hint), []).append(entry)
+    return list(found.values())
+
+
+def _told(entries: list[Blocking]) -> list[str]:
+    first = entries[0]
+    checks = first_of(list(dict.fromkeys(entry.check for entry in entries)), _MOST_NAMES)
+    shown = first_of(list(dict.fromkeys(entry.shown for entry in entries)), _MOST_NAMES)
+    lines = [f"{first.status.value:8} {checks} on {shown}: {first.cause}", f"         {first.summary}"]
+    return [*lines, f"         do: {first.hint}"] if first.hint else lines
+
+
+def _of_cycles(phases: tuple[GateVerdict, ...]) -> tuple[GateVerdict, ...]:
+    """Return the cycles of a run as one: what several of them found on a node is told once, by the newest."""
+    newest = {(e.check, e.shown, e.cause): e for verdict in phases for e in verdict.blocking}
+    return tuple(replace(phases[-1], blocking=tuple(newest.values())) for _one in phases[-1:])
+
+
 def _reasons(verdict: GateVerdict, limit: int = 20) -> list[str]:
-    lines: list[str] = []
-    for entry in verdict.blocking[:limit]:
-        lines.append(f"{entry.status.value:8} {entry.check} on {entry.shown}: {entry.cause}")
-        lines.append(f"         {entry.summary}")
-        if entry.hint:
-            lines.append(f"         do: {entry.hint}")
-    if len(verdict.blocking) > limit:
-        lines.append(f"         and {len(verdict.blocking) - limit} more in the report")
+    groups = _alike(verdict.blocking)
+    lines = [line for entries in groups[:limit] for line in _told(entries)]
+    if len(groups) > limit:
+        lines.append(f"         and {sum(map(len, groups[limit:]))} more in the report")
     lines.extend(
         f"waived   {d.check} on {d.subject}: {d.cause}, by {d.who} until {d.until}: {d.reason}" for d in verdict.waived
     )

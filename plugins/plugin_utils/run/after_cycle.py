@@ -151,7 +151,7 @@ def after_cycle(
     actions = (*done, *acted.besides, *acted.problems)
     counts = ", ".join(f"{number} {word.value}" for word, number in facts.words.items())
     for line in (f"{len(classes)} nodes: {counts}", *found.cohorts[:5], *actions[:20]):
-        emit(redact(line)[:199])
+        emit(redact(line))
     return CycleEnd(
         classes=classes, actions=actions, stopped=acted.stopped, files=files, repeats=found.repeats
     )  # fmt: skip

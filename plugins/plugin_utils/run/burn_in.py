@@ -201,7 +201,7 @@ class Soaking:
         found = diagnose(self.context, level, done.rounds, hosts)
         for entry in found:
             if entry.status is not Status.PASSED:
-                self.emit(f"{entry.status.value} {DCGM} on {entry.host}: {entry.summary}"[:199])
+                self.emit(f"{entry.status.value} {DCGM} on {entry.host}: {entry.summary}")
         return self._kept(replace(done, results=(*done.results, *found)))
 
     def _step(self, done: Soak, test: NodeTest) -> Soak:
@@ -248,7 +248,7 @@ class Soaking:
         log = ""
         if found.status is not Status.PASSED:
             log = self.logs.keep(test.id, host.name, started_s, log_of(clean))
-            self.emit(f"{found.status.value} {test.id} on {host.name}: {found.summary}"[:199])
+            self.emit(f"{found.status.value} {test.id} on {host.name}: {found.summary}")
         return SoakResult(
             host=host.name, test=test.id, round=done.rounds, status=found.status,
             seconds=0.0 if first else found.duration_s, cause=found.cause, summary=found.summary, log=log,
@@ -262,7 +262,7 @@ class Soaking:
         left = [host for host in done.hosts if done.still_to_do(host)]
         least = min((done.soaked_s(host) for host in left), default=0.0)
         told = f"{len(left)} of {len(done.hosts)} hosts left, the last at {least / 3600:.2f} of {done.hours:g} h"
-        self.emit(f"burn-in, round {done.rounds}: {told if left else 'all hosts are through'}"[:199])
+        self.emit(f"burn-in, round {done.rounds}: {told if left else 'all hosts are through'}")
 
 
 def planned(run: Run, options: Mapping[str, Any], emit: Emit) -> Soak:
@@ -287,7 +287,7 @@ def decide_burn_in(run: Run, options: Mapping[str, Any], emit: Emit) -> tuple[So
     for part in declared_phase(run, asked_of(run), BURN_IN).parts:
         observe_gate(part, context, check_mode=False)
     verdict = decide_phase(run, BURN_IN)
-    emit(f"burn-in: {verdict.status.value}. {verdict.message}"[:199])
+    emit(f"burn-in: {verdict.status.value}. {verdict.message}")
     path = run.path / ROUNDS
     done = load(Soak, path) if path.is_file() else Soak(hours=1.0, tests=(), hosts=())
     run.save_record(with_burn_in(run.record, done, verdict))

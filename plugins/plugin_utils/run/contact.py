@@ -56,7 +56,7 @@ def _check_hosts(site: Site, inventory: Inventory, emit: Emit) -> list[BringupEr
         if not (found.get("reached") and found.get("privileged")):
             failing[host.name] = str(found.get("reason") or "does not answer")
     for name, reason in list(failing.items())[:10]:
-        emit(f"contact: {name}: {reason}"[:199])
+        emit(f"contact: {name}: {reason}")
     emit(f"contact: {len(site.in_scope) - len(failing)} of {len(site.in_scope)} hosts answer as root")
     if len(failing) < len(site.in_scope):
         return []
@@ -81,7 +81,7 @@ def _check_api(run: Run, options: Mapping[str, Any], emit: Emit) -> list[Bringup
             }
             write_atomic(run.path / CLUSTER, json.dumps(seen) + "\n")
             if (simulated or identity.rehearsal) and not run.site.rehearsal:
-                emit(_why_rehearsal(identity, simulated)[:199])
+                emit(_why_rehearsal(identity, simulated))
                 run.mark_rehearsal()
     except BringupError as error:
         return [error]

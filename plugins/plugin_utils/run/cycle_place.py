@@ -51,7 +51,7 @@ def forget_dead(
     """
     for lease in store.leases(cycle.site, rehearsal=cycle.rehearsal):
         if lease.cycle_id != cycle.cycle_id and dead(lease.cycle_id) and store.release(lease):
-            emit(f"lease of {lease.test} on {lease.node} taken over from dead cycle {lease.cycle_id}"[:199])
+            emit(f"lease of {lease.test} on {lease.node} taken over from dead cycle {lease.cycle_id}")
     for other in others(store, cycle):
         if not other.ended and dead(other.cycle_id):
             store.end_cycle(other.cycle_id, now_utc(), "its controller died")

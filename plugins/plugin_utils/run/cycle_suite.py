@@ -95,9 +95,9 @@ def save_cycle(run: Run, cycle: Cycle, log: CycleLog, number: int, emit: Emit) -
     verdict = replace(verdict, started=cycle.started, duration_s=seconds_since(cycle.started))
     record = replace(run.record, scope=(), notes=(*run.record.notes, *log.notes), updated=now_utc())
     run.save_record(with_cycle(record.with_phase(verdict), verdict, log))
-    emit(f"{cycle.cycle_id}: {verdict.message}"[:199])
+    emit(f"{cycle.cycle_id}: {verdict.message}")
     if results:
-        emit(f"left: {log.idle_text}"[:199])
+        emit(f"left: {log.idle_text}")
     good = not counts[Status.FAILED.value] and not counts[Status.OTHER.value]
     return CycleDone(cycle=cycle, log=log, counts=counts, good=good, verdict=verdict, suite=ctrf_path(run.path, name))
 

@@ -56,7 +56,7 @@ def record_history(
         trace(traceback.format_exc())
         text = f"{type(crash).__name__}: {redact(str(crash))[:400]}; this is a defect, report it"
         return [_not_recorded(verdict, text, emit)]
-    emit(f"history: {recorded.outcomes} results, {recorded.passes} passes in {place}"[:199])
+    emit(f"history: {recorded.outcomes} results, {recorded.passes} passes in {place}")
     return []
 
 
@@ -89,5 +89,5 @@ def _outcomes(run: Run, gate: str) -> tuple[Outcome, ...]:
 
 def _not_recorded(verdict: GateVerdict, text: str, emit: Emit) -> str:
     line = f"gate {verdict.gate} is not in the history: {text}"
-    emit(line[:199])
+    emit(line)
     return line

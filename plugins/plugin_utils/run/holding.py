@@ -73,7 +73,7 @@ def take_hold(run: Run, options: Mapping[str, Any], emit: Emit) -> Hold:
         except (HeldError, LostError):
             raise
         except BringupError as error:
-            emit(f"gate nodes goes on without the cluster, hosts alone are held: {error.reason}"[:199])
+            emit(f"gate nodes goes on without the cluster, hosts alone are held: {error.reason}")
     hold_hosts(claim, run.path, pid=controller_pid(), wait_s=wait_s, emit=emit)
     return Hold(holder=claim.holder)
 
@@ -95,7 +95,7 @@ def _of_cluster(
             users = save_gpu_users(cluster, run.site, run.path)
             if users and "nodes" in run.site.gates:
                 host, pods = next(iter(users.items()))
-                emit(f"GPUs of {len(users)} hosts are in use, of {host} by pod {pods[0]}"[:199])
+                emit(f"GPUs of {len(users)} hosts are in use, of {host} by pod {pods[0]}")
     if remains:
         run.save_record(replace(run.record, notes=(*run.record.notes, *remains)))
     return Hold(holder=claim.holder, swept=swept, remains=tuple(remains))

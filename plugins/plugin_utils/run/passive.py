@@ -27,7 +27,7 @@ from ..collect.identity import parts_of
 from ..fleet.node_logs import NodeLogs
 from ..outcome.errors import InputError
 from ..outcome.model import Outcome, Rating, Status
-from ..outcome.wording import first_of
+from ..outcome.wording import first_of, shortened
 from ..site.model import DriverOwner, Host, Site
 from ..store.service_model import NodeResult
 from ..verdict.gate import GateVerdict, decide
@@ -177,7 +177,7 @@ def _result(run: Run, host: Host, seen: Sequence[_Seen], cycle_id: str) -> NodeR
     verdict = decide(TEST, asked, about, run.site, run_day(run.record)) if asked else None
     failed = verdict is not None and verdict.status is Status.FAILED
     if unread is not None and not failed:
-        return replace(known, cause=unread.cause, summary=f"{host.name}: {unread.unread}"[:_LONGEST])
+        return replace(known, cause=unread.cause, summary=shortened(f"{host.name}: {unread.unread}", _LONGEST))
     if verdict is None:
         return replace(known, cause="nothing-asked", summary=f"{host.name}: no passive check is asked at this site")
     if verdict.status is Status.PASSED:
@@ -186,11 +186,13 @@ def _result(run: Run, host: Host, seen: Sequence[_Seen], cycle_id: str) -> NodeR
     told = first_of([f"{entry.cause} ({entry.shown}: {entry.summary})" for entry in blocking], _SHOWN)
     missing = [f"{_WHERE[part.kind]} {part.reading.unread}" for part in seen if part.reading.unread]
     if missing:
-        told = f"{told[: _LONGEST // 2]}; beside this, {', '.join(missing)}"
+        told = f"{shortened(told, _LONGEST // 2)}; beside this, {', '.join(missing)}"
     rating = Rating.BAD if failed else Rating.UNKNOWN
     if verdict.status is Status.OTHER and _only_marginal(verdict, about):
         rating = Rating.MARGINAL
-    return replace(known, status=verdict.status, rating=rating, cause=blocking[0].cause, summary=told[:_LONGEST])
+    return replace(
+        known, status=verdict.status, rating=rating, cause=blocking[0].cause, summary=shortened(told, _LONGEST)
+    )
 
 
 def _passed(asked: Mapping[str, tuple[str, ...]], verdict: GateVerdict) -> str:

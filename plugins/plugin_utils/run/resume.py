@@ -52,7 +52,7 @@ def resume(run: Run, options: Mapping[str, Any], emit: Emit) -> dict[str, Any]:
             record = record.with_gate(_take_over(run, entry))
     run.save_record(record)
     for line in lines:
-        emit(f"resume: {line}"[:199])
+        emit(f"resume: {line}")
     taken = [entry.gate for entry in found if entry.can_be_taken_over]
     emit(f"resume: {len(taken)} gate(s) taken over, {len(again)} proven again before {site.from_gate}")
     scope = [gate for gate in site.gates if gate not in taken]
@@ -86,7 +86,7 @@ def _freshness(run: Run, store: Store, max_age_days: float, emit: Emit) -> list[
     non_passes = store.non_passes(site.name, "", rehearsal=site.rehearsal)
     if not passes:
         known = ", ".join(store.sites(rehearsal=site.rehearsal)) or "none"
-        emit(f"resume: {store.path} knows no pass of site {site.name}; sites with a history there: {known}"[:199])
+        emit(f"resume: {store.path} knows no pass of site {site.name}; sites with a history there: {known}")
     made = {(entry.gate, entry.check) for entry in passes}
     made |= {(entry.gate, entry.outcome.check) for entry in non_passes if entry.outcome is not None}
     needed = {entry.gate: [*_needed(run, entry), *_compared(run, entry.gate, made)] for entry in wanted}

@@ -36,7 +36,7 @@ class Progress:
     def say(self, text: str) -> None:
         """Say a line with the elapsed time, at once."""
         self._last_text, self._last_at = text, monotonic()
-        self.emit(f"{text} ({elapsed_text(monotonic() - self._started)})"[:199])
+        self.emit(f"{text} ({elapsed_text(monotonic() - self._started)})")
 
     def tick(self, text: str) -> None:
         """Say a line if it is news, or if nothing was said for `heartbeat_s`."""

@@ -5,6 +5,9 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+
 from ..outcome.model import Status
 from .run import RunRecord, can_open
 
@@ -39,7 +42,26 @@ def restart(record: RunRecord) -> str:
 def _command(record: RunRecord, assignment: str) -> str:
     if not record.command:
         return f"launch it with {assignment}" if assignment else "launch it once more"
-    return f"{record.command} -e {assignment}" if assignment else record.command
+    command = _without_mistakes(record.command, record.problem) if record.problem else record.command
+    return f"{command} -e {assignment}" if assignment else command
+
+
+def _without_mistakes(command: str, problem: str) -> str:
+    """Return the command with a place for each value that the problem is about.
+
+    The variable stays: a run without it may be about more than what was meant. A shell refuses the place.
+    """
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return command
+    shown = []
+    for before, word in zip(["", *words], words, strict=False):
+        name, _equals, value = word.partition("=")
+        stated = before in ("-e", "--extra-vars") and name.startswith("gpufleet_") and value
+        wrong = stated and (re.search(rf"\b{re.escape(name)}\b", problem) or (len(value) > 1 and value in problem))
+        shown.append(f"{name}=<...>" if wrong else shlex.quote(word))
+    return " ".join(shown)
 
 
 def _held(record: RunRecord, gate: str) -> bool:

@@ -148,7 +148,7 @@ def hold_hosts(claim: Claim, run_dir: Path, *, pid: int, wait_s: float, emit: Em
             hint = "start this run after that one, or let it wait: -e gpufleet_when_held=wait"
             raise HeldError("hosts", f"are held by {record.text} (lock {lock}).", hint)
         if not told:
-            emit(f"the hosts are held by {record.text}: waiting"[:199])
+            emit(f"the hosts are held by {record.text}: waiting")
             told = True
         time.sleep(_LOOK_S)
     if said != _READY:

@@ -155,7 +155,7 @@ def acquire(
             # Changed while it was watched: somebody renews it.
             if watched is not None and now - began >= wait_s:
                 raise _held(record)
-            emit(f"the cluster is held by {record.text}: waiting until it is renewed or dead"[:199])
+            emit(f"the cluster is held by {record.text}: waiting until it is renewed or dead")
             watched, since = lease.get("spec"), now
         sleep(_RETRY_S)
 

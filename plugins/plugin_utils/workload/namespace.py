@@ -153,7 +153,7 @@ class TemporaryNamespace:
         self._step(f"priority class {self.name}", partial(self._drop, PRIORITY_CLASSES))
         self._step(f"namespace {self.name}", partial(self._drop, NAMESPACES))
         for text in self.leftovers:
-            self.emit(f"not removed: {text}"[:199])
+            self.emit(f"not removed: {text}")
 
     def _step(self, what: str, action: Callable[[], None]) -> None:
         try:
@@ -375,10 +375,10 @@ def _sweep_rules(cluster: Cluster, holder: str, *, of_holder: bool, emit: Emit, 
         metadata = rule["metadata"]
         mine = (metadata.get("annotations") or {}).get(HOLDER) == holder
         if (metadata.get("labels") or {}).get(TEST) not in _OPEN and (mine or not of_holder):
-            emit(f"removing the rule of a dead test: {metadata['namespace']}/{metadata['name']}"[:199])
+            emit(f"removing the rule of a dead test: {metadata['namespace']}/{metadata['name']}")
             try:
                 cluster.delete(PROMETHEUS_RULES, metadata["name"], metadata["namespace"])
             except BringupError as error:
                 place = f"{metadata['namespace']} {metadata['name']}"
                 remains.append(remaining(f"rule {metadata['name']}: {error.reason}", f"prometheusrule -n {place}"))
-                emit(remains[-1][:199])
+                emit(remains[-1])

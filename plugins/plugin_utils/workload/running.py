@@ -167,7 +167,7 @@ class RunningJob:
             self.cluster.delete(kind, name, self.namespace.name, timeout_s=_LOG_S)
         except BringupError as error:
             # The namespace removes it at the end, and says so if it cannot.
-            self.namespace.emit(f"{kind.title} {name}: {error.reason}"[:199])
+            self.namespace.emit(f"{kind.title} {name}: {error.reason}")
 
     def _pod_result(self, pod: Json) -> PodResult:
         code, word = termination_of(pod)

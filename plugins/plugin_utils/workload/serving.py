@@ -220,7 +220,7 @@ def remove_servers(cluster: Cluster, namespace: TemporaryNamespace, names: Seque
         until(lambda: not namespace.pods(wanted), Deadline.after(_REMOVAL_S), "servers removed")
     except BringupError as error:
         left = namespace.pods(wanted)
-        namespace.emit(f"{error.subject}: {error.reason} Still there: {where_they_are(left)}"[:199])
+        namespace.emit(f"{error.subject}: {error.reason} Still there: {where_they_are(left)}")
 
 
 @dataclass(slots=True)

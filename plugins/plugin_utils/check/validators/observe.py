@@ -130,7 +130,7 @@ def run_validators(
     for name, seen in found.items():
         write_atomic(context.run_dir / log_path(phase, name), "".join(f"{line}\n" for line in seen.lines))
         for line in seen.results:
-            context.emit(f"{name}: {line}"[:199])
+            context.emit(f"{name}: {line}")
     return {name: replace(seen, leftovers=tuple(namespace.leftovers)) for name, seen in found.items()}
 
 

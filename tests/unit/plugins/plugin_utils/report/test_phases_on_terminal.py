@@ -15,8 +15,13 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model imp
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.console import closing_lines
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.facts import load_facts
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.markdown import render_markdown
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.gate import GateVerdict, decide
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import RunRecord, new_run, with_phases
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.gate import Blocking, GateVerdict, decide
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import (
+    RunRecord,
+    new_run,
+    with_phases,
+    with_verb,
+)
 
 CLUSTER = Subject(SubjectKind.CLUSTER, "here")
 GOOD = passed("gpu_stack", "gpu-allocatable", CLUSTER)
@@ -81,3 +86,32 @@ def test_the_summary_says_of_what_it_is(tmp_path: Path) -> None:
     for record, word in ((validation(), "validation"), (replace(validation(), phases=()), "bring-up")):
         facts = load_facts(tmp_path, record)
         assert render_markdown(facts).startswith(f"## {word} of lab: not passed\n")
+
+
+def test_a_run_that_was_refused_shows_its_problem_and_no_table() -> None:
+    record = new_run("r1", "lab", "2026-11-22T10:00:00Z", GATE_IDS, rehearsal=False)
+    lines = closing_lines(replace(record, problem="hosts gpu01 and gpu02: no rack."), Path("/r"))
+    assert lines[0] == "verdict  not started: hosts gpu01 and gpu02: no rack." and not set(GATE_IDS) & set(lines)
+
+
+def test_one_cause_of_many_checks_is_told_once() -> None:
+    record = new_run("r1", "lab", "2026-11-22T10:00:00Z", GATE_IDS, rehearsal=False)
+    about = {"status": Status.OTHER, "cause": "record-invalid", "summary": "the record is a draft.", "hint": "sign it"}
+    entries = tuple(Blocking(check=f"check-{i}", subject="lab", **about) for i in range(10))
+    verdict = GateVerdict(gate="facility", status=Status.OTHER, message="m", checks=10, blocking=entries)
+    text = "\n".join(closing_lines(record.with_gate(verdict), Path("/r")))
+    assert text.count("the record is a draft.") == text.count("do: sign it") == 1
+    assert "other    check-0, check-1, check-2 and 7 more on lab: record-invalid" in text
+
+
+def test_what_three_cycles_found_on_a_node_is_told_once() -> None:
+    record = with_verb(new_run("r1", "lab", "2026-11-22T10:00:00Z", (), rehearsal=False), "continuous validation")
+    for number in (1, 2, 3):
+        entry = Blocking(
+            check="nccl-loop", subject="gpu04", status=Status.FAILED, cause="slow-adapter",
+            summary=f"gpu04 does {20 + number} GB/s", hint="read the log",
+        )  # fmt: skip
+        cycle = GateVerdict(gate=f"cycle-00{number}", status=Status.FAILED, message="m", blocking=(entry,))
+        record = record.with_phase(cycle)
+    text = "\n".join(closing_lines(record, Path("/r")))
+    assert text.count("nccl-loop on gpu04: slow-adapter") == 1 and "gpu04 does 23 GB/s" in text

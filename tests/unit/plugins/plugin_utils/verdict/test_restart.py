@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -92,6 +93,48 @@ def test_a_command_line_is_shown_without_secrets_and_without_its_start(
 def test_the_program_of_a_checkout_is_shown_with_its_path(tmp_path: Path) -> None:
     program = tmp_path / ".cache/venv/bin/ansible-playbook"
     assert command_line([str(program), "x.yml"], {}, tmp_path) == ".cache/venv/bin/ansible-playbook x.yml"
+
+
+@pytest.mark.parametrize(
+    ("typed", "shown"),
+    [
+        (".cache/venv/bin/ansible-playbook", ".cache/venv/bin/ansible-playbook"),
+        ("../venv/bin/ansible-playbook", "../venv/bin/ansible-playbook"),
+        ("/srv/venv/bin/ansible-playbook", "ansible-playbook"),
+        ("/opt/other/bin/ansible-playbook", "/opt/other/bin/ansible-playbook"),
+    ],
+)
+def test_the_program_is_shown_as_it_can_be_called_again(typed: str, shown: str, tmp_path: Path) -> None:
+    environment = {"PATH": "/srv/venv/bin:/usr/bin"}
+    assert command_line([typed, "x.yml"], environment, tmp_path) == f"{shown} x.yml"
+
+
+def test_ansible_as_a_module_is_called_as_one(tmp_path: Path) -> None:
+    path = "/usr/lib/python3/ansible/__main__.py"
+    shown = command_line([path, "playbook", "x.yml"], {"PATH": str(Path(sys.executable).parent)}, tmp_path)
+    assert shown == f"{Path(sys.executable).name} -m ansible playbook x.yml"
+
+
+def test_a_rehearsed_fault_is_not_rehearsed_again(tmp_path: Path) -> None:
+    words = ["ansible-playbook", "x.yml", "-e", "gpufleet_rehearsal_faults=gpu-missing@gpu03/gpu5"]
+    assert command_line(words, {}, tmp_path) == "ansible-playbook x.yml"
+    extra = '{"gpufleet_rehearsal_faults": ["x@gpu01"], "gpufleet_rehearsal_nodes": 4}'
+    assert command_line([*words[:3], extra], {}, tmp_path).endswith("""-e '{"gpufleet_rehearsal_nodes": 4}'""")
+
+
+@pytest.mark.parametrize(
+    ("problem", "given", "shown"),
+    [
+        ("gates: 'nonsense' is no gate.", "-e gpufleet_gates=nonsense", "-e gpufleet_gates=<...>"),
+        ("gpufleet_gates: a gate is unknown.", "-e gpufleet_gates=x", "-e gpufleet_gates=<...>"),
+        ("/nope: no such file.", "-e gpufleet_kubeconfig=/nope", "-e gpufleet_kubeconfig=<...>"),
+        ("gpufleet_gates_x: wrong.", "-e gpufleet_gates=nodes", "-e gpufleet_gates=nodes"),
+        ("host n1: no rack.", "-e gpufleet_gates=nodes", "-e gpufleet_gates=nodes"),
+    ],
+)
+def test_a_value_that_was_wrong_is_not_said_again(problem: str, given: str, shown: str) -> None:
+    refused = replace(record(), problem=problem, command=f"{COMMAND} {given}")
+    assert restart(refused) == f"{COMMAND} {shown}"
 
 
 def test_awx_and_a_line_that_is_too_long_have_no_command(tmp_path: Path) -> None:
