@@ -45,6 +45,7 @@ class ActionModule(ModuleAction):
             return {**_NOTHING, "changed": bool(found.plan.batch), "plan": found.lines(), "stats": run_stats(run)}
         with problem_recorded(run):
             done = run_cycle(run, options, self.emit)
+            run.save_whole_suite()
         said = {
             **_NOTHING, "changed": bool(done.log.results), "cycle_id": done.cycle.cycle_id, "counts": done.counts,
             "failed_nodes": done.failed_nodes, "notes": done.log.notes, "actions": list(done.actions),

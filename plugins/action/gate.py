@@ -39,6 +39,9 @@ class ActionModule(ModuleAction):
             verdict = refuse_gate(run, options["gate"], options["problem"])
         else:
             verdict = decide_gate(run, options["gate"])
+        if not verdict.opens_next:
+            # The run may end here; one that goes on writes it again.
+            run.save_whole_suite()
         self.emit(f"gate {verdict.gate}: {verdict.status.value}. {verdict.key_figure or verdict.message}")
         for entry in verdict.blocking[:10]:
             self.emit(f"{entry.status.value} {entry.check} on {entry.shown}: {entry.cause}: {entry.summary}")

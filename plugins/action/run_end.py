@@ -24,6 +24,7 @@ class ActionModule(ModuleAction):
         del task_vars
         run = Run(existing_run_dir(options["run_dir"]))
         end_hold(run)
+        run.save_whole_suite()
         problems = not_ended_well(run.record)
         decided = run.record.phases if run.record.validates else run.record.gates
         held = [v.gate for v in decided if v.status is not Status.PENDING and not v.opens_next]

@@ -43,7 +43,8 @@ class ActionModule(ModuleAction):
         record = replace(with_phases(record, phases) if phases else record, check_mode=self.check_mode)
         record = with_verb(record, options["verb"]) if options["verb"] else record
         versions = software_versions(core_version)
-        run.save_record(replace(record, versions=versions, command=command, history=bool(options["store"])))
+        record = replace(record, versions=versions, command=command, history=bool(options["store"]))
+        run.save_record(replace(record, ctrf_dest=options["ctrf_dest"] or ""))
         # After the report that says that nothing is passed: a history that cannot be read ends the run here.
         accepted = keep_baseline(run, options["store"])
         if accepted.figures:

@@ -46,6 +46,9 @@ options:
     type: list
     elements: str
     default: []
+  ctrf_dest:
+    description: File to which one CTRF report of the whole run is written, beside C(ctrf/all.json) of its directory.
+    type: path
   verb:
     description:
       - What a run without gates does, such as V(roll). Its report has a table and a verdict of its own.

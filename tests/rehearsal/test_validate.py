@@ -136,7 +136,7 @@ def phases_of(record: Json) -> dict[str, str]:
 def results_of(run_dir: Path) -> set[tuple[str, str, tuple[str, ...], str]]:
     """Return each result of a validation: phase, check, subjects, status."""
     found = set()
-    for path in (run_dir / "ctrf").glob("*.json"):
+    for path in (path for path in (run_dir / "ctrf").glob("*.json") if path.stem != "all"):
         for test in json.loads(path.read_text(encoding="utf-8"))["results"]["tests"]:
             outcome = test["extra"]["outcome"]
             subjects = tuple(subject["name"] for subject in outcome["subjects"])

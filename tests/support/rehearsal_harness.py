@@ -51,7 +51,8 @@ class Rehearsed:
         """Every result in the CTRF files that is not passed; gates that were not reached have pending ones, and what
         readiness has nobody to ask for before the stack is there is skipped."""
         found = []
-        for path in sorted((self.run_dir / "ctrf").glob("*.json")):
+        suites = (path for path in (self.run_dir / "ctrf").glob("*.json") if path.stem != "all")
+        for path in sorted(suites):
             for test in json.loads(path.read_text(encoding="utf-8"))["results"]["tests"]:
                 nobody_to_ask = path.stem == "readiness" and test["status"] == "skipped"
                 if test["status"] not in ("passed", "pending") and not nobody_to_ask:

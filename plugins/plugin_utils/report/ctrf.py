@@ -9,6 +9,7 @@ The official schema (npm package `ctrf`) forbids unknown keys, so an outcome tra
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
@@ -43,13 +44,25 @@ def suite_of(gate: str, outcomes: Sequence[Outcome], *, run_id: str, rehearsal: 
     """Return the CTRF document of a gate's outcomes."""
     tests = [_test(outcome, rehearsal=rehearsal) for outcome in outcomes]
     counts = Counter(outcome.status for outcome in outcomes)
-    starts = [test["start"] for test in tests if "start" in test]
-    summary: dict[str, Any] = {status.value: counts[status] for status in Status}
-    summary |= {
-        "tests": len(tests),
-        "start": min(starts, default=0),
-        "stop": max((t["stop"] for t in tests if "stop" in t), default=0),
+    summary = {status.value: counts[status] for status in Status} | {"tests": len(tests)} | times_of(tests)
+    name = f"REHEARSAL {gate}" if rehearsal else gate
+    return document_of(name, tests, summary, run_id, version, {"gate": gate, "rehearsal": rehearsal})
+
+
+def times_of(tests: Sequence[dict[str, Any]]) -> dict[str, int]:
+    """Return when the tests began and ended, in milliseconds since the epoch; of tests that none was run of, now."""
+    now = round(time.time() * 1000)
+    starts = [test["start"] for test in tests if test.get("start")]
+    return {
+        "start": min(starts, default=now),
+        "stop": max((test["stop"] for test in tests if test.get("stop")), default=now),
     }
+
+
+def document_of(
+    name: str, tests: list[dict[str, Any]], summary: dict[str, int], run_id: str, version: str, about: dict[str, Any]
+) -> dict[str, Any]:
+    """Return a CTRF document; `about` says what it is of."""
     return {
         "reportFormat": "CTRF",
         "specVersion": SPEC_VERSION,
@@ -59,12 +72,9 @@ def suite_of(gate: str, outcomes: Sequence[Outcome], *, run_id: str, rehearsal: 
             "tool": {"name": TOOL, "version": version},
             "summary": summary,
             "tests": tests,
-            "environment": {
-                "reportName": f"REHEARSAL {gate}" if rehearsal else gate,
-                "extra": {"rehearsal": rehearsal},
-            },
+            "environment": {"reportName": name, "extra": {"rehearsal": about["rehearsal"]}},
         },
-        "extra": {"gate": gate, "rehearsal": rehearsal, "schema_version": 1},
+        "extra": {**about, "schema_version": 1},
     }
 
 

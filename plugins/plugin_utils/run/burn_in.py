@@ -291,4 +291,5 @@ def decide_burn_in(run: Run, options: Mapping[str, Any], emit: Emit) -> tuple[So
     path = run.path / ROUNDS
     done = load(Soak, path) if path.is_file() else Soak(hours=1.0, tests=(), hosts=())
     run.save_record(with_burn_in(run.record, done, verdict))
+    run.save_whole_suite()
     return done, verdict

@@ -24,7 +24,8 @@ from ..verdict.run import RunRecord
 _SINCE = 2
 _DIRECTORIES = ("ctrf", "cycles", "evidence", "observations")
 # Of the files at the top of a run: the record itself, and a report that is written again whenever the run is judged.
-_NOT_COVERED = (RUN, DIGESTS, "report.json")
+# The CTRF report of the whole run is made of suites that are covered, after the verdict.
+_NOT_COVERED = (RUN, DIGESTS, "report.json", "ctrf/all.json")
 _SHOWN = 20
 NONE_KEPT = (
     "this run was made by a release that kept no digests of its files: results are computed again from them, and "
@@ -79,12 +80,13 @@ def changed_files(run_dir: Path, record: RunRecord) -> list[str]:
 
 
 def _covered(run_dir: Path) -> Iterator[tuple[str, Path]]:
-    found = [path for path in run_dir.glob("*.json") if path.name not in _NOT_COVERED]
+    found = list(run_dir.glob("*.json"))
     for directory in _DIRECTORIES:
         found += (run_dir / directory).rglob("*")
     for path in sorted(found):
-        if path.is_file():
-            yield path.relative_to(run_dir).as_posix(), path
+        name = path.relative_to(run_dir).as_posix()
+        if path.is_file() and name not in _NOT_COVERED:
+            yield name, path
 
 
 def _digest(path: Path) -> str:

@@ -216,6 +216,16 @@ class Run:
         write_suites(self.path, phase, outcomes, self.record, collection_version())
         return read_phase_outcomes(self.path, phase, gates)
 
+    def save_whole_suite(self) -> None:
+        """Write one CTRF report of all suites that the run has so far.
+
+        Raises:
+            BringupError: a suite cannot be read, or the copy that was asked for cannot be written.
+        """
+        from ..report.whole_suite import write_whole
+
+        write_whole(self.path, self.record, collection_version())
+
     def save_record(self, record: RunRecord) -> None:
         """Write the record and every report made from it; each file is whole or absent."""
         if is_decided(record) and has_digests(record) and not record.what_if:

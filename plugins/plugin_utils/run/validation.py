@@ -15,12 +15,15 @@ from ..check.validators.judge import validator_outcomes
 from ..outcome.errors import BringupError, InputError
 from ..outcome.model import Outcome, Rating, Status, Subject, SubjectKind
 from ..outcome.phases import READINESS
+from ..outcome.wording import first_of
 from ..runtime.clock import now_utc, seconds_since
 from ..verdict.gate import Blocking, GateVerdict, decide
 from .asked import Asked, asked_of
 from .decision import run_day
 from .run import Run, components_of
 
+# The report lists all of them.
+_SHOWN = 3
 NO_CLUSTER = "no-cluster mode: nothing but the snapshot is looked at"
 
 
@@ -135,7 +138,7 @@ def phase_verdict(run: Run, declaration: PhaseDeclaration, outcomes: tuple[Outco
     for outcome in sorted(outcomes, key=lambda entry: entry.check):
         if outcome.status is Status.SKIPPED:
             reasons.setdefault(outcome.summary, []).append(outcome.check)
-    named = "; ".join(f"{', '.join(checks)} ({reason})" for reason, checks in reasons.items())
+    named = "; ".join(f"{first_of(checks, _SHOWN)} ({reason})" for reason, checks in reasons.items())
     counts = verdict.counts | {Status.SKIPPED.value: len(skipped)}
     told = f"{len(skipped)} check(s) skipped, so phase {phase} is not passed: {named}"
     if verdict.opens_next:

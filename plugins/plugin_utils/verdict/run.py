@@ -33,6 +33,7 @@ class RunRecord:
     about anything. `driver_only`: of gate gpu_stack it has only the checks that need the driver, as a wave's proof.
     `wave` are the nodes of a roll that it proves, of which there is no more than these. `work` is what a verb without
     gates did (a roll, cycles, a burn-in): it is the verdict of such a run, whatever its gates say.
+    `ctrf_dest` is where one CTRF report of the whole run is written, beside that in its directory.
     `digests` is that of digests.json, written with every verdict. `unconfirmed` counts what a later judgement found to
     differ from what was recorded: with any, no verdict of the record holds.
     """
@@ -61,6 +62,7 @@ class RunRecord:
     digests: str = ""
     unconfirmed: int = 0
     work: Work | None = None
+    ctrf_dest: str = ""
     schema_version: int = 2
 
     @property
@@ -283,9 +285,12 @@ def _validated(record: RunRecord) -> str:
     """Return the verdict of a run that validates: each phase by its word; no gate is decided by it."""
     words = "; ".join(f"{verdict.gate} {verdict.status.value}" for verdict in record.phases)
     head = "validated" if all_passed(record) else "not validated" if not nothing_holds(record) else "validated in part"
-    held = "; ".join(verdict.message for verdict in record.phases if verdict.status is not Status.PASSED)
-    text = f"{'REHEARSAL ' if record.rehearsal else ''}{head}: {words}"
-    return f"{text}; {held}; no gate was decided" if held else f"{text}; no gate was decided"
+    held = [verdict.message for verdict in record.phases if verdict.status not in (Status.PASSED, Status.SKIPPED)]
+    left_out = [verdict for verdict in record.phases if verdict.status is Status.SKIPPED]
+    skipped = sum(verdict.counts.get(Status.SKIPPED.value, 0) for verdict in left_out)
+    if skipped:
+        held.append(f"{skipped} check(s) skipped, each with its reason in the report")
+    return "; ".join((f"{'REHEARSAL ' if record.rehearsal else ''}{head}: {words}", *held, "no gate was decided"))
 
 
 def _what_if(record: RunRecord) -> str:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -16,6 +17,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry im
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status, node_subject
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.run_report import REPORTS, write_report
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.decision import refuse_gate
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.digests import keep_digests
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.pending import write_pending_suites
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rejudge import rejudge, rewrite_reports
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
@@ -100,3 +102,41 @@ def test_run_directories_of_before_still_have_a_page(tmp_path: Path) -> None:
     page = (tmp_path / "report.html").read_text()
     assert "Nodes and checks" in page and "Measured curves" not in page
     assert record.run_id in page
+
+
+def test_one_report_has_the_results_of_the_whole_run(tmp_path: Path, ctrf_schema: dict[str, Any]) -> None:
+    import jsonschema
+
+    made = MadeRun(nodes=2, scope=SCOPE)
+    made.outcomes["fabric"] = (
+        passed("fabric", "cabling", node_subject("gpu01"), started="2026-11-21T10:05:00.000Z", duration_s=60.0),
+    )
+    made.write(tmp_path)
+    run, dest = Run(tmp_path), tmp_path / "out/report.json"
+    write_pending_suites(run)
+    run.save_record(replace(run.record, ctrf_dest=str(dest)))
+    digests = keep_digests(tmp_path)
+    run.save_whole_suite()
+    text = (tmp_path / "ctrf/all.json").read_text()
+    whole = json.loads(text)
+    jsonschema.validate(whole, ctrf_schema)
+    assert dest.read_text() == text and whole["runId"] == run.record.run_id
+    parts = [json.loads((tmp_path / f"ctrf/{gate}.json").read_text())["results"] for gate in SCOPE]
+    assert whole["results"]["tests"] == [test for part in parts for test in part["tests"]]
+    summary = whole["results"]["summary"]
+    assert summary["tests"] == sum(part["summary"]["tests"] for part in parts) and summary["passed"] == 1
+    assert summary["stop"] - summary["start"] == 60_000
+    # It is no suite of a gate: it is not in itself, and a run that is judged again finds nothing changed.
+    run.save_whole_suite()
+    assert (tmp_path / "ctrf/all.json").read_text() == text and keep_digests(tmp_path) == digests
+
+
+def test_a_suite_of_skipped_tests_was_not_made_in_1970(run: Run) -> None:
+    write_pending_suites(run)
+    summary = json.loads((run.path / "ctrf/nodes.json").read_text())["results"]["summary"]
+    assert summary["start"] == summary["stop"] > 1_700_000_000_000
+
+
+def test_a_run_without_results_has_no_such_report(run: Run) -> None:
+    run.save_whole_suite()
+    assert not (run.path / "ctrf/all.json").exists()

@@ -322,3 +322,16 @@ def test_a_snapshot_of_upstream_is_a_rehearsals_by_the_label_of_its_nodes(run: R
     asked(run, tmp_path, recipe(), seen, phases=["readiness"])
     assert readiness(run) is Status.PASSED
     assert Run(run.path).record.rehearsal and NOT_TOLD not in Run(run.path).record.notes
+
+
+def test_the_verdict_of_a_validation_without_a_cluster_is_one_short_sentence(run: Run, tmp_path: Path) -> None:
+    asked(run, tmp_path, recipe(), upstream(), phases=["deployment", "conformance", "performance"])
+    readiness(run)
+    skipped = 0
+    for phase in ("deployment", "conformance", "performance"):
+        verdict = decide_phase(run, phase)
+        skipped += verdict.counts["skipped"]
+        assert len(verdict.message) < 300, verdict.message
+    said = run_stats(run)["gpufleet_verdict"]
+    assert f"{skipped} check(s) skipped, each with its reason in the report; no gate was decided" in said
+    assert skipped > 20 and len(said) < 250, said
