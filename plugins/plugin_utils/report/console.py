@@ -76,7 +76,8 @@ def closing_lines(record: RunRecord, run_dir: Path) -> list[str]:
     page = record.work.page if record.work is not None else ""
     paths = ["", f"report   {run_dir / (page or 'report.html')}", f"summary  {run_dir / 'report.md'}"]
     # Of a run that was refused nothing was looked at; its problem is the only thing to read.
-    refused = record.problem and all(verdict.status is Status.PENDING for verdict in (*record.gates, *record.phases))
+    looked = any(verdict.status is not Status.PENDING for verdict in (*record.gates, *record.phases))
+    refused = record.problem and not looked and not (record.work is not None and record.work.rows)
     table = [*lines, ""] if (lines := [] if refused else decided_table(record)) else []
     if record.check_mode:
         return [*banner, *table, f"verdict  {run_summary(record)}", *paths]
@@ -117,11 +118,6 @@ def _next(record: RunRecord) -> list[str]:
     lines += [f"do: {record.work.next}"] if record.work is not None and record.work.next else []
     lines += [f"again: {again}"] if again else []
     return ["", *lines] if lines else []
-
-
-def alike(blocking: Iterable[Blocking]) -> list[str]:
-    """Return a line for each thing that holds a gate; what has one cause for several checks or subjects is one line."""
-    return [line for entries in _alike(blocking) for line in _told(entries)[:1]]
 
 
 def _alike(blocking: Iterable[Blocking]) -> list[list[Blocking]]:

@@ -59,7 +59,7 @@ def _second(run: Run, options: Mapping[str, Any], emit: Emit, *, write: bool) ->
     """Judge by other settings, if any are stated, and show that as a second verdict; the first one stays."""
     changes = _changes(run, options, emit)
     for change in (change for change in changes if not change.applies):
-        emit(f"what if: {change} is not applied: it says how to look, and this run has looked already"[:199])
+        emit(f"what if: {change} is not applied: it says how to look, and this run has looked already")
     applied = [change for change in changes if change.applies]
     if not applied:
         return {}

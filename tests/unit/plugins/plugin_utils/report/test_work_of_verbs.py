@@ -221,3 +221,10 @@ def new_plain() -> dict[str, object]:
     plain: dict[str, object] = to_plain(new_run("r", "lab", "2026-11-22T10:00:00Z", ("nodes",), rehearsal=False))
     plain.pop("work")
     return plain
+
+
+def test_a_roll_that_was_stopped_in_the_middle_keeps_its_table(tmp_path: Path) -> None:
+    stopped = with_roll(begun("roll", problem="Kubernetes API: no answer."), rolled(tmp_path, last=Stage.CHANGING))
+    files = written(tmp_path, stopped)
+    assert "verdict  roll driver-580: stopped: Kubernetes API: no answer." in files["screen"].splitlines()
+    assert files["screen"].startswith("node ") and f"again: {COMMAND}" in files["screen"].splitlines()
