@@ -110,8 +110,10 @@ def failed_result(error: BringupError) -> dict[str, Any]:
     twice, so that has a short one.
     """
     if error.told_in:
-        told = f"{error.subject}: the run was stopped; the reason and what to do are at the end, and in {error.told_in}"
-        return {"failed": True, "msg": told, "exit_code": error.exit_code}
+        where = (
+            f"{error.subject}: the run was stopped; the reason and what to do are at the end, and in {error.told_in}"
+        )
+        return {"failed": True, "msg": where, "exit_code": error.exit_code}
     told = {name: value for name, value in error.to_dict().items() if name in ("kind", "subject")}
     evidence = [text for text in error.evidence if text not in str(error)]
     return {
