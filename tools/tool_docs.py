@@ -16,12 +16,12 @@ _PARTS = {
     "host_probe": (
         "Every GPU host",
         "Gate nodes runs these on every host of the inventory, in one module execution for each (`host_probe`).",
-        "`nodes_tool_timeout`, `nodes_tool_timeouts` and `nodes_diag_timeout` change the time limits.",
+        "Time limits: `gpufleet_nodes_tool_timeout`, `gpufleet_nodes_tool_timeouts` and `gpufleet_nodes_diag_timeout`.",
     ),
     "fabric_probe": (
         "The host that reads the InfiniBand fabric",
         "Gate fabric runs these on one host (`gpufleet_fabric_host`), through each port of `fabric.ports`",
-        "(`fabric_probe`). `fabric_tool_timeout` and `fabric_ibdiagnet_timeout` change the time limits.",
+        "(`fabric_probe`). `gpufleet_fabric_tool_timeout` and `gpufleet_fabric_ibdiagnet_timeout` change the limits.",
     ),
     "node_pod": (
         "Nodes without SSH",

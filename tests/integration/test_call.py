@@ -67,6 +67,12 @@ def test_a_playbook_without_preflight_refuses_the_same(tmp_path: Path) -> None:
     refused(said, "did you mean gpufleet_thresholds", "--limit gpu01", "--tags nodes", "3 problem(s)")
 
 
+def test_a_name_of_before_is_read_and_reported_once(tmp_path: Path) -> None:
+    said = play(tmp_path, "facility_record", "-e", "facility_record_signed_by=you@example.org")
+    refused(said, "is already there")
+    assert said.output.count("facility_record_signed_by is called gpufleet_facility_record_signed_by now") == 1
+
+
 def test_tags_that_the_user_gives_to_all_of_it_are_theirs(tmp_path: Path) -> None:
     own = tmp_path / "own.yml"
     own.write_text(yaml.safe_dump([{"import_playbook": "gpufleet.bringup.site", "tags": ["bringup"]}]), "utf-8")

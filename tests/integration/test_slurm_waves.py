@@ -125,7 +125,7 @@ def test_a_version_that_no_repository_has_takes_no_node_out_of_work(slurm: Slurm
     """Role converge is the change; apt of the simulated hosts is real, and has no such toolkit."""
     inventory = json.loads((site / "inventory.yml").read_text(encoding="utf-8"))
     inventory["gpu_nodes"]["hosts"]["gpu01"] |= {"gpufleet_converge": {"container_toolkit": {"version": "9.9.9"}}}
-    inventory["gpu_nodes"]["vars"] = {"converge_refresh": False}
+    inventory["gpu_nodes"]["vars"] = {"gpufleet_converge_refresh": False}
     path = site / "declared.yml"
     path.write_text(json.dumps(inventory), encoding="utf-8")
     before = seen(slurm)

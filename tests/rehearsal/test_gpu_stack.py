@@ -199,7 +199,7 @@ def test_an_installation_that_is_not_ours_is_recognised_and_used(stack: Bench) -
     assert f"kai-scheduler v0.12.1 is already installed by Argo CD Application batch (Deployment default/{name})" in (
         refused.reason
     )
-    assert "gpu_stack_foreign: {kai-scheduler: use}" in refused.hint
+    assert "gpufleet_gpu_stack_foreign: {kai-scheduler: use}" in refused.hint
     (used,) = stack.install(recipe, policies={"kai-scheduler": "use"})
     assert used.state == "foreign" and "the recipe wants v0.13.0" in used.reason
     context = replace(stack.observing(gpu_stack={"settle_s": 0}), recipe=recipe)

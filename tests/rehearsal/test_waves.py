@@ -161,7 +161,7 @@ def test_role_converge_is_the_change_where_hosts_declare_something(site: LiveSit
     limits = [{"domain": "*", "type": "-", "item": "memlock", "value": "unlimited"}]
     declared = {"gpu01": {"limits": limits}, "gpu02": {"ofed": {"kind": "doca", "version": "3.1.0"}}, "gpu04": {}}
     for host, declaration in declared.items():
-        inventory["gpu_nodes"]["hosts"][host] |= {"gpufleet_converge": declaration, "converge_refresh": False}
+        inventory["gpu_nodes"]["hosts"][host] |= {"gpufleet_converge": declaration, "gpufleet_converge_refresh": False}
     path = site.directory / "declared.yml"
     path.write_text(yaml.safe_dump(inventory), encoding="utf-8")
     with Cluster(Connection(kubeconfig=str(site.kubeconfig))) as cluster:

@@ -230,8 +230,8 @@ def _choice(component: Component, way: str) -> str:
     """Return the ways that a site has, as settings."""
     name = component.name
     if way.startswith("adopt"):
-        way = f"gpu_stack_foreign: {{{name}: adopt}} to take over"
-    return f"gpu_stack_foreign: {{{name}: use}} to leave it and count it as installed; or {way}"
+        way = f"gpufleet_gpu_stack_foreign: {{{name}: adopt}} to take over"
+    return f"gpufleet_gpu_stack_foreign: {{{name}: use}} to leave it and count it as installed; or {way}"
 
 
 def _release_of_others(release: Release) -> Existing:

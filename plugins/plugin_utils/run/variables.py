@@ -11,12 +11,15 @@ from functools import cache
 from typing import Any
 
 from ..outcome.errors import InputError
+from ..runtime.plain_yaml import documents
 from ..runtime.recipe_files import COLLECTION_ROOT
 from .inventory import HOST_VARIABLES
 from .stats import STATS
 
 PREFIX = "gpufleet_"
 _NAME = re.compile(rf"\b{PREFIX}[a-z0-9_]+")
+# A name without our prefix that is read where the one with it is not stated.
+_BESIDE = re.compile(rf"(?<![\w.])(?!{PREFIX})([a-z][a-z0-9_]+) \| default\(")
 _READ = ("playbooks/*.yml", "playbooks/parts/*.yml", "roles/*/tasks/*.yml", "roles/*/defaults/*.yml")
 _SPECS = "roles/*/meta/argument_specs.yml"
 
@@ -24,12 +27,12 @@ _SPECS = "roles/*/meta/argument_specs.yml"
 @cache
 def options() -> dict[str, Mapping[str, Any]]:
     """Return the documented options of all roles."""
-    # Not by the strict reader: entry points of a role share their options by a merge key.
-    import yaml
+    # Entry points of a role share their options by a merge key, which the strict reader does not take.
+    from ..runtime.kubernetes_yaml import kubernetes_loader
 
     found: dict[str, Mapping[str, Any]] = {}
     for path in sorted(COLLECTION_ROOT.glob(_SPECS)):
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+        (data,) = documents(path.read_text(encoding="utf-8"), kubernetes_loader())
         for entry in data["argument_specs"].values():
             for name, option in (entry.get("options") or {}).items():
                 # Where several roles describe one, the fullest counts.
@@ -39,10 +42,23 @@ def options() -> dict[str, Mapping[str, Any]]:
 
 
 @cache
+def _texts() -> str:
+    """Return the text of every playbook and of what roles do."""
+    paths = (path for pattern in _READ for path in sorted(COLLECTION_ROOT.glob(pattern)))
+    return "\n".join(path.read_text(encoding="utf-8") for path in paths)
+
+
+@cache
 def known() -> frozenset[str]:
     """Return every name with our prefix that a playbook or a role reads or sets, and the variables of hosts."""
-    texts = (path.read_text(encoding="utf-8") for pattern in _READ for path in COLLECTION_ROOT.glob(pattern))
-    return frozenset(_NAME.findall("\n".join(texts))) | {*options(), *HOST_VARIABLES, *STATS}
+    return frozenset(_NAME.findall(_texts())) | {*options(), *HOST_VARIABLES, *STATS}
+
+
+@cache
+def former_names() -> dict[str, str]:
+    """Return the new name of every variable that is still read by a name of before, without our prefix."""
+    read = set(_BESIDE.findall(_texts()))
+    return {name: PREFIX + name for name in sorted(read) if PREFIX + name in known()}
 
 
 def unknown_names(where: str, names: Iterable[str]) -> Iterator[InputError]:
@@ -65,4 +81,4 @@ def unknown_names(where: str, names: Iterable[str]) -> Iterator[InputError]:
 
 def renamed(names: Iterable[str]) -> dict[str, str]:
     """Return the new name of every variable that is stated by a name of before."""
-    return {name: new for name in sorted(names) if (new := f"{PREFIX}{name}") in options()}
+    return {name: former_names()[name] for name in sorted(names) if name in former_names()}

@@ -51,7 +51,9 @@ def _judge(host: NodeContext) -> Report | Outcome:
         return host.answer.unknown("dcgm-diag-not-run", f"did not run: {diag.runtime_error[:300]}", hint, **seen)
     if 0 < host.facts.diag_level < wanted:
         text = f"level {host.facts.diag_level} was run, level {wanted} is required"
-        return host.answer.unknown("dcgm-diag-level", text, "set nodes_diag_level to the required level", **seen)
+        return host.answer.unknown(
+            "dcgm-diag-level", text, "set gpufleet_nodes_diag_level to the required level", **seen
+        )
     results = [(test, result) for test in diag.tests for result in test.results]
     failed = [pair for pair in results if pair[1].status == "fail"]
     if failed and _only_lost_gpus(host, failed):

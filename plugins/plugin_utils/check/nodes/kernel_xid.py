@@ -74,7 +74,7 @@ def _judge(host: NodeContext, affected: dict[int, list[str]]) -> Report | Outcom
     findings = findings or _refused(log)
     if not findings and "kernel_log" in host.facts.cut:
         text = "the log is too long to be kept whole, so a part of it was not looked at"
-        return host.answer.unknown("kernel-log-cut", text, "raise nodes_max_output_bytes, or reboot the node")
+        return host.answer.unknown("kernel-log-cut", text, "raise gpufleet_nodes_max_output_bytes, or reboot the node")
     note = f"; noted: {', '.join(notes)}" if notes else ""
     return Report(
         summary=f"no fatal XID in {log.lines} lines since boot{note}",

@@ -105,7 +105,7 @@ def test_an_installation_is_refused_with_its_owner_and_the_choice(owner: str) ->
     step = _step(owner, {})
     assert step.action is Action.REFUSE
     assert OWNERS[owner][2] in step.reason and "v1.19.0" in step.reason
-    assert "gpu_stack_foreign: {cert-manager: use}" in step.hint and "; or " in step.hint
+    assert "gpufleet_gpu_stack_foreign: {cert-manager: use}" in step.hint and "; or " in step.hint
 
 
 @pytest.mark.parametrize("owner", OWNERS)

@@ -60,7 +60,8 @@ def test_what_is_used_and_does_not_work_fails() -> None:
 def test_what_is_not_ours_fails_until_somebody_chooses(release: str) -> None:
     view = changed_component(
         healthy(), "volcano", release=release, ours=False, installing="refused", installing_cause="component-foreign",
-        installing_reason="volcano is already installed by Flux", installing_hint="gpu_stack_foreign: {volcano: use}",
+        installing_reason="volcano is already installed by Flux",
+        installing_hint="gpufleet_gpu_stack_foreign: {volcano: use}",
     )  # fmt: skip
     said = _about_volcano(view)
     assert (said.status, said.cause, said.summary) == (
