@@ -31,7 +31,7 @@ COMMANDS = {
     "recipe --format json": ("recipe", *ASKED, "--format", "json"),
     "query": ("query", "components.gpu-operator.values.driver.version", *ASKED),
 }
-RUNS = 15
+RUNS = 12
 BUDGET_MS = 150.0
 # The work of a command against that of the upstream tool, which is one compiled program.
 BUDGET_RATIO = 3.0

@@ -9,6 +9,7 @@ import os
 import re
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter, _ArgumentGroup
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from ..outcome.errors import InputError
@@ -48,7 +49,7 @@ def _hint(word: str, known: Sequence[str]) -> str:
     return f"did you mean {near}?" if near else f"there is: {', '.join(known)}"
 
 
-def arguments_of(argv: Sequence[str]) -> Namespace:
+def arguments_of(argv: Sequence[str], cache: Path) -> Namespace:
     """Return the arguments, with the function that does the work in `work`.
 
     Raises:
@@ -57,11 +58,12 @@ def arguments_of(argv: Sequence[str]) -> Namespace:
     if "_ARGCOMPLETE" in os.environ:
         from .completion import complete
 
-        complete(make_parser())
+        parser, parsers = make_parser()
+        complete(parser, parsers, cache)
     command = COMMANDS.get(argv[0]) if argv else None
     if command is None:
         # Help, or what is wrong.
-        return make_parser().parse_args(argv or ["--help"])
+        return make_parser()[0].parse_args(argv or ["--help"])
     # The parser of one command alone: making those of all takes longer than a recipe.
     parser = _Parser(**_described(argv[0], command))
     _fill(parser, command)
@@ -81,8 +83,8 @@ def _refuse(unknown: Sequence[str], parser: ArgumentParser) -> NoReturn:
     raise InputError(prog, f"{option} is no option.", f"did you mean {near}?" if near else f"see {prog} --help")
 
 
-def make_parser() -> ArgumentParser:
-    """Return the parser of all commands."""
+def make_parser() -> tuple[ArgumentParser, Sequence[ArgumentParser]]:
+    """Return the parser of all commands, and those of each."""
     parser = _Parser(
         prog="gpufleet",
         description="Answers about recipes and runs. Gates are run by Ansible: ansible-playbook gpufleet.bringup.site.",
@@ -92,9 +94,11 @@ def make_parser() -> ArgumentParser:
     )
     parser.add_argument("--version", action="store_true", help="print the version of the collection")
     parsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    made = []
     for name, command in COMMANDS.items():
-        _fill(parsers.add_parser(name, help=command.help, **_described(name, command)), command)
-    return parser
+        made.append(parsers.add_parser(name, help=command.help, **_described(name, command)))
+        _fill(made[-1], command)
+    return parser, made
 
 
 def _described(name: str, command: Command) -> dict[str, Any]:

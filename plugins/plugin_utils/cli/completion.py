@@ -6,15 +6,46 @@
 from __future__ import annotations
 
 import os
-import sys
-from argparse import ArgumentParser
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from ..outcome.errors import BringupError
+from ..recipe.criteria import ORDER
+from ..recipe.request import catalogue_of
+from .questions import KEPT
+
+Completer = Callable[..., Iterable[str]]
 
 
-def complete(parser: ArgumentParser) -> None:
-    """Answer the shell that asked and end; without the package there is no completion, and nothing is said."""
+def complete(parser: ArgumentParser, parsers: Iterable[ArgumentParser], cache: Path) -> None:
+    """Answer the shell that asked and end; without the package there is no completion, and nothing is said.
+
+    Args:
+        parser: the parser of all commands.
+        parsers: those of the commands.
+        cache: the directory of this user where what is made once is kept.
+    """
     try:
         from argcomplete import autocomplete
     except ModuleNotFoundError:
-        sys.stdout.flush()
         os._exit(1)
+    for action in (action for each in parsers for action in each._actions):
+        if action.dest in ORDER or action.dest == "component":
+            action.completer = _completer(action.dest, cache)  # type: ignore[attr-defined]
     autocomplete(parser)
+
+
+def _completer(name: str, cache: Path) -> Completer:
+    def words(parsed_args: Namespace, **_more: Any) -> Iterable[str]:
+        try:
+            catalogue = catalogue_of([Path(text) for text in parsed_args.data or ()], cache / KEPT)
+        except BringupError:
+            return ()
+        if name == "component":
+            return sorted(catalogue.registry)
+        dimension = catalogue.vocabulary.dimensions.get(name)
+        return sorted(dimension.values) if dimension is not None else ()
+
+    return words

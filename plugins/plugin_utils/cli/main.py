@@ -66,7 +66,7 @@ def _run(argv: Sequence[str], cache: Path) -> int:
 
         sys.stdout.write(f"{COLLECTION} {collection_version()}\n")
         return 0
-    arguments = arguments_of(argv)
+    arguments = arguments_of(argv, cache)
     arguments.cache = cache
     module, _colon, function = str(arguments.work).partition(":")
     code: int = getattr(import_module(f"{__package__}.{module}"), function)(arguments)

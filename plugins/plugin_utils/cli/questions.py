@@ -16,7 +16,7 @@ from ..recipe.criteria import ORDER
 from ..recipe.request import Answer, Request, answer, request_of
 from .answer import note, warn
 
-_KEPT = "catalogues"
+KEPT = "catalogues"
 
 
 def request_for(arguments: Namespace) -> Request:
@@ -43,7 +43,7 @@ def request_for(arguments: Namespace) -> Request:
 
 def kept_in(arguments: Namespace) -> Path:
     """Return where loaded catalogues are kept."""
-    return Path(arguments.cache) / _KEPT
+    return Path(arguments.cache) / KEPT
 
 
 def answered(request: Request) -> Answer:

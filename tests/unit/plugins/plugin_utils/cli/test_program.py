@@ -119,3 +119,32 @@ def test_neither_ansible_nor_what_is_not_needed_is_imported(program: Command, re
     command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(start)!r})\n{script}"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == ["node-feature-discovery", "[]"]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("gpufleet rec", {"recipe"}),
+        ("gpufleet recipe --acc", {"--accelerator"}),
+        ("gpufleet recipe --service ek", {"eks"}),
+        ("gpufleet values nvidia-dra", {"nvidia-dra-driver-gpu"}),
+        ("gpufleet recipe --format j", {"json"}),
+    ],
+)
+def test_a_shell_completes_commands_flags_and_values(
+    program: Command, tmp_path: Path, line: str, words: set[str]
+) -> None:
+    answer = tmp_path / "answer"
+    asked = {"_ARGCOMPLETE": "1", "_ARGCOMPLETE_STDOUT_FILENAME": str(answer), "_ARGCOMPLETE_IFS": "\n"}
+    shell = {"COMP_LINE": line, "COMP_POINT": str(len(line)), "COMP_TYPE": "9"}
+    program(GPUFLEET_PYTHON=sys.executable, **asked, **shell)
+    assert {word.strip() for word in answer.read_text(encoding="utf-8").split("\n")} == words
+
+
+def test_without_the_package_nothing_is_completed_and_nothing_said(program: Command, tmp_path: Path) -> None:
+    python = tmp_path / "bare"
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S "$@"\n', encoding="utf-8")
+    python.chmod(0o755)
+    asked = {"_ARGCOMPLETE": "1", "COMP_LINE": "gpufleet rec", "COMP_POINT": "12"}
+    ended = program(GPUFLEET_PYTHON=str(python), **asked)
+    assert (ended.out, ended.err) == ("", "")
