@@ -17,7 +17,7 @@ from ...outcome.errors import BringupError, DeadlineError, NotFoundError, Unavai
 from ...runtime.backoff import Backoff
 from ...runtime.clock import Deadline, elapsed_text
 from ...runtime.command import CommandResult, run_command
-from ...runtime.redaction import excerpt
+from ...runtime.redaction import excerpt, redact
 from ..kube.connection import Connection
 from ..kube.transport import PATIENCE_S
 from .chart import ChartSource
@@ -217,7 +217,7 @@ class Helm:
                 return result
             if not away or deadline.left_s <= 0:
                 error = HelmError(
-                    f"helm {what}", _last_line(result.stderr), _hint(result.stderr), (excerpt(result.stderr),)
+                    f"helm {what}", _cause(result.stderr), _hint(result.stderr), (excerpt(result.stderr),)
                 )
                 error.cut_off, error.two_at_once = cut_off(result.stderr), two_at_once(result.stderr)
                 raise error
@@ -265,16 +265,24 @@ def _release(row: Mapping[str, Any]) -> Release:
     )
 
 
-def _last_line(stderr: str) -> str:
-    lines = [line for line in excerpt(stderr).splitlines() if line.strip()]
-    errors = [line for line in lines if line.lower().startswith("error")]
-    return (errors or lines or ["ended with an error and said nothing"])[-1]
+def _cause(stderr: str) -> str:
+    """Return helm's error in one line, whole: several causes, and what a schema refuses, stand in lines below it."""
+    lines = [line.strip() for line in redact(stderr).splitlines() if line.strip()]
+    begins = [number for number, line in enumerate(lines) if line.lower().startswith("error")]
+    said = lines[begins[0] :] if begins else lines[-1:] or ["ended with an error and said nothing"]
+    text = said[0]
+    for number, line in enumerate(line for line in said[1:] if not line.startswith("Use --debug flag")):
+        text += ("" if text.endswith(":") else ";" if number else ":") + f" {line.removeprefix('* ')}"
+    return excerpt(text).replace("\n", " ")
 
 
 _HINTS = (
     ("another operation", "another helm works on it or died: helm history <release>; then helm rollback <release>"),
     ("release: already exists", "another helm works on it: helm list -A -a; run again when that one has ended"),
     ("cannot be imported into the current release", "it belongs to somebody else; set adopt to take it over"),
+    ("exceeded quota", "raise the quota of the namespace: kubectl describe resourcequota -n <namespace>"),
+    ("violates PodSecurity", "label its namespace: pod-security.kubernetes.io/enforce=privileged"),
+    ("denied the request", "an admission webhook or policy of the cluster refuses it: change the policy or the values"),
     ("unreachable", "check the kubeconfig and the API server"),
     ("not found", "check chart name, version and source, or set gpufleet_chart_mirror"),
     ("forbidden", "installing operators needs an administrator's credentials"),
@@ -283,4 +291,6 @@ _HINTS = (
 
 
 def _hint(stderr: str) -> str:
-    return next((hint for word, hint in _HINTS if word in stderr), "read helm's words above")
+    return next(
+        (hint for word, hint in _HINTS if word in stderr), "correct what helm names, in the values or on the cluster"
+    )

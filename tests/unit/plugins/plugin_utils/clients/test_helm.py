@@ -62,6 +62,52 @@ def test_a_failure_is_quoted_without_secrets(tmp_path: Path) -> None:
     assert SECRET not in str(caught.value.to_dict())
 
 
+SEVERAL = """level=WARN msg="unable to find exact version"
+Error: 2 errors occurred:
+	* DaemonSet "dra" is invalid: spec.template.spec.containers[0].securityContext.privileged: Forbidden: disallowed
+	* pods "x" is forbidden: exceeded quota: gcp-critical-pods
+
+"""
+SCHEMA = """Error: UPGRADE FAILED: values don't meet the specifications of the schema(s) in the following chart(s):
+op:
+- (root): Additional property wrong is not allowed
+- replicas: Invalid type. Expected: integer, given: string
+"""
+
+
+@pytest.mark.parametrize(
+    ("said", "reason", "hint"),
+    [
+        (
+            SEVERAL,
+            'Error: 2 errors occurred: DaemonSet "dra" is invalid: '
+            "spec.template.spec.containers[0].securityContext.privileged: Forbidden: disallowed; "
+            'pods "x" is forbidden: exceeded quota: gcp-critical-pods',
+            "raise the quota",
+        ),
+        (
+            SCHEMA,
+            "Error: UPGRADE FAILED: values don't meet the specifications of the schema(s) in the following chart(s): "
+            "op: "
+            "- (root): Additional property wrong is not allowed; "
+            "- replicas: Invalid type. Expected: integer, given: string",
+            "correct the component's values",
+        ),
+        ("Error: YAML parse error on op/a.yaml\n\nUse --debug flag to render out invalid YAML\n",
+         "Error: YAML parse error on op/a.yaml", "correct what helm names"),
+        ("Error: 1 error occurred\n  * admission webhook \"v.example\" denied the request: no\n",
+         'Error: 1 error occurred: admission webhook "v.example" denied the request: no', "an admission webhook"),
+        ("panic: oops\ngoroutine 1\n", "goroutine 1", "correct what helm names"),
+        ("", "ended with an error and said nothing", "correct what helm names"),
+    ],
+)  # fmt: skip
+def test_every_cause_that_helm_names_is_said(tmp_path: Path, said: str, reason: str, hint: str) -> None:
+    (tmp_path / "said").write_text(said, encoding="utf-8")
+    with pytest.raises(HelmError) as caught:
+        _helm(tmp_path, f"cat {tmp_path}/said >&2; exit 1").upgrade(_request(tmp_path))
+    assert caught.value.reason == reason and hint in caught.value.hint
+
+
 def test_a_helm_that_hangs_is_ended(tmp_path: Path) -> None:
     with pytest.raises(DeadlineError, match="upgrade operator"):
         _helm(tmp_path, "sleep 60", timeout_s=0.3).upgrade(_request(tmp_path))
