@@ -15,6 +15,8 @@ from ...outcome.errors import InputError
 from .facts import Crd, StandIn, Workload
 
 FAULT_ANNOTATION = "rehearsal.gpufleet.invalid/fault"
+# The chart in some charts that has nothing but their definitions.
+_PART, _PART_VERSION = "crds", "0.0.0"
 _CARRIES_FAULT = ".Chart.Annotations"
 _TEMPLATES = Path(__file__).with_name("templates")
 
@@ -36,7 +38,8 @@ def chart_files(name: str, version: str, stand_in: StandIn, fault: str = "") -> 
         raise InputError(f"stand-in {name}", f"has no workload that could show {fault}.", "break another component")
     values = {"nameOverride": "", "fullnameOverride": "", **stand_in.values}
     files = {
-        "Chart.yaml": _json(_chart(name, version, stand_in.kube_version, "" if stand_in.workloads else fault)),
+        **_definitions(version, stand_in),
+        "Chart.yaml": _json(_chart(name, version, stand_in, "" if stand_in.workloads else fault)),
         "values.yaml": _json(values),
         "templates/_helpers.tpl": _template("_helpers.tpl"),
         "templates/rights.yaml": _rights(),
@@ -45,8 +48,6 @@ def chart_files(name: str, version: str, stand_in: StandIn, fault: str = "") -> 
         files["templates/refuses.yaml"] = "".join(
             f"{{{{- if {one.when} }}}}{{{{ fail {json.dumps(one.says)} }}}}{{{{ end }}}}\n" for one in stand_in.refuses
         )
-    for crd in stand_in.crds:
-        files[f"crds/{crd.plural}.{crd.group}.yaml"] = _json(crd_document(crd))
     for number, workload in enumerate(stand_in.workloads):
         files[f"templates/workload-{number}.yaml"] = _workload(name, workload, "" if number else fault)
     for template in stand_in.templates:
@@ -78,9 +79,33 @@ def crd_document(crd: Crd) -> dict[str, Any]:
     }
 
 
-def _chart(name: str, version: str, kube_version: str, fault: str) -> Mapping[str, Any]:
+def _definitions(version: str, stand_in: StandIn) -> dict[str, str]:
+    """Return the files of the definitions: in the chart's crds/, or in a chart that is called crds."""
+    where = stand_in.crds_in
+    if where == "crds":
+        return {f"crds/{crd.plural}.{crd.group}.yaml": _json(crd_document(crd)) for crd in stand_in.crds}
+    about = {"apiVersion": "v2", "name": _PART, "version": _PART_VERSION, "appVersion": version}
+    switches = {crd.plural: {"enabled": True} for crd in stand_in.crds}
+    files = {
+        f"charts/{_PART}/Chart.yaml": _json(about),
+        f"charts/{_PART}/values.yaml": _json({"annotations": {}, **switches}),
+    }
+    for crd in stand_in.crds:
+        text = _json(crd_document(crd))
+        if where.endswith("/templates"):
+            body = _template(stand_in.schemas[crd.plural]) if crd.plural in stand_in.schemas else text
+            # Without anything around it, a template that is switched off is no document.
+            text = f"{{{{- if .Values.{crd.plural}.enabled -}}}}\n---\n{body}{{{{- end -}}}}\n"
+        files[f"{where}/crd-{crd.plural}.yaml"] = text
+    return files
+
+
+def _chart(name: str, version: str, stand_in: StandIn, fault: str) -> Mapping[str, Any]:
+    kube_version, part = stand_in.kube_version, {"name": _PART, "version": _PART_VERSION}
+    when = {"condition": stand_in.crds_when} if stand_in.crds_when else {}
     return {
         **({"kubeVersion": kube_version} if kube_version else {}),
+        **({"dependencies": [{**part, **when}]} if stand_in.crds_in != "crds" else {}),
         "apiVersion": "v2",
         "name": name,
         "version": version,

@@ -59,9 +59,12 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class StandIn:
-    """What one chart creates."""
+    """What one chart creates, as standins.yaml has it."""
 
     crds: tuple[Crd, ...] = ()
+    crds_in: str = "crds"
+    crds_when: str = ""
+    schemas: Mapping[str, str] = field(default_factory=dict)
     workloads: tuple[Workload, ...] = ()
     values: Mapping[str, Any] = field(default_factory=dict)
     templates: tuple[str, ...] = ()
@@ -119,6 +122,9 @@ def load_stand_ins() -> Mapping[str, StandIn]:
     for name, entry in read_yaml(_FACTS).items():
         stand_in = StandIn(
             crds=tuple(parse_crd(line) for line in entry.get("crds", [])),
+            crds_in=entry.get("crds_in", "crds"),
+            crds_when=entry.get("crds_when", ""),
+            schemas=entry.get("schemas", {}),
             workloads=tuple(_workload(workload) for workload in entry["workloads"]),
             values=entry.get("values", {}),
             templates=tuple(entry.get("templates", [])),
