@@ -11,7 +11,7 @@ from typing import Any
 from ..constraint.model import Constraint, Quantifier, Severity
 from ..outcome.errors import InputError
 from .criteria import ANY, UPSTREAM_DIMENSIONS
-from .merge import merged_values
+from .merge import over_values
 from .model import Catalogue, ComponentRef, Phase, RecipeResult, copied
 from .tree import read_text, unsafe_reason
 
@@ -51,8 +51,8 @@ def component_values(component: ComponentRef, catalogue: Catalogue) -> dict[str,
     """Return the merged chart values of a component: its own file, the layer's file, the overrides."""
     values: dict[str, Any] = {}
     for name in value_files(component, catalogue):
-        values = merged_values(values, file_values(name, catalogue))
-    return merged_values(values, component.overrides)
+        values = over_values(values, file_values(name, catalogue), catalogue.dialect)
+    return over_values(values, component.overrides, catalogue.dialect)
 
 
 def constraint_data(constraint: Constraint) -> dict[str, Any]:

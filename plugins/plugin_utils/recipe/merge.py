@@ -26,6 +26,24 @@ def merged_values(low: Mapping[str, Any], high: Mapping[str, Any]) -> dict[str, 
     return result
 
 
+def over_values(low: Mapping[str, Any], high: Mapping[str, Any], dialect: Dialect) -> dict[str, Any]:
+    """Return the chart values of a file with what is laid over it: merged, and null takes a key of the file away.
+
+    Then the chart's own default counts again. A null of a key that the file does not have stays, for it takes the
+    chart's default away. The first dialect keeps every null (NVIDIA/aicr, pkg/recipe/adapter.go: mergeValues).
+    """
+    if dialect is not Dialect.CURRENT:
+        return merged_values(low, high)
+    result = {key: copied(value) for key, value in low.items() if key not in high or high[key] is not None}
+    for key, value in high.items():
+        below = low.get(key)
+        if isinstance(value, dict) and isinstance(below, dict):
+            result[key] = over_values(below, value, dialect)
+        elif value is not None or key not in low:
+            result[key] = copied(value)
+    return result
+
+
 def _united(low: tuple[str, ...], high: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*low, *high)))
 

@@ -44,6 +44,18 @@ def deep(low: Any, high: Any) -> Any:
     }
 
 
+def over(low: Any, high: Any) -> Any:
+    """As deep, but null takes away what is there (upstream's mergeValues)."""
+    if not isinstance(low, dict) or not isinstance(high, dict):
+        return copy(high)
+    gone = {key for key in low if key in high and high[key] is None}
+    return {
+        key: over(low[key], high[key]) if key in low and key in high else value
+        for key, value in deep(low, high).items()
+        if key not in gone
+    }
+
+
 class Oracle:
     """One tree of recipe data; `current` are the rules since mixins."""
 
@@ -137,12 +149,13 @@ class Oracle:
 
     def values(self, component: Recipe) -> Any:
         """Return the merged chart values of a component."""
+        merge = over if self.current else deep
         values: Any = {}
         own = f"components/{component['name']}/values.yaml"
         if component.get("valuesFile"):
             for name in dict.fromkeys([own, component["valuesFile"]]):
-                values = deep(values, read(self.root / name) or {})
-        return deep(values, component.get("overrides") or {})
+                values = merge(values, read(self.root / name) or {})
+        return merge(values, component.get("overrides") or {})
 
     def resolve(self, query: dict[str, str]) -> Recipe | None:
         """Return the recipe, or None where it must be refused."""

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 from collections.abc import Mapping
@@ -16,8 +17,10 @@ import yaml
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.constraint.version import parse_version
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.criteria import Criteria, parse_criteria
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.dialect import Dialect
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.hydrate import component_values, plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.load import load_catalogue
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.merge import over_values
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.model import Catalogue
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.resolve import resolve
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.support import supported_combinations
@@ -52,6 +55,57 @@ def test_every_combination_of_the_matrix(upstream: Catalogue, shared: Path) -> N
 
 def _criteria(combination: str, catalogue: Catalogue) -> Criteria:
     return parse_criteria(dict(zip(DIMENSIONS, combination.split("/"), strict=True)), catalogue.vocabulary)
+
+
+def test_a_sample_of_the_current_dialect(shared: Path) -> None:
+    """Chart values of every component, as upstream's binary of July 2026 has them for its own tree."""
+    catalogue = load_catalogue([shared / "upstream" / "aicr-2026-07" / "recipes"])
+    compared, different = 0, []
+    with gzip.open(shared / "vectors" / "upstream-2026-07-sample.jsonl.gz", "rt", encoding="utf-8") as lines:
+        for answer in map(json.loads, lines):
+            if "hydrated" not in answer:
+                continue
+            result = resolve(parse_criteria(answer["q"], catalogue.vocabulary), catalogue)
+            for component in result.components:
+                wanted = answer["hydrated"]["components"][component.name].get("values") or {}
+                compared += 1
+                if component_values(component, catalogue) != wanted:
+                    different.append((answer["q"], component.name))
+    assert compared > 3000
+    assert different == []
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "current", "first"),
+    [
+        ({"a": 1, "b": 2}, {"a": None}, {"b": 2}, {"a": None, "b": 2}),
+        ({"a": {"b": 1, "c": 2}}, {"a": {"b": None}}, {"a": {"c": 2}}, {"a": {"b": None, "c": 2}}),
+        # What no file has is a default of the chart.
+        ({}, {"a": None, "b": {"c": None}}, {"a": None, "b": {"c": None}}, {"a": None, "b": {"c": None}}),
+        ({"a": {"b": 1}}, {"a": {"c": None}}, {"a": {"b": 1, "c": None}}, {"a": {"b": 1, "c": None}}),
+        ({"a": None}, {"a": None}, {}, {"a": None}),
+        ({"a": None}, {"b": 1}, {"a": None, "b": 1}, {"a": None, "b": 1}),
+        ({"a": None}, {"a": {"b": None}}, {"a": {"b": None}}, {"a": {"b": None}}),
+        ({"a": [1]}, {"a": [None]}, {"a": [None]}, {"a": [None]}),
+    ],
+)
+def test_null_over_a_values_file(low: Any, high: Any, current: Any, first: Any) -> None:
+    before = json.dumps([low, high])
+    assert over_values(low, high, Dialect.CURRENT) == current
+    assert over_values(low, high, Dialect.FIRST) == first
+    assert json.dumps([low, high]) == before
+
+
+def test_no_storage_is_written_as_null_in_our_own_catalogue(own: Catalogue) -> None:
+    """A volume that is null beside a claim is refused by the API server under server-side apply."""
+    seen = 0
+    for service in ("eks", "aks", "gke", "oke", "lke"):
+        result = resolve(parse_criteria({"service": service}, own.vocabulary), own)
+        component = next(c for c in result.components if c.name == "kube-prometheus-stack")
+        storage = component_values(component, own)["prometheus"]["prometheusSpec"]["storageSpec"]
+        assert "emptyDir" not in storage and storage["volumeClaimTemplate"], service
+        seen += 1
+    assert seen == 5
 
 
 def test_the_empty_question_is_an_error(upstream: Catalogue) -> None:
