@@ -14,8 +14,8 @@ from typing import Any
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.hydrate import file_values
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.merge import merged_values
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.model import Catalogue
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.nearest import unknown_hint
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.paths import parse_path, shown
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.shape import unknown_hint
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.yaml_text import Path
 from tools.catalog_tree import Problem, Tree
 

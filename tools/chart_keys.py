@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.shape import nearest
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.nearest import nearest
 from tools.chart_files import Chart, Path_
 
 
