@@ -14,7 +14,7 @@ import hashlib
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +32,15 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.resolve im
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.support import supported_combinations
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import RECIPES
 from tools.catalog_values import listed_paths
-from tools.chart_files import Chart, read_chart
+from tools.chart_files import Chart, Path_, read_chart
 from tools.chart_keys import unknown_keys, unread_path
 from tools.chart_objects import Json, differences, objects_of, steady
+from tools.chart_probe import Probe
 
 Render = Callable[["Question"], str]
 _INDEX = "index.json"
+# Helm's words for a chart whose dependencies were not fetched.
+_LACKS = "missing in charts/ directory"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,19 +110,36 @@ def _criteria(text: str, catalogue: Catalogue) -> Criteria:
     return parse_criteria({name.strip(): value for name, _equals, value in pairs}, catalogue.vocabulary)
 
 
-def unread_of_registry(chart: Chart, component: str, catalogue: Catalogue) -> Iterator[str]:
+def unread_of_registry(chart: Chart, question: Question, catalogue: Catalogue, render: Render) -> Iterator[str]:
     """Yield what the registry says can be set, or puts a selector into, and the chart does not read."""
+    component, probe = question.component, _probe(question, render)
     for path in listed_paths(component, catalogue):
-        reason = unread_path(chart, tuple(str(step) for step in parse_path(path)))
-        if reason:
+        steps = tuple(str(step) for step in parse_path(path))
+        reason = unread_path(chart, steps)
+        if reason and not _reads(probe, steps):
             yield f"unknown: recipes/registry.yaml, {component}: {path}: {reason}"
 
 
-def unknown_of(chart: Chart, asked: Sequence[Question]) -> Iterator[str]:
+def _probe(question: Question, render: Render) -> Probe:
+    return Probe(lambda values: render(replace(question, values=values)), question.values)
+
+
+def _reads(probe: Probe, path: Path_) -> bool:
+    """Whether a value counts after all; where the recipe itself does not render, what its templates name decides."""
+    try:
+        return probe.reads(path)
+    except HelmError:
+        return False
+
+
+def unknown_of(chart: Chart, asked: Sequence[Question], render: Render) -> Iterator[str]:
     """Yield what the recipes set and the chart does not have, each once with the recipes that set it."""
     found: dict[str, list[str]] = {}
     for question in asked:
+        probe = _probe(question, render)
         for path, reason in unknown_keys(chart, question.values):
+            if _reads(probe, path):
+                continue
             found.setdefault(f"{shown(path)}: {reason}", []).extend(question.recipes)
     for text, recipes in found.items():
         more = f" and {len(recipes) - 1} more" if len(recipes) > 1 else ""
@@ -127,11 +147,18 @@ def unknown_of(chart: Chart, asked: Sequence[Question]) -> Iterator[str]:
 
 
 def rendering(question: Question, render: Render) -> tuple[dict[str, Json], list[str]]:
-    """Return the objects of a question, or what helm says against its values."""
+    """Return the objects of a question, or what helm says against its values.
+
+    Raises:
+        InputError: the chart lacks those that it depends on, or renders to no YAML.
+    """
     try:
         first, second = objects_of(render(question)), objects_of(render(question))
     except HelmError as error:
         said = error.evidence[0].splitlines() if error.evidence else [error.reason]
+        if _LACKS in error.reason:
+            lacking = error.reason.partition(_LACKS)[2].strip(" :.")
+            raise InputError("chart", f"lacks charts in it: {lacking}.", "helm dependency build DIRECTORY") from None
         of_schema = [line.strip().lstrip("- ") for line in said if line.strip().startswith("- ")]
         if any("specifications of the schema" in line for line in said) and of_schema:
             return {}, [f"schema: {question.title}: {line}" for line in of_schema]
@@ -216,7 +243,7 @@ def proved(
     accept: bool,
 ) -> list[str]:
     """Return everything that is to be said about a chart and the values of recipes; accept its objects if told so."""
-    lines = [*unread_of_registry(chart, asked[0].component, catalogue), *unknown_of(chart, asked)]
+    lines = [*unread_of_registry(chart, asked[0], catalogue, render), *unknown_of(chart, asked, render)]
     objects: dict[str, Mapping[str, Json]] = {}
     for question in asked:
         made, refused = rendering(question, render)

@@ -43,6 +43,37 @@ def test_keys_that_the_chart_has_not_are_told_for_recipes_and_registry(
     assert not [line for line in lines if line.startswith(("schema", "refused"))]
 
 
+HANDED_ON = """apiVersion: v1
+kind: ConfigMap
+metadata: {name: handed-on}
+data: {settings: {{ toJson .Values.cainjector | quote }}}
+"""
+
+
+def test_what_a_template_hands_on_is_not_told(helm: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    chart = written(tmp_path / "c", {"templates/handed-on.yaml": HANDED_ON})
+    _rc, lines = told(chart, helm, capsys)
+    assert not [line for line in lines if "cainjector" in line]
+    assert any(line.startswith("unknown: ") and "startupapicheck" in line for line in lines)
+
+
+def test_a_bare_equals_sign_is_a_text(helm: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: types}\ndata:\n  equal: =\n  since: 2026-01-02\n"
+    _rc, lines = told(written(tmp_path / "c", {"templates/types.yaml": text}), helm, capsys)
+    assert not [line for line in lines if line.startswith(("refused", "schema"))]
+
+
+def test_a_chart_without_those_in_it_is_an_error_said_once(
+    helm: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chart = written(tmp_path / "c")
+    for path in (chart / "charts" / "exporter").rglob("*.yaml"):
+        path.unlink()
+    assert main([str(chart), *RECIPES, "--helm", str(helm)]) == 2
+    said = capsys.readouterr().err
+    assert said.count("exporter") == 1 and "helm dependency build" in said
+
+
 def test_what_the_schema_refuses_is_told_by_its_path(
     helm: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.model impo
 from tools.chart_files import Chart, read_chart
 from tools.chart_keys import unknown_keys, unread_path
 from tools.chart_objects import MADE_ANEW, differences, objects_of, steady
+from tools.chart_probe import Probe
 from tools.chart_values import Accepted, Question, component_of, main, proved, questions, unknown_of
 
 Json = dict[str, Any]
@@ -117,12 +120,64 @@ def test_recipes_with_the_same_values_are_one_question(catalogue: Catalogue) -> 
 def test_a_key_of_several_recipes_is_told_once(chart: Chart) -> None:
     values: Json = {"replicaCuont": 1}
     asked = [Question(recipes=(name,), component="c", namespace="n", values=values) for name in ("a", "b", "c")]
-    (line,) = unknown_of(chart, asked)
+    (line,) = unknown_of(chart, asked, lambda _question: "kind: A\nmetadata: {name: a}")
     assert line.startswith("unknown: a and 2 more: replicaCuont: ")
 
 
+def _made(values: Json) -> str:
+    """A rendering that reads `a.b` and every item below `list`, and makes a password anew each time."""
+    if values.get("stop"):
+        raise HelmError("helm template x", "Error: nil pointer")
+    if "extra" in values:
+        raise HelmError("helm template x", "Error: values don't meet the schema: Additional property extra")
+    read = {"b": (values.get("a") or {}).get("b", "default"), "list": values.get("list", [])}
+    return f"kind: A\nmetadata: {{name: a}}\nspec: {json.dumps(read)}\npassword: {next(ANEW)}\n"
+
+
+ANEW = iter(range(1000))
+
+
+@pytest.mark.parametrize(
+    ("values", "path", "read"),
+    [
+        ({"a": {"b": 1}}, "a.b", True),
+        # As the chart has it: without it nothing changes, with another value it does.
+        ({"a": {"b": "default"}}, "a.b", True),
+        ({"a": {"b": {"deep": True}}}, "a.b.deep", True),
+        ({"list": [1]}, "list", True),
+        ({}, "a.b", True),
+        ({}, "stop", True),
+        ({"a": {"c": 1}}, "a.c", False),
+        ({"c": {"d": []}}, "c.d", False),
+        ({"c": None}, "c", False),
+        ({}, "a.c", False),
+        ({}, "extra", False),
+    ],
+)
+def test_a_value_is_read_if_another_one_renders_to_something_else(values: Json, path: str, read: bool) -> None:
+    before = json.dumps(values)
+    assert Probe(_made, values).reads(tuple(path.split("."))) is read
+    assert json.dumps(values) == before
+
+
+def test_what_is_handed_on_is_not_told(chart: Chart, catalogue: Catalogue) -> None:
+    question = Question(recipes=("a",), component="cert-manager", namespace="n", values={"a": {"b": 1, "c": 2}})
+    lines = list(unknown_of(chart, [question], lambda asked: _made(dict(asked.values))))
+    assert lines == [], "the whole is read, and so is what lies in it"
+    question = replace(question, values={"c": 2})
+    (line,) = unknown_of(chart, [question], lambda asked: _made(dict(asked.values)))
+    assert line.startswith("unknown: a: c: ")
+    with pytest.raises(InputError, match=r"lacks charts in it: redis, mongodb.*helm dependency build"):
+        proved(chart, [question] * 3, catalogue, _lacking, None, accept=False)
+
+
+def _lacking(_question: Question) -> str:
+    said = "Error: found in Chart.yaml, but missing in charts/ directory: redis, mongodb"
+    raise HelmError("helm template x", said)
+
+
 DEPLOYMENT = """kind: Deployment
-metadata: {name: a, namespace: n, labels: {chart: "%s"}}
+metadata: {name: a, namespace: ns, labels: {chart: "%s"}}
 spec: {replicas: %d, containers: [{name: x, image: "%s"}, {name: y, image: same}]}
 """
 
@@ -131,8 +186,8 @@ def test_changes_are_told_by_object_and_path() -> None:
     before = objects_of(DEPLOYMENT % ("1", 1, "x:1") + "---\nkind: Secret\nmetadata: {name: old}\n")
     after = objects_of(DEPLOYMENT % ("1", 2, "x:2") + "---\nkind: Service\nmetadata: {name: new}\n")
     assert sorted(differences(before, after)) == [
-        'Deployment n/a: spec.containers.[x].image is "x:2", was "x:1"',
-        "Deployment n/a: spec.replicas is 2, was 1",
+        'Deployment ns/a: spec.containers.[x].image is "x:2", was "x:1"',
+        "Deployment ns/a: spec.replicas is 2, was 1",
         "Secret old is gone",
         "Service new is new",
     ]
@@ -163,7 +218,7 @@ def test_what_was_accepted_is_compared_and_the_rest_stays(tmp_path: Path, chart:
     assert told(1) == ["different: a and 1 more: nothing was accepted yet"]
     assert told(1, accept=True) == []
     assert told(1) == []
-    assert told(2) == ["different: a and 1 more: Deployment n/a: spec.replicas is 2, was 1"]
+    assert told(2) == ["different: a and 1 more: Deployment ns/a: spec.replicas is 2, was 1"]
     accepted.accept({"other": {}})
     assert told(1) == []
     told(2, accept=True)
