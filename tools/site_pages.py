@@ -14,7 +14,7 @@ import re
 import sys
 from pathlib import Path, PurePosixPath
 
-import yaml
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.strict import read_yaml
 
 ROOT = Path(__file__).resolve().parent.parent
 BESIDE = {
@@ -110,7 +110,7 @@ def side_bar(index: str) -> str:
 
 def main() -> None:
     target = Path(sys.argv[1])
-    repository = yaml.safe_load((ROOT / "galaxy.yml").read_text(encoding="utf-8"))["repository"]
+    repository = read_yaml(ROOT / "galaxy.yml")["repository"]
     places = site_places()
     for page, place in places.items():
         text = rewritten((ROOT / page).read_text(encoding="utf-8"), page, places, repository)
