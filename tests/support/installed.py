@@ -45,9 +45,11 @@ def installed_collection(home: Path) -> Path:
 
 
 def environment_of(work: Path) -> dict[str, str]:
-    """Return the environment of a user of that directory, with the programs of the tests' interpreter first on PATH."""
+    """Return the environment of a user of that directory, with the collection's own program and those of the tests'
+    interpreter first on PATH."""
     kept = {name: os.environ[name] for name in KEPT if name in os.environ}
-    programs = f"{Path(sys.executable).parent}{os.pathsep}{kept['PATH']}"
+    own = work / "collections" / "ansible_collections" / "gpufleet" / "bringup" / "bin"
+    programs = os.pathsep.join((str(own), str(Path(sys.executable).parent), kept["PATH"]))
     return kept | {
         "PATH": programs, "PWD": str(work), "LC_ALL": "C.UTF-8", "ANSIBLE_COLLECTIONS_PATH": str(work / "collections"),
     }  # fmt: skip

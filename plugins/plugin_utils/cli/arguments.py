@@ -253,7 +253,7 @@ COMMANDS: Mapping[str, Command] = {
         help="print the chart values of one component, for helm",
         add=_values,
         work="recipes:values",
-        example="gpufleet values gpu-operator --service eks --accelerator h100 | helm template gpu-operator CHART -f -",
+        example="gpufleet values gpu-operator --service eks --accelerator h100 > values.yaml",
     ),
     "diff": Command(
         help="compare two recipes, from the first to the second; with none, what --data, --set and --profile change",
@@ -277,7 +277,7 @@ COMMANDS: Mapping[str, Command] = {
         help="compute the verdicts of a saved run again, without the cluster",
         add=_judge,
         work="runs:judge",
-        example="gpufleet judge .run/latest --set dcgm-diag.level=2",
+        example="gpufleet judge .run/latest --set clock-sync.clock_offset_s=0.02",
     ),
     "plan": Command(
         help="tell what each gate would do at a site, how long it takes and what it disturbs",
