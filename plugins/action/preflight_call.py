@@ -10,6 +10,7 @@ from typing import Any
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.arguments import refuse
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.call import (
     Stated,
+    inventory_warnings,
     limit_problems,
     option_problems,
 )
@@ -29,4 +30,4 @@ class ActionModule(ModuleAction):
             problems += limit_problems(task_vars)
         stated = Stated(task_vars)
         refuse("ansible-playbook", [*problems, *stated.problems()])
-        return {"changed": False, "warnings": stated.warnings()}
+        return {"changed": False, "warnings": [*stated.warnings(), *inventory_warnings(task_vars)]}

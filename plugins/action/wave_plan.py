@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.decide import next_wave
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.decide import limits, next_wave
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory_hosts import Inventory
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.problem import problem_recorded
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.roll import (
@@ -43,6 +43,7 @@ class ActionModule(ModuleAction):
         lines = journal.plan.lines()
         for line in lines if new else stage_lines(journal.states):
             self.emit(line)
+        self.emit(limits(journal.plan, policy_of(options)))
         if decision.stopped:
             self.emit(f"the roll stopped: {decision.stopped}")
         return {

@@ -73,6 +73,13 @@ def test_a_name_of_before_is_read_and_reported_once(tmp_path: Path) -> None:
     assert said.output.count("facility_record_signed_by is called gpufleet_facility_record_signed_by now") == 1
 
 
+def test_a_directory_that_is_named_as_the_inventory_is_reported(tmp_path: Path) -> None:
+    play(tmp_path, "rehearse_faults", "--syntax-check")
+    said = play(tmp_path, "judge", "-i", "inventory", inventory=False)
+    assert "name its file, -i " in said.output and "/inventory/hosts.yml" in said.output
+    assert "name its file" not in play(tmp_path, "judge").output
+
+
 def test_tags_that_the_user_gives_to_all_of_it_are_theirs(tmp_path: Path) -> None:
     own = tmp_path / "own.yml"
     own.write_text(yaml.safe_dump([{"import_playbook": "gpufleet.bringup.site", "tags": ["bringup"]}]), "utf-8")

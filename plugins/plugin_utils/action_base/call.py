@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from ansible.errors import AnsibleError
@@ -100,3 +101,13 @@ class Stated:
         """Return a line for every variable that is stated by a name of before."""
         old = renamed({name for variables in (self.extra, *self.raw.values()) for name in variables})
         return [f"variable {name} is called {new} now; the old name is still read" for name, new in old.items()]
+
+
+def inventory_warnings(task_vars: Mapping[str, Any]) -> list[str]:
+    """Return a line for every directory that is named as the inventory and holds more than hosts."""
+    named = [Path(str(source)) for source in task_vars.get("ansible_inventory_sources") or ()]
+    return [
+        f"-i {path} is a directory, and Ansible reads every file of it: name its file, -i {path}/hosts.yml"
+        for path in named
+        if any((path / below).is_dir() for below in ("facility", "recipes", "checks"))
+    ]

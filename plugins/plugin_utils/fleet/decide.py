@@ -86,6 +86,19 @@ def next_wave(plan: Plan, states: States, policy: Policy) -> Decision:
     return Decision(done=True)
 
 
+def limits(plan: Plan, policy: Policy) -> str:
+    """Return in nodes what holds a roll back: how many may end held, and how many stay in service."""
+    budget, keep = nodes_of(policy.budget, len(plan.places), "budget"), _kept(plan, policy)
+    return (
+        f"budget: {budget} of {len(plan.places)} nodes may end held ({policy.budget}), one more stops the roll; "
+        f"keep: {keep} of {plan.site_nodes} nodes stay in service ({policy.keep})"
+    )
+
+
+def _kept(plan: Plan, policy: Policy) -> int:
+    return nodes_of(policy.keep, plan.site_nodes, "keep", up=True)
+
+
 def _stop(plan: Plan, states: States, policy: Policy, *, canaries: bool) -> str:
     """Return why no further node may be begun; empty if it may."""
     held = [place.node for place in plan.places if states[place.node].stage is Stage.HELD]
@@ -104,10 +117,10 @@ def _stop(plan: Plan, states: States, policy: Policy, *, canaries: bool) -> str:
 def _room(plan: Plan, states: States, policy: Policy) -> int:
     """Return how many nodes may be out of service beside those that are held."""
     held = sum(state.stage is Stage.HELD for state in states.values())
-    return plan.serving - nodes_of(policy.keep, plan.site_nodes, "keep", up=True) - held
+    return plan.serving - _kept(plan, policy) - held
 
 
 def _no_room(plan: Plan, states: States, policy: Policy) -> str:
     held = sum(state.stage is Stage.HELD for state in states.values())
-    keep = nodes_of(policy.keep, plan.site_nodes, "keep", up=True)
-    return f"{keep} of {plan.site_nodes} nodes stay in service ({policy.keep}), {plan.serving} were, {held} are held"
+    keep = f"{_kept(plan, policy)} of {plan.site_nodes} nodes stay in service ({policy.keep})"
+    return f"{keep}, {plan.serving} were, {held} are held"

@@ -150,7 +150,7 @@ class Roll:
             if found.problem:
                 self._hold(node, f"the change failed: {found.problem}{told and f'; {told}'}")
             elif found.reboot and reboots == "never":
-                self._hold(node, "the change needs a reboot, which is not allowed (waves_reboot: never)")
+                self._hold(node, "the change needs a reboot, which is not allowed (gpufleet_wave_reboot: never)")
             else:
                 wanted = found.reboot or reboots == "always"
                 if wanted and not found.boot_id:

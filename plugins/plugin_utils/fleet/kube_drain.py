@@ -162,10 +162,14 @@ def _sorted_out(pods: Sequence[Json], limits: DrainLimits) -> _Look:
         if metadata.get("deletionTimestamp"):
             continue
         if not owner and not limits.unmanaged:
-            kept.append(f"pod {_title(pod)} has no controller that would make it again (waves_delete_unmanaged: true)")
+            kept.append(
+                f"pod {_title(pod)} has no controller that would make it again (gpufleet_wave_delete_unmanaged: true)"
+            )
         volumes = (pod.get("spec") or {}).get("volumes") or []
         if not limits.empty_dirs and any("emptyDir" in volume for volume in volumes):
-            kept.append(f"pod {_title(pod)}{_owner_text(pod)} would lose its emptyDir (waves_delete_empty_dirs: true)")
+            kept.append(
+                f"pod {_title(pod)}{_owner_text(pod)} would lose its emptyDir (gpufleet_wave_delete_empty_dirs: true)"
+            )
     return _Look(tuple(left), tuple(kept))
 
 

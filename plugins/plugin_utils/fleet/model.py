@@ -96,12 +96,16 @@ class Policy:
             InputError: the field, what it says, and what it may say.
         """
         if self.by not in ("rack", "share"):
-            raise InputError("waves by", f"is {self.by!r}, expected rack or share.", "waves_by: share")
+            raise InputError("gpufleet_wave_by", f"is {self.by!r}, expected rack or share.", "gpufleet_wave_by: share")
         for name in ("size", "keep", "budget"):
             nodes_of(str(getattr(self, name)), 1, name)
         for name in ("per_rack", "canaries"):
             if getattr(self, name) < 0:
-                raise InputError(f"waves {name}", f"is {getattr(self, name)}, expected 0 or more.", f"waves_{name}: 1")
+                raise InputError(
+                    f"gpufleet_wave_{name}",
+                    f"is {getattr(self, name)}, expected 0 or more.",
+                    f"gpufleet_wave_{name}: 1",
+                )
 
 
 def nodes_of(amount: str, total: int, name: str, *, up: bool = False) -> int:
@@ -113,7 +117,9 @@ def nodes_of(amount: str, total: int, name: str, *, up: bool = False) -> int:
     text = amount.strip()
     digits = text[:-1].strip() if text.endswith("%") else text
     if not (digits.isascii() and digits.isdigit() and len(digits) < 8) or (text.endswith("%") and int(digits) > 100):
-        raise InputError(f"waves {name}", f"is {amount!r}, expected nodes or a share.", f"waves_{name}: 4, or 25%")
+        raise InputError(
+            f"gpufleet_wave_{name}", f"is {amount!r}, expected nodes or a share.", f"gpufleet_wave_{name}: 4, or 25%"
+        )
     if not text.endswith("%"):
         return int(digits)
     return math.ceil(total * int(digits) / 100) if up else total * int(digits) // 100

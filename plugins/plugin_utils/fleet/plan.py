@@ -48,9 +48,9 @@ def make_plan(members: Iterable[Member], policy: Policy) -> Plan:
     ]
     if len(canaries) > size:
         raise InputError(
-            "waves canaries",
+            "gpufleet_wave_canaries",
             f"are {len(canaries)}, but only {size} nodes may be out of service at once.",
-            "name fewer canaries, or keep fewer nodes (waves_keep)",
+            "name fewer canaries, or keep fewer nodes (gpufleet_wave_keep)",
         )
     chosen = {member.name for member in canaries}
     rest = [(member.name, racks[member.name]) for member in taken if member.name not in chosen]
@@ -88,9 +88,9 @@ def _largest(policy: Policy, taken: int, serving: int, site_nodes: int) -> int:
     room = serving - keep
     if taken and room < 1:
         raise InputError(
-            "waves keep",
+            "gpufleet_wave_keep",
             f"is {policy.keep}: {keep} of {site_nodes} nodes, and {serving} are in service: none may be taken out.",
-            "keep fewer nodes (waves_keep), or bring nodes back first",
+            "keep fewer nodes (gpufleet_wave_keep), or bring nodes back first",
         )
     return max(1, min(nodes_of(policy.size, taken, "size") or 1, room))
 

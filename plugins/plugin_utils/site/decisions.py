@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Any, TypeVar
 
@@ -80,7 +81,11 @@ def _lookup(known: Nameable) -> Callable[[Mapping[str, str], str], list[BringupE
             return []
         kind = known.checks.get(check)
         if kind is None:
-            return [InputError(f"{where}.check", f"{check!r} is not a check.", nearest_hint(check, known.checks))]
+            unknown = InputError(f"{where}.check", f"{check!r} is not a check.", nearest_hint(check, known.checks))
+            # Its subject is looked at as that of the check that is meant.
+            near = get_close_matches(check, known.checks, n=1, cutoff=0.55)
+            told = _no_subject(known.checks[near[0]], subject, f"{where}.subject") if near and subject else []
+            return [unknown, *told]
         return _no_subject(kind, subject, f"{where}.subject") if subject is not None else []
 
     def _no_subject(kind: SubjectKind, subject: str, where: str) -> list[BringupError]:

@@ -202,7 +202,8 @@ def _gates(
     for gate in wanted:
         if gate not in GATE_IDS:
             near = get_close_matches(gate, GATE_IDS, n=1, cutoff=0.5)
-            hint = f"did you mean {near[0]}?" if near else f"the gates are {', '.join(GATE_IDS)}"
+            meant = f"did you mean {near[0]}? " if near else ""
+            hint = f"{meant}the gates are {', '.join(GATE_IDS)}"
             problems.append(InputError("gpufleet_gates", f"{gate!r} is not a gate.", hint))
         elif gate not in default_gates:
             problems.append(

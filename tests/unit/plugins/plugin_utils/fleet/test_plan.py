@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.decide import limits
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.model import Member, Plan, Policy, nodes_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.plan import make_plan
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
@@ -88,8 +89,15 @@ def test_what_cannot_be_planned_is_refused(members: list[Member], policy: dict[s
     "fields", [{"by": "row"}, {"size": "many"}, {"size": "-1"}, {"keep": "101%"}, {"budget": ""}, {"per_rack": -1}]
 )
 def test_a_policy_that_means_nothing_is_refused(fields: dict[str, object]) -> None:
-    with pytest.raises(InputError, match="waves"):
+    with pytest.raises(InputError, match="gpufleet_wave_"):
         Policy(**fields)  # type: ignore[arg-type]  # the fields differ by case
+
+
+def test_what_holds_a_roll_back_is_said_in_nodes() -> None:
+    policy = Policy(size="1", keep="50%", budget="5%")
+    assert limits(make_plan(fleet(3), policy), policy) == (
+        "budget: 0 of 3 nodes may end held (5%), one more stops the roll; keep: 2 of 3 nodes stay in service (50%)"
+    )
 
 
 def test_amounts() -> None:
@@ -114,7 +122,7 @@ def test_every_node_has_one_place_or_a_reason_and_capacity_is_kept(
     try:
         plan = make_plan(members, policy)
     except InputError as error:
-        assert error.subject in ("waves keep", "waves canaries")
+        assert error.subject in ("gpufleet_wave_keep", "gpufleet_wave_canaries")
         return
     assert sorted([place.node for place in plan.places] + list(plan.left_out)) == sorted(m.name for m in members)
     _capacity_is_kept(plan, policy)

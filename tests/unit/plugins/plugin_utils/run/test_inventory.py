@@ -252,7 +252,9 @@ def test_a_decision_that_is_not_whole_is_looked_up_all_the_same() -> None:
 
 
 def test_the_plan_refuses_what_preflight_refuses() -> None:
-    with pytest.raises(BringupError, match="did you mean nodes"):
+    with pytest.raises(
+        BringupError, match=r"did you mean nodes\? the gates are facility, fabric, nodes, gpu_stack, telemetry"
+    ):
         planned(OPTIONS | {"gates": ["node"]}, inventory())
     with pytest.raises(BringupError, match="gkee"):
         planned(OPTIONS | {"criteria": CRITERIA | {"service": "gkee"}}, inventory())
@@ -279,6 +281,8 @@ def test_everything_that_is_wrong_with_settings_and_decisions_comes_in_one_list(
         "gpufleet_settings.telemetri: is no gate, check or test of nodes. Fix: did you mean 'telemetry'?",
         "gpufleet_settings.link-errors.growth_per_hour: is -1, expected 0 or more. Fix: correct the value",
         "gpufleet_waivers[0].check: 'clock-syn' is not a check. Fix: did you mean 'clock-sync'?",
+        "gpufleet_waivers[0].subject: 'gpu22' matches no host of the group. "
+        "Fix: did you mean 'gpu02' or 'gpu03' or 'gpu01'?",
         "gpufleet_waivers[1].subject: 'gpu22' matches no host of the group. "
         "Fix: did you mean 'gpu02' or 'gpu03' or 'gpu01'?",
     ]
