@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from catalogue_bench import leaves
 from helm_program import helm_program
 from seeds import drawing
@@ -21,6 +20,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.r
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.merge import merged_values
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.charts.chart import FAULT_ANNOTATION
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.charts.mirror import build_mirror, chart_ref
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.plain_yaml import documents
 
 Json = dict[str, Any]
 Render = Callable[[Json], tuple[list[Json], str]]
@@ -52,8 +52,7 @@ def _template(helm: Path, package: Path, component: Json) -> tuple[list[Json], s
     )  # fmt: skip
     if done.returncode:
         return [], done.stderr
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    return [document for document in yaml.load_all(done.stdout, Loader=loader) if document], ""
+    return [document for document in documents(done.stdout) if document], ""
 
 
 def _component(leaf: str, name: str) -> Json:

@@ -12,12 +12,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
 from catalogue_bench import leaves
 from rehearsal_harness import ROOT
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.merge import merged_values
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.charts.mirror import build_mirror
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.plain_yaml import documents
 
 Json = dict[str, Any]
 _FIRST: dict[str, Json] = json.loads((ROOT / "tests/data/first_catalogue.json").read_text(encoding="utf-8"))["recipes"]
@@ -45,7 +45,7 @@ class Stack:
 
     def manifests(self, name: str, kind: str = "") -> list[Json]:
         texts = [entry["text"] for entry in self.component(name).get("manifests") or ()]
-        found = [document for text in texts for document in yaml.safe_load_all(text) if document]
+        found = [document for text in texts for document in documents(text) if document]
         return [document for document in found if kind in ("", document["kind"])]
 
     def template(self, name: str, kubernetes: str = "1.34.0", values: Json | None = None) -> tuple[list[Json], str]:
@@ -58,13 +58,13 @@ class Stack:
             [*argv, "--kube-version", kubernetes, "--values", "-"],
             input=json.dumps(given), capture_output=True, text=True, timeout=60, check=False,
         )  # fmt: skip
-        documents = list(yaml.safe_load_all(done.stdout)) if not done.returncode else []
-        return [document for document in documents if document], done.stderr if done.returncode else ""
+        found = documents(done.stdout) if not done.returncode else []
+        return [document for document in found if document], done.stderr if done.returncode else ""
 
     def objects(self, name: str, kind: str) -> list[Json]:
-        documents, error = self.template(name)
+        found, error = self.template(name)
         assert not error, error
-        return [document for document in documents if document["kind"] == kind]
+        return [document for document in found if document["kind"] == kind]
 
     def pod(self, name: str, workload: str) -> Json:
         found = [
