@@ -119,3 +119,11 @@ def test_every_package_that_is_missing_is_named_with_the_command(tmp_path: Path,
         sys.executable,
     )
     assert (repository / "requirements.txt").read_text("utf-8").count(">=") == len(PACKAGES) + 2, "but those of Ansible"
+
+
+def test_a_module_in_a_playbook_of_the_user_names_what_is_missing(tmp_path: Path) -> None:
+    own = tmp_path / "own.yml"
+    tasks = [{"gpufleet.bringup.recipe": {"criteria": {"service": "generic"}}}]
+    own.write_text(yaml.safe_dump([{"hosts": "localhost", "gather_facts": False, "tasks": tasks}]), "utf-8")
+    said = play(tmp_path, str(own), inventory=False, program=bare_python(tmp_path / "bare", without=("cattrs",)))
+    refused(said, f"{sys.executable}: has no Python module 'cattr", "-m pip install -r ")
