@@ -153,9 +153,8 @@ def _with_exec_shims(plane: ControlPlane, request: RehearsalRequest) -> tuple[Pr
 
 
 def _bmcs(simulated: Simulated, request: RehearsalRequest) -> SimulatedBmcs:
-    hardware = tuple(path / "hardware" for path in request.recipe_data)
     racks = tuple(rack.name for rack in simulated.model.racks) if request.pdus else ()
-    return plan_bmcs(bmc_directory(request.directory), request.bmcs, simulated.model_file, hardware, racks)
+    return plan_bmcs(bmc_directory(request.directory), request.bmcs, simulated.model_file, request.hardware, racks)
 
 
 def _fabric(simulated: Simulated) -> tuple[ProcessSpec, ...]:
@@ -167,10 +166,9 @@ def _telemetry(
 ) -> SimulatedTelemetry | None:
     if simulated.prometheus is None:
         return None
-    hardware = tuple(path / "hardware" for path in request.recipe_data)
     programs = TelemetryPrograms(simulated.prometheus, str(paths["alertmanager"]))
     directory, hosts = telemetry_directory(request.directory), len(request.nodes)
-    return plan_telemetry(directory, programs, simulated.model_file, hosts, hardware, plane.tls, taken)
+    return plan_telemetry(directory, programs, simulated.model_file, hosts, request.hardware, plane.tls, taken)
 
 
 def _controllers(
@@ -180,7 +178,7 @@ def _controllers(
     env = {PORT_VARIABLE: str(telemetry.ports["alert-receiver"])} if telemetry else {}
     if simulated.fio is not None:
         env |= {FIO_VARIABLE: simulated.fio.path, LIBRARIES_VARIABLE: simulated.fio.libraries}
-    hardware = [word for path in request.recipe_data for word in ("--hardware", str(path / "hardware"))]
+    hardware = [word for path in request.hardware for word in ("--hardware", str(path))]
     full = ("--full", str(request.full_sets)) if request.full_sets else ()
     arguments = ("--kubeconfig", str(plane.kubeconfig), "--model", str(simulated.model_file), *hardware, *full)
     argv = python_argv("rehearsal.controllers", *arguments)

@@ -66,6 +66,12 @@ class RehearsalRequest:
         return (RECIPES, *self.recipe_data)
 
     @property
+    def hardware(self) -> tuple[Path, ...]:
+        """The directories with SKUs of the site; a directory of recipe data need not have one, but has to be there."""
+        found = ((path, path / "hardware") for path in self.recipe_data)
+        return tuple(skus for path, skus in found if skus.is_dir() or not path.is_dir())
+
+    @property
     def full_sets(self) -> Path | None:
         """Where `make setup-full` installs the programs that then run for real, a directory for each set."""
         return self.collection / ".cache" if self.full else None

@@ -63,7 +63,7 @@ def prepare_simulators(request: RehearsalRequest, progress: Progress, alive: Cal
     Raises:
         BringupError: a SKU, fault or recipe file is not valid; the directory cannot be written.
     """
-    hardware = load_hardware([directory / "hardware" for directory in request.recipes])
+    hardware = load_hardware([RECIPES / "hardware", *request.hardware])
     data = RECIPES / "rehearsal"
     plain = ModelSpec(name=request.site_name, seed=_SEED, nodes=request.nodes, shapes=request.shapes)
     healthy = healthy_cluster(plain, hardware)

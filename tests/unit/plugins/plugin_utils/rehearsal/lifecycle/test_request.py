@@ -1,0 +1,23 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a rehearsal takes from recipe data of a site."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import ProblemsError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.request import RehearsalRequest
+
+
+def test_recipe_data_without_skus_can_be_rehearsed_and_a_directory_that_is_not_there_is_named(tmp_path: Path) -> None:
+    (tmp_path / "layers" / "overlays").mkdir(parents=True)
+    (tmp_path / "skus" / "hardware").mkdir(parents=True)
+    data = tuple(tmp_path / name for name in ("layers", "skus", "misspelt"))
+    request = RehearsalRequest(directory=tmp_path, cache=tmp_path, collection=tmp_path, nodes=(), recipe_data=data)
+    assert request.hardware == (tmp_path / "skus" / "hardware", tmp_path / "misspelt" / "hardware")
+    with pytest.raises(ProblemsError, match="misspelt"):
+        load_hardware(request.hardware)
