@@ -16,6 +16,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.drift_repo
     DriftFacts,
     FigureDrift,
     SnapshotDrift,
+    drift_verdict,
     render_drift_markdown,
     render_drift_metrics,
     report_lines,
@@ -54,6 +55,14 @@ class ActionModule(ModuleAction):
             "msg": report_lines(facts),
             "matters": bool(facts.reasons),
             "reasons": list(facts.reasons),
+            "stats": {
+                "gpufleet_verdict": drift_verdict(facts),
+                "gpufleet_passed": not facts.reasons,
+                "gpufleet_exit_code": 8 if facts.reasons else 0,
+                "gpufleet_was_rehearsal": facts.rehearsal,
+                "gpufleet_report": str(texts["markdown"][0]),
+            },
+            "closing_lines": [f"verdict  {drift_verdict(facts)}", "", f"report   {texts['markdown'][0]}"],
             "files": {kind: str(path) for kind, (path, _text) in texts.items()},
             "exit_code": 0,
         }

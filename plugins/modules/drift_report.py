@@ -82,6 +82,16 @@ reasons:
   type: list
   elements: str
   returned: success
+stats:
+  description: The verdict for C(set_stats), in the form of RV(gpufleet.bringup.run_start#module:stats).
+  type: dict
+  returned: success
+  sample: {gpufleet_passed: true, gpufleet_verdict: "drift of island-1: nothing that matters changed"}
+closing_lines:
+  description: The verdict and the path of the page, which are printed when the playbook ends.
+  type: list
+  elements: str
+  returned: success
 files:
   description: Where it was written; in check mode, where it would be.
   type: dict

@@ -138,6 +138,10 @@ def test_the_exit_code_is_that_of_a_check(tmp_path: Path, after: Snapshot, fail_
     done = drift(tmp_path, after, drift_fail_on=fail_on)
     assert done.returncode == code, done.stdout + done.stderr
     assert told in done.stdout
+    # The last lines are a verdict of its own, printed once.
+    end = done.stdout[done.stdout.index("PLAY RECAP") :]
+    assert done.stdout.count("verdict  ") == 1 and "verdict  drift of cluster: " in end and "drift.md" in end
+    assert ("nothing that matters changed" in end) is (code == 0)
 
 
 @pytest.mark.parametrize(("said", "label"), [(True, "true"), (False, "false"), (None, "false")])

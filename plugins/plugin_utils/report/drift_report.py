@@ -70,6 +70,12 @@ class DriftFacts:
         return min(self.snapshot.importances, key=lambda level: level.rank).value
 
 
+def drift_verdict(facts: DriftFacts) -> str:
+    """Return the verdict in one sentence."""
+    head = f"{'REHEARSAL ' if facts.rehearsal else ''}drift of {facts.site}"
+    return f"{head}: {'; '.join(facts.reasons) or 'nothing that matters changed'}"
+
+
 def report_lines(facts: DriftFacts) -> list[str]:
     """Return the report for a terminal."""
     lines = [*(facts.reasons or ("nothing that matters changed",)), *_indented("snapshot", facts.snapshot.lines)]

@@ -59,7 +59,9 @@ def _without_mistakes(command: str, problem: str) -> str:
     for before, word in zip(["", *words], words, strict=False):
         name, _equals, value = word.partition("=")
         stated = before in ("-e", "--extra-vars") and name.startswith("gpufleet_") and value
-        wrong = stated and (re.search(rf"\b{re.escape(name)}\b", problem) or (len(value) > 1 and value in problem))
+        # A value is quoted where a problem is about it; a path may stand alone.
+        about = f"'{value}'" in problem or ("/" in value and value in problem)
+        wrong = stated and (about or re.search(rf"\b{re.escape(name)}\b", problem))
         shown.append(f"{name}=<...>" if wrong else shlex.quote(word))
     return " ".join(shown)
 

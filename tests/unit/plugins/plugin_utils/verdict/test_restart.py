@@ -129,6 +129,7 @@ def test_a_rehearsed_fault_is_not_rehearsed_again(tmp_path: Path) -> None:
         ("gpufleet_gates: a gate is unknown.", "-e gpufleet_gates=x", "-e gpufleet_gates=<...>"),
         ("/nope: no such file.", "-e gpufleet_kubeconfig=/nope", "-e gpufleet_kubeconfig=<...>"),
         ("gpufleet_gates_x: wrong.", "-e gpufleet_gates=nodes", "-e gpufleet_gates=nodes"),
+        ("none of 8 hosts answers.", "-e gpufleet_wave_change=none", "-e gpufleet_wave_change=none"),
         ("host n1: no rack.", "-e gpufleet_gates=nodes", "-e gpufleet_gates=nodes"),
     ],
 )
