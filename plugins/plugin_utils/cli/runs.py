@@ -11,12 +11,13 @@ from argparse import Namespace
 from typing import Any
 
 from ..outcome.codec import to_plain
-from ..outcome.errors import BringupError
+from ..outcome.errors import BringupError, InputError
 from ..run.run import Run, existing_run_dir
 from ..verdict.run import nothing_holds, run_summary
 from .answer import formatted, note, warn, write, write_lines
 
 _STATES = {"check": "checked", "export": "exported", "backup": "backed_up"}
+_NEEDED = {"check": (), "export": ("site_name", "dest"), "backup": ("dest",)}
 _SERVER, _NO_STORE = "GPUFLEET_STORE_URL", ".run/history.sqlite"
 
 
@@ -66,6 +67,10 @@ def _silent(_text: str) -> None:
 
 def history(arguments: Namespace) -> int:
     """Check a history, write a backup of it, or export the results of a site."""
+    for name in _NEEDED[arguments.action]:
+        if not getattr(arguments, name):
+            flag = f"--{name.replace('_', '-')}"
+            raise InputError(flag, f"is needed to {arguments.action} a history.", "see gpufleet history --help")
     from ..run.history_care import care_for
     from ..runtime.clock import now_utc
     from ..store.place import url_from

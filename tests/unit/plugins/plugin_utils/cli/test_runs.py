@@ -78,6 +78,8 @@ def test_faults_are_those_of_a_rehearsal(gpufleet: Command) -> None:
         (("judge", "/nowhere"), 2, "holds no run"),
         (("judge", "/nowhere", "--thresholds", "curent"), 2, "did you mean current?"),
         (("history", "check", "--store", "/nowhere.sqlite"), 3, "no such file"),
+        (("history", "backup"), 2, "--dest: is needed"),
+        (("history", "export", "--dest", "out"), 2, "--site-name: is needed"),
         (("history", "chek"), 2, "did you mean check?"),
         (("plan", "-i", "/nowhere.yml"), 2, "does not exist"),
     ],
