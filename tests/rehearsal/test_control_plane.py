@@ -128,6 +128,7 @@ class Bench:
 def bench(tmp_path: Path, repository: Path) -> Iterator[Bench]:
     for name in ("rehearse.yml", "rehearse_stop.yml"):
         shutil.copy(repository / "playbooks" / name, tmp_path / name)
+    shutil.copytree(repository / "playbooks/parts", tmp_path / "parts")
     (tmp_path / "site.yml").write_text(SITE)
     environ = {
         **{name: value for name, value in os.environ.items() if name != "ANSIBLE_CONFIG"},
