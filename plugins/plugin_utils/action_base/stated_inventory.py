@@ -8,16 +8,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ansible import template
 from ansible.errors import AnsibleError
+from jinja2.exceptions import TemplateError
 
 from ..runtime.inventory_values import AsWritten, StatedInventory, plain
 from ..runtime.progress import Emit
-from ..runtime.recipe_files import COLLECTION_ROOT
 
 # Of one run and not of the site, where they stand on the command line.
-_OF_A_RUN = ("gpufleet_gates", "gpufleet_from_gate", "gpufleet_phases", "gpufleet_run", "gpufleet_snapshot")
-# A context of the site's own kubeconfig; whatever the rehearsal itself was started with.
-_NEVER = ("gpufleet_context", "gpufleet_rehearsal_")
+_OF_A_RUN = frozenset(
+    ("gpufleet_gates", "gpufleet_from_gate", "gpufleet_phases", "gpufleet_run", "gpufleet_snapshot")
+)  # fmt: skip
+# A context of the site's own kubeconfig; what the rehearsal was started with; how a machine is reached.
+_NEVER = ("gpufleet_context", "gpufleet_rehearsal_", "ansible_")
+# What Ansible itself says of a host or a play.
+_MAGIC = frozenset((
+    "environment", "group_names", "groups", "hostvars", "inventory_dir", "inventory_file", "inventory_hostname",
+    "inventory_hostname_short", "omit", "play_hosts", "playbook_dir", "role_name", "role_names", "role_path", "vars",
+))  # fmt: skip
 _VAULTED = ("AnsibleVaultEncryptedUnicode", "EncryptedString")
 
 
@@ -33,13 +41,12 @@ def stated_inventory(
         emit: told what is left out, because it is kept in a vault.
     """
     hostvars, groups = task_vars["hostvars"], task_vars.get("groups", {})
-    dropped = {name for name in extra_variables(task_vars) if name.startswith(_OF_A_RUN)}
-    own = ("gpufleet_", *(f"{role.name}_" for role in (COLLECTION_ROOT / "roles").iterdir()))
+    dropped = _OF_A_RUN & extra_variables(task_vars).keys() | _MAGIC
     secret: set[str] = set()
     found: dict[str, dict[str, Any]] = {}
     for host in ("localhost", *(name for name in groups.get("all", ()) if name != "localhost")):
         variables, raw = hostvars[host], hostvars.raw_get(host)
-        names = [name for name in raw if name.startswith(own) and not name.startswith(_NEVER) and name not in dropped]
+        names = [name for name in raw if not name.startswith(_NEVER) and name not in dropped]
         secret |= {name for name in names if _vaulted(raw[name])}
         found[host] = {name: _value(variables, raw, name) for name in names if name not in secret}
     if secret:
@@ -63,10 +70,13 @@ def extra_variables(task_vars: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _value(variables: Mapping[str, Any], raw: Mapping[str, Any], name: str) -> Any:
     """Return the value; where it cannot be known yet, what the inventory has, for the run that can."""
+    written = plain(raw[name])
     try:
-        return plain(variables[name])
-    except (AnsibleError, TypeError):
-        return _as_written(plain(raw[name]))
+        value = plain(variables[name])
+    except (AnsibleError, TemplateError, TypeError):
+        return _as_written(written)
+    # Before 2.19 Ansible leaves what it does not know yet as it is.
+    return _as_written(written) if value == written and not hasattr(template, "trust_as_template") else value
 
 
 def _as_written(value: Any) -> Any:
