@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from fault_proxy import FAULTS, FaultProxy, tls_upstream
 from real_toolchain import build_toolchain
-from rehearsal_harness import left_behind, rehearse
+from rehearsal_harness import left_behind, rehearsal_below, rehearse
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import Connection
@@ -33,11 +33,11 @@ _AWAY_S = 30.0
 @pytest.mark.drawn(1, of="outages of the API server")
 def test_a_spoiled_and_absent_api_server_changes_no_verdict_and_leaves_nothing(tmp_path: Path) -> None:
     build_toolchain()
-    proxy = FaultProxy(tls_upstream(tmp_path / "rehearsal"), seed=SEED)
+    proxy = FaultProxy(tls_upstream(rehearsal_below(tmp_path)), seed=SEED)
     proxy.write_kubeconfig(tmp_path / "faulty.kubeconfig")
     proxy.start()
     ended = threading.Event()
-    outage = threading.Thread(target=_go_away_in_the_last_gate, args=(proxy, tmp_path / "runs/latest/run.json", ended))
+    outage = threading.Thread(target=_go_away_in_the_last_gate, args=(proxy, tmp_path / ".run/latest/run.json", ended))
     outage.start()
     try:
         run = rehearse(
@@ -86,7 +86,7 @@ def _passed(record: Path, gate: str) -> bool:
 
 def _test_objects(work: Path) -> list[str]:
     """Namespaces and priority classes of tests that are there and do not go away."""
-    kubeconfig = next(iter(sorted((work / "rehearsal").rglob("admin.kubeconfig"))))
+    kubeconfig = next(iter(sorted(rehearsal_below(work).rglob("admin.kubeconfig"))))
     with Cluster(Connection(kubeconfig=str(kubeconfig))) as cluster:
         found = [
             item

@@ -22,8 +22,25 @@ def test_the_list_of_faults_is_printed_and_nothing_starts(tmp_path: Path, playbo
     run = rehearse(tmp_path, playbook=playbook, rehearsal_faults=["list"])
     assert run.rc == 0, run.output[-3000:]
     assert all(f"  {fault} " in run.output for fault in FAULTS)
-    assert not (tmp_path / "runs").exists() and not (tmp_path / "rehearsal").exists()
+    assert not (tmp_path / ".run").exists()
     assert "fatal:" not in run.output and not left_behind(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("stated", "told"),
+    [
+        ({"rehearsal_play": "contnuous"}, "did you mean 'continuous'"),
+        ({"gates": "nonsense"}, "'nonsense' is not a gate"),
+        ({"from_gate": "nonsense"}, "'nonsense' is not a gate"),
+        ({"rehearsal_nodes": "abc"}, "gpufleet_rehearsal_nodes: is 'abc', expected a whole number"),
+        ({"rehearsal_play": "validate", "gates": "nodes"}, "leave one of the two out"),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, dict) else "",
+)
+def test_a_wrong_word_is_refused_before_a_cluster_starts(tmp_path: Path, stated: dict[str, str], told: str) -> None:
+    run = rehearse(tmp_path, **stated)
+    assert run.rc != 0 and told in run.output, run.output[-3000:]
+    assert not (tmp_path / ".run/rehearsal").exists() and "argument_spec" not in run.output
 
 
 def test_make_prints_the_list_and_ends_well() -> None:
@@ -40,15 +57,15 @@ def test_the_plan_of_a_rehearsal_comes_last_starts_no_run_and_ends_well(tmp_path
     assert "gpu-census" in run.output and "not declared" in run.output
     assert run.output.rstrip().splitlines()[-1].startswith("nothing was started")
     assert "verdict" not in run.output.partition("PLAY RECAP")[2]
-    assert not (tmp_path / "runs").exists() and not left_behind(tmp_path)
+    assert not (tmp_path / ".run/latest").exists() and not left_behind(tmp_path)
 
 
 def test_a_plan_does_not_move_the_latest_run(tmp_path: Path) -> None:
     inventory = tmp_path / "hosts.yml"
     inventory.write_text(yaml.safe_dump({"gpu_nodes": {"hosts": {"n1": {"gpufleet_sku": "h100"}}}}))
-    (tmp_path / "runs/before").mkdir(parents=True)
-    (tmp_path / "runs/latest").symlink_to("before")
+    (tmp_path / ".run/before").mkdir(parents=True)
+    (tmp_path / ".run/latest").symlink_to("before")
     run = rehearse(tmp_path, playbook="site.yml", inventory=inventory, cmdline="--tags plan", gates=["nodes"])
     assert run.rc == 0, run.output[-3000:]
-    assert os.readlink(tmp_path / "runs/latest") == "before"
-    assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == ["before", "latest"]
+    assert os.readlink(tmp_path / ".run/latest") == "before"
+    assert sorted(path.name for path in (tmp_path / ".run").iterdir()) == ["before", "latest"]

@@ -128,7 +128,7 @@ def test_a_fault_that_is_not_there(tmp_path: Path, fault: str) -> None:
     run = rehearse(tmp_path, rehearsal_nodes=2, rehearsal_faults=[fault])
     assert run.rc != 0 and "Traceback" not in run.output
     assert "gpu-missing" in run.output if "@" not in fault else "gpu99" in run.output
-    assert not (tmp_path / "rehearsal/cluster").exists()
+    assert not (tmp_path / ".run/rehearsal/cluster").exists()
 
 
 def test_a_rehearsal_directory_that_cannot_be_written(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def test_a_burn_in_goes_on_after_a_kill_and_names_the_host_that_failed(site: Liv
     site.let_lease_expire()
     reading = (first / "evidence/load/burn_in/before/gpu01.json").read_bytes()
     done = rehearse(
-        site.directory, playbook="burn_in.yml", inventory=site.directory / "inventory.yml", burn_in_run=str(first),
+        site.directory, playbook="burn_in.yml", inventory=site.inventory, burn_in_run=str(first),
         **stated(site),
     )  # fmt: skip
     after = json.loads((first / "burn_in.json").read_text(encoding="utf-8"))

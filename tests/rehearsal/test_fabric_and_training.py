@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from gate_bench import CATALOGUE, GateBench, KeptRehearsal, faults_of, kept_rehearsal, not_passed
+from rehearsal_harness import rehearsal_below
 from seeds import drawing
 from sites import make_site
 from waiting import await_model, eventually
@@ -62,7 +63,7 @@ class FabricBench(HardwareBench):
             "nccl-all-nodes-bw": {"sharp": sharp},
             "dl_unit": {"timeout_s": 30.0},
             "job-networking": {"timeout_s": 30.0},
-            "fabric": {"plan": str(self.kept.work / "rehearsal" / "cabling.yaml")},
+            "fabric": {"plan": str(rehearsal_below(self.kept.work) / "cabling.yaml")},
         }
         return make_site(
             self.kept.hosts(), name="rehearsal", capabilities=("kubernetes", "multi_node"), settings=stated

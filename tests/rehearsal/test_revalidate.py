@@ -75,7 +75,7 @@ def options(site: LiveSite, roll: str, **more: Any) -> dict[str, Any]:
 
 
 def revalidate(site: LiveSite, roll: str, **more: Any) -> Rehearsed:
-    inventory = site.directory / "inventory.yml"
+    inventory = site.inventory
     return rehearse(site.directory, playbook="revalidate.yml", inventory=inventory, **options(site, roll, **more))
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from gate_bench import CATALOGUE, HARDWARE, GateBench, KeptRehearsal, faults_of, kept_rehearsal, not_passed
 from inference_bench import INFERENCE, InferenceBench, inference_findings
-from rehearsal_harness import ROOT
+from rehearsal_harness import ROOT, rehearsal_below
 from seeds import drawing
 from sites import make_site
 from waiting import eventually
@@ -196,7 +196,7 @@ def test_a_rule_is_made_as_the_operator_selects_it(telemetry: TelemetryBench) ->
 
 def test_a_receiver_that_crashes_is_told_with_its_last_words(telemetry: TelemetryBench) -> None:
     """It happened: the BMC of a host had been given its port."""
-    directory = telemetry.kept.work / "rehearsal"
+    directory = rehearsal_below(telemetry.kept.work)
     port = json.loads((directory / "telemetry" / PORTS_FILE).read_text())["alert-receiver"]
     began = time.monotonic()
     with socket.create_server(("127.0.0.1", port)):
@@ -296,4 +296,4 @@ def test_nothing_is_left_in_the_cluster(kept: KeptRehearsal) -> None:
     with kept.cluster() as cluster:
         for kind in (PROMETHEUS_RULES, ALERTMANAGER_CONFIGS):
             assert cluster.list_objects(kind, labels="gpufleet.io/purpose=test") == []
-    assert list((kept.work / "rehearsal" / "serving").glob("gpufleet-test-*")) == []
+    assert list((rehearsal_below(kept.work) / "serving").glob("gpufleet-test-*")) == []

@@ -97,7 +97,7 @@ class Bench:
 
     def play(self, playbook: str, kubeconfig: str, **more: Any) -> Rehearsed:
         """Run a playbook as that account."""
-        inventory = self.site.directory / "inventory.yml"
+        inventory = self.site.inventory
         done = rehearse(self.site.directory, playbook=playbook, inventory=inventory, kubeconfig=kubeconfig, **more)
         return replace(done, run_dir=done.run_dir.resolve())
 

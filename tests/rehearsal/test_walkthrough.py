@@ -71,7 +71,7 @@ def walked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Walked]:
         # One GPU has no room for two gangs; the walkthrough does not ask about any.
         open_ones = {(found.check, found.cause) for found in installed.findings()}
         assert open_ones == {("gang-admission", "no-capacity")}, installed.output[-3000:]
-        inventory = directory / "inventory.yml"
+        inventory = site.inventory
         done = rehearse(directory, playbook="validate.yml", inventory=inventory, phases=["conformance"])
         yield Walked(site, replace(done, run_dir=done.run_dir.resolve()))
 

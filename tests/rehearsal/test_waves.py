@@ -67,7 +67,7 @@ def options(site: LiveSite, roll: str, **more: Any) -> dict[str, Any]:
 
 
 def roll_over(site: LiveSite, roll: str, cmdline: str = "", **more: Any) -> Rehearsed:
-    inventory = site.directory / "inventory.yml"
+    inventory = site.inventory
     return rehearse(
         site.directory, playbook="waves.yml", inventory=inventory, cmdline=cmdline, **options(site, roll, **more)
     )
@@ -157,7 +157,7 @@ def test_a_node_that_is_added_goes_through_the_gate_and_the_old_ones_are_not_tou
 def test_role_converge_is_the_change_where_hosts_declare_something(site: LiveSite) -> None:
     """The second host of the two waves has a part that an operator owns and stays in work, the third one waits for a
     reboot."""
-    inventory = yaml.safe_load((site.directory / "inventory.yml").read_text(encoding="utf-8"))
+    inventory = yaml.safe_load((site.inventory).read_text(encoding="utf-8"))
     limits = [{"domain": "*", "type": "-", "item": "memlock", "value": "unlimited"}]
     declared = {"gpu01": {"limits": limits}, "gpu02": {"ofed": {"kind": "doca", "version": "3.1.0"}}, "gpu04": {}}
     for host, declaration in declared.items():

@@ -115,7 +115,7 @@ class Bench:
             "store": str(directory / f"{store}.sqlite"), "continuous_log_dir": str(directory / "logs"),
             "continuous_tests": [TEST], "driver_owner": self.owner, **variables,
         }  # fmt: skip
-        return rehearse(directory, playbook="continuous.yml", inventory=directory / "inventory.yml", **stated)
+        return rehearse(directory, playbook="continuous.yml", inventory=self.site.inventory, **stated)
 
     def controller(self, store: str, of: Path | None = None, **more: Any) -> subprocess.Popen[str]:
         """Start a cycle of a controller of its own, in a copy of a run; `later_s`: how far its clock is ahead."""

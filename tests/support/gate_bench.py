@@ -17,7 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
-from rehearsal_harness import ROOT, Rehearsed, left_behind, rehearse
+from rehearsal_harness import ROOT, Rehearsed, left_behind, rehearsal_below, rehearse
 from role_bench import RoleUser, assert_refused_by_name, role_user
 from waiting import await_model, eventually
 
@@ -65,11 +65,11 @@ class KeptRehearsal:
 
     @property
     def model(self) -> Path:
-        return self.work / "rehearsal" / "model.yaml"
+        return rehearsal_below(self.work) / "model.yaml"
 
     @property
     def kubeconfig(self) -> str:
-        return str(self.work / "rehearsal" / "cluster" / "admin.kubeconfig")
+        return str(rehearsal_below(self.work) / "cluster" / "admin.kubeconfig")
 
     @cached_property
     def recipe(self) -> dict[str, Any]:
@@ -107,8 +107,7 @@ def kept_rehearsal(work: Path, gates: Sequence[str], nodes: int, **variables: An
         run = rehearse(work, rehearsal_nodes=nodes, rehearsal_keep=True, gates=["gpu_stack", *gates], **variables)
         yield KeptRehearsal(work, replace(run, run_dir=run.run_dir.resolve()))
     finally:
-        # ansible-runner keeps the variables of a directory, `keep` among them.
-        rehearse(work / "stop", playbook="rehearse_stop.yml", rehearsal_dir=str(work / "rehearsal"))
+        rehearse(work, playbook="rehearse_stop.yml")
         assert left_behind(work) == []
 
 

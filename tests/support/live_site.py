@@ -27,7 +27,7 @@ from urllib.parse import urlsplit
 
 import yaml
 from fault_proxy import tls_upstream
-from rehearsal_harness import ROOT, Rehearsed, rehearse, stated_variables
+from rehearsal_harness import ROOT, Rehearsed, rehearsal_below, rehearse, stated_variables
 from waiting import eventually
 
 from ansible_collections.gpufleet.bringup.plugins.module_utils.host_guard import LOCK
@@ -37,12 +37,15 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kind
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import load
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.bring_up import bring_up
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.commands import INVENTORY_FILE
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.request import RehearsalRequest
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.starter import read_state, stop
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import numbered_nodes
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.processes.spec import SPEC_FILE, SupervisorSpec
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.substitution.replacements import StatedSite
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.store import default_cache
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.bound import bound_to_parent
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.inventory_values import StatedInventory
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress, silent
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload import lease
 
@@ -135,12 +138,16 @@ class LiveSite:
 
     @property
     def rehearsal(self) -> Path:
-        return self.directory / "rehearsal"
+        return rehearsal_below(self.directory)
+
+    @property
+    def inventory(self) -> Path:
+        """The inventory that the rehearsal wrote."""
+        return self.rehearsal / INVENTORY_FILE
 
     def run(self, *gates: str, **variables: Any) -> Rehearsed:
         """Run site.yml over gates to its end; `gpufleet_` is put before each variable."""
-        inventory = self.directory / "inventory.yml"
-        done = rehearse(self.directory, playbook="site.yml", inventory=inventory, gates=list(gates), **variables)
+        done = rehearse(self.directory, playbook="site.yml", inventory=self.inventory, gates=list(gates), **variables)
         # The next run of the site is its latest.
         return replace(done, run_dir=done.run_dir.resolve())
 
@@ -167,7 +174,7 @@ class LiveSite:
         }  # fmt: skip
         with (own / "output").open("w", encoding="utf-8") as stream:
             process = subprocess.Popen(
-                [*argv, "-i", str(self.directory / "inventory.yml"), *extra], cwd=own, env=environment,
+                [*argv, "-i", str(self.inventory), *extra], cwd=own, env=environment,
                 stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.STDOUT, text=True, start_new_session=True,
                 preexec_fn=_on_host(host),
             )  # fmt: skip
@@ -265,33 +272,18 @@ def live_site(
 ) -> Iterator[LiveSite]:  # fmt: skip
     """Yield a site with so many hosts, and these faults, whose rehearsal ends with this process; end it. With `audit`
     its API server writes who changed what; `stated` are variables of its inventory without `gpufleet_`."""
-    rehearsal = directory / "rehearsal"
+    rehearsal = rehearsal_below(directory)
+    defaults = yaml.safe_load((ROOT / "roles" / "rehearsal" / "defaults" / "main.yml").read_text(encoding="utf-8"))
     request = RehearsalRequest(
         directory=rehearsal, cache=default_cache(os.environ), collection=ROOT, nodes=numbered_nodes(count, sku),
         faults=faults, audit=audit, recipe_data=recipe_data,
+        site=StatedSite(
+            default_criteria=defaults["gpufleet_rehearsal_criteria"], criteria=stated.get("criteria", {})
+        ),
+        inventory=StatedInventory(everywhere=stated_variables(stated)),
     )  # fmt: skip
     try:
         made = bring_up(request, Progress(silent))
-        hosts = {
-            node.name: {"gpufleet_sku": node.sku, "gpufleet_rack": node.rack, "gpufleet_node_name": node.name}
-            for node in made.nodes
-        }
-        defaults = yaml.safe_load((ROOT / "roles" / "rehearsal" / "defaults" / "main.yml").read_text(encoding="utf-8"))
-        variables = {
-            "ansible_connection": "gpufleet.bringup.rehearsal", "ansible_python_interpreter": sys.executable,
-            "gpufleet_rehearsal_dir": str(made.directory), "gpufleet_kubeconfig": str(made.kubeconfig),
-            "gpufleet_chart_mirror": str(made.chart_mirror), "gpufleet_helm": made.programs["helm"],
-            "gpufleet_forced_settings": made.settings, "gpufleet_site_name": request.site_name,
-            "gpufleet_notes": list(made.notes),
-            "gpufleet_default_criteria": defaults["gpufleet_rehearsal_criteria"],
-            "gpufleet_recipe_data": [str(path) for path in recipe_data],
-            **{f"gpufleet_{name}": value for name, value in stated.items()},
-        }  # fmt: skip
-        inventory = {
-            "all": {"vars": variables, "hosts": {"localhost": {"ansible_connection": "local"}}},
-            "gpu_nodes": {"hosts": hosts},
-        }
-        (directory / "inventory.yml").write_text(yaml.safe_dump(inventory), encoding="utf-8")
         yield LiveSite(directory, made.kubeconfig, made.programs["helm"])
     finally:
         stop(rehearsal)

@@ -76,8 +76,10 @@ def rehearse(
 ) -> Rehearsed:
     """Run a playbook with variables; `gpufleet_` is put before each name.
 
+    It is started in the directory, as a user would: runs, history and rehearsal lie in `.run` there.
+
     Args:
-        work: an empty directory for the run, the rehearsal and ansible-runner's own files.
+        work: an empty directory for all of it and ansible-runner's own files.
         playbook: a file of playbooks/.
         inventory: an inventory file; none means that the rehearsal makes its hosts.
         cmdline: more words for ansible-playbook, such as `--tags plan`.
@@ -89,7 +91,6 @@ def rehearse(
     # One for each run: ansible-runner keeps the variables of a run and gives them to the next one there.
     runner = tempfile.mkdtemp(prefix="runner-", dir=work)
     extra = stated_variables(variables)
-    extra = {"gpufleet_run_dir": str(work / "runs"), "gpufleet_rehearsal_dir": str(work / "rehearsal")} | extra
     done = ansible_runner.run(
         private_data_dir=runner,
         project_dir=str(ROOT),
@@ -97,7 +98,7 @@ def rehearse(
         inventory=str(inventory) if inventory else None,
         cmdline=cmdline or None,
         extravars=extra,
-        envvars={"ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"), "PWD": str(ROOT), "HOME": os.environ["HOME"]},
+        envvars={"ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"), "PWD": str(work), "HOME": os.environ["HOME"]},
         quiet=True,
     )
     output = done.stdout.read()
@@ -106,7 +107,12 @@ def rehearse(
     )
     # A run that was refused is not the latest.
     report = stats.get("gpufleet_report")
-    return Rehearsed(int(done.rc), output, stats, Path(report).parent if report else work / "runs" / "latest")
+    return Rehearsed(int(done.rc), output, stats, Path(report).parent if report else work / ".run" / "latest")
+
+
+def rehearsal_below(work: Path) -> Path:
+    """Where a rehearsal lies that was started in a directory."""
+    return work / ".run" / "rehearsal"
 
 
 def left_behind(work: Path) -> list[str]:
@@ -126,7 +132,7 @@ def _running(work: Path) -> list[str]:
                 text = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
             except OSError:
                 continue
-            if str(work / "rehearsal") in text:
+            if any(str(place) in text for place in (work / "rehearsal", rehearsal_below(work))):
                 found.append(f"{entry.name} {text}")
     mounts = Path("/proc/self/mounts").read_text(encoding="utf-8").splitlines()
     return found + [line for line in mounts if str(work) in line]
