@@ -17,6 +17,7 @@ from ..verdict.gate import Blocking, GateVerdict
 from ..verdict.restart import not_looked_at, restart
 from ..verdict.run import RunRecord, run_summary
 from ..verdict.work import Work, shown_rows
+from .looks import look_lines, read_looks
 
 _HEAD = ("#", "gate", "status", "checks", "duration", "key figure")
 _PHASES_HEAD = ("phase", "status", "checks", "duration", "result")
@@ -89,6 +90,7 @@ def closing_lines(record: RunRecord, run_dir: Path) -> list[str]:
         *table,
         *told,
         *stuck,
+        *look_lines(read_looks(run_dir, [])),
         f"verdict  {run_summary(record)}",
         *paths,
         *_next(record),

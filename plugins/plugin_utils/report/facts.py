@@ -20,6 +20,7 @@ from ..runtime.run_dir import RECIPE, SITE
 from ..site.model import Site
 from ..verdict.run import RunRecord
 from .earlier_records import with_subjects
+from .looks import read_looks
 from .suites import ctrf_path, read_foreign_outcomes, read_own_outcomes, read_phase_outcomes
 
 
@@ -37,6 +38,7 @@ class RunFacts:
     """A run as reports show it.
 
     `outcomes` are gate id to what its CTRF files hold, `phase_outcomes` the same of phases of a validation;
+    `looks` are gates that the run did not reach to what is wrong there as far as it was read;
     `site` and `recipe` are None before they were checked;
     `differences` are recorded results that a later judgement could not confirm.
     """
@@ -49,6 +51,7 @@ class RunFacts:
     differences: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
     phase_outcomes: Mapping[str, tuple[Outcome, ...]] = field(default_factory=dict)
+    looks: Mapping[str, tuple[Outcome, ...]] = field(default_factory=dict)
 
     @property
     def settings_digest(self) -> str:
@@ -84,6 +87,7 @@ def load_facts(
         differences=differences,
         unreadable=tuple(unreadable),
         phase_outcomes=phases,
+        looks=read_looks(run_dir, unreadable),
     )
 
 

@@ -22,6 +22,7 @@ from .decisions import decision_lines, quarantine_lines
 from .facts import RunFacts
 from .figures import Figure, figures
 from .gates import check_lines, gate_lines, titles, waiting_checks
+from .looks import look_groups
 from .markdown import kind_of_run
 from .matrix import matrix
 from .phases import phase_lines
@@ -67,6 +68,7 @@ def render_page(facts: RunFacts) -> str:
         check_titles=titles(facts),
         groups=groups,
         steps=next_steps(groups),
+        looks=look_groups(facts.looks),
         decisions=decision_lines(facts),
         quarantine=quarantine_lines(facts),
         matrix=matrix(facts),

@@ -18,6 +18,7 @@ from .cases import EntryGroup, ReportEntry, case_groups
 from .decisions import decision_lines, quarantine_lines
 from .facts import RunFacts
 from .gates import GateLine, gate_lines
+from .looks import look_groups
 from .scope import left_out
 from .words import compressed
 
@@ -63,6 +64,7 @@ def render_markdown(facts: RunFacts) -> str:
         *_parts(facts),
         *_resumed(facts),
         *_held(case_groups(facts)),
+        *_looks(facts),
         *_notes(facts),
         *_decided(facts),
     ]
@@ -163,6 +165,23 @@ def _held(groups: tuple[EntryGroup, ...]) -> list[str]:
     if len(held) > _MOST_GROUPS:
         lines.append(f"- and {len(held) - _MOST_GROUPS} more causes in the report")
     return [*lines, ""]
+
+
+def _looks(facts: RunFacts) -> list[str]:
+    if not facts.looks:
+        return []
+    lines = [
+        "### Observed, not proven",
+        "",
+        f"Read without tests: {plain(', '.join(facts.looks))}. This opens no gate.",
+        "",
+    ]
+    groups = look_groups(facts.looks)
+    for look in groups[:_MOST_GROUPS]:
+        lines += [f"- {plain(look.check)}: {plain(look.cause)} on {plain(look.about)}", f"  - {plain(look.found)}"]
+        lines += [f"  - do: {plain(look.hint)}"] if look.hint else []
+    lines += [f"- and {len(groups) - _MOST_GROUPS} more in the report"] if len(groups) > _MOST_GROUPS else []
+    return [*lines, *([] if groups else ["Nothing is wrong there, as far as it can be read without a test."]), ""]
 
 
 def _arithmetic(entry: ReportEntry) -> list[str]:

@@ -18,10 +18,17 @@ from .adopted import read_adopted
 from .ctrf import read_suite, write_suite
 from .junit import write_junit
 
+LOOKS = "looks"
+
 
 def ctrf_path(run_dir: Path, gate: str) -> Path:
     """Return where the CTRF suite of that gate is kept."""
     return run_dir / "ctrf" / f"{gate}.json"
+
+
+def look_path(run_dir: Path, gate: str) -> Path:
+    """Return where the run keeps what it read of a gate that it did not reach (run/looking_on.py)."""
+    return run_dir / LOOKS / f"{gate}.json"
 
 
 def junit_path(run_dir: Path, gate: str) -> Path:

@@ -198,7 +198,8 @@ def undecided_gates(record: RunRecord) -> tuple[str, ...]:
 def not_ended_well(record: RunRecord) -> tuple[str, ...]:
     """Return why a run that came to its end may not end with exit code 0, as sentences; nothing where it may."""
     held = tuple(v.message for v in record.gates if v.status is not Status.PENDING and not v.opens_next)
-    undecided = undecided_gates(record)
+    # A gate behind one that is not passed has no other reason.
+    undecided = tuple(gate for gate in undecided_gates(record) if can_open(record, gate))
     if record.problem:
         return (f"the run was not started: {record.problem}",)
     if not record.scope and not record.phases:

@@ -1,0 +1,122 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Reading on behind a gate that is not passed: what else is wrong, so that one visit to the hall mends all of it.
+
+Everything lies in a directory of its own in the run, with what the run says of itself copied there. It opens no gate,
+is no part of a gate's results, and no later run takes it over.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import replace
+
+from ..check.declare import Declaration
+from ..check.judge import judge_gate
+from ..check.nodes.dcgm_diag_settings import DCGM_DIAG
+from ..component_stack.model import INSTALL_RESULT
+from ..outcome.codec import dumps
+from ..outcome.errors import BringupError
+from ..outcome.model import Outcome, Status
+from ..report.ctrf import write_suite
+from ..report.suites import LOOKS, look_path
+from ..runtime.files import make_dirs, write_atomic, writing
+from ..runtime.progress import Emit
+from ..runtime.run_dir import CLUSTER, HARDWARE, RECIPE, RUN, SETTINGS, SITE
+from ..store.history import open_store
+from ..store.place import place_of
+from ..verdict.run import RunRecord
+from .decision import run_day
+from .observing import observe_gate
+from .run import Run
+from .same_cluster import cluster_of_gate
+from .version import collection_version
+
+# What the run knows of its site; observers and judges need nothing else.
+_COPIED = (RUN, SITE, HARDWARE, SETTINGS, RECIPE, CLUSTER)
+# Gates that can be read before the gates before them are passed, without a test and without a load. Of gate 4 these
+# checks alone: all others are about what it installs, which is not there yet.
+_READABLE: Mapping[str, frozenset[str] | None] = {
+    "fabric": None,
+    "nodes": None,
+    "gpu_stack": frozenset({"api-permissions", "node-ready"}),
+}
+# What the diagnostic says, which loads the GPUs and is left out.
+_OF_THE_LOAD = frozenset({DCGM_DIAG, "gpu-pcie-load", "host-state-after-diag"})
+
+
+def gates_to_read(run: Run, stated: bool | None, store: str | None) -> tuple[str, ...]:
+    """Return the gates that are read on, none where nobody wants it: `stated` says so, else a first bring-up does.
+
+    The directory that they are read into is made.
+
+    Raises:
+        UnavailableError: it cannot be written.
+    """
+    wanted = _first_bring_up(run.record, store) if stated is None else stated
+    gates = tuple(gate for gate in _waiting(run.record) if _readable(run, gate).checks) if wanted else ()
+    if gates:
+        directory = run.path / LOOKS
+        with writing(directory):
+            make_dirs(directory)
+            for name in (name for name in _COPIED if (run.path / name).is_file()):
+                shutil.copy(run.path / name, directory / name)
+    return gates
+
+
+def _waiting(record: RunRecord) -> tuple[str, ...]:
+    return tuple(gate for gate in _READABLE if gate in record.scope and record.gate(gate).status is Status.PENDING)
+
+
+def _first_bring_up(record: RunRecord, store: str | None) -> bool:
+    """Tell whether the last gate of the scope never passed at this site, as far as the history knows."""
+    if not store:
+        return True
+    try:
+        known = open_store(place_of(store)).last_passes(record.site, rehearsal=record.rehearsal)
+    except BringupError:
+        return True
+    return all(entry.gate != record.scope[-1] for entry in known)
+
+
+def _readable(run: Run, gate: str) -> Declaration:
+    declaration, only = run.declaration(gate), _READABLE[gate]
+    checks = tuple(
+        check for check in declaration.checks if check.id not in _OF_THE_LOAD and (only is None or check.id in only)
+    )
+    return replace(declaration, checks=checks)
+
+
+def look_on(run: Run, emit: Emit, connections: dict[str, str], helm: str) -> dict[str, tuple[Outcome, ...]]:
+    """Judge what was read of each gate, write what is wrong to looks/<gate>.json and into the reports, and return it.
+
+    What could not be read is among it, what only waits for another check is not. Nothing of it is a pass.
+    """
+    seen = Run(run.path / LOOKS)
+    # Where the installer would say with which helm the cluster is looked at.
+    write_atomic(seen.path / INSTALL_RESULT, dumps({"schema_version": 1, "helm": helm}))
+    found: dict[str, tuple[Outcome, ...]] = {}
+    for gate in _waiting(seen.record):
+        declaration = _readable(seen, gate)
+        if not declaration.checks:
+            continue
+        uid, refused = _cluster(run, gate, connections)
+        context = replace(seen.observe_context(run_day(seen.record), emit, connections), cluster_uid=uid)
+        observe_gate(declaration, context, check_mode=True, refused=refused)
+        outcomes = judge_gate(declaration, seen.judge_context(gate, run_day(seen.record)), seen.path)
+        found[gate] = tuple(o for o in outcomes if o.status in (Status.FAILED, Status.OTHER) and not o.blocked_by)
+        write_suite(
+            look_path(run.path, gate), gate, found[gate],
+            run_id=run.record.run_id, rehearsal=run.record.rehearsal, version=collection_version(),
+        )  # fmt: skip
+    run.write_report(run.record)
+    return found
+
+
+def _cluster(run: Run, gate: str, connections: dict[str, str]) -> tuple[str | None, BringupError | None]:
+    try:
+        return cluster_of_gate(run, gate, connections), None
+    except BringupError as error:
+        return None, error
