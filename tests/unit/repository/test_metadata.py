@@ -35,6 +35,17 @@ def test_every_action_has_its_documentation(repository: Path) -> None:
     assert stems(repository, "action") - stems(repository, "modules") == set()
 
 
+def test_every_entry_point_of_a_role_is_described(repository: Path) -> None:
+    """antsibull-docs, which makes the reference of the site, demands it."""
+    bare = [
+        f"{path.parent.parent.name}: {name}"
+        for path in sorted((repository / "roles").glob("*/meta/argument_specs.yml"))
+        for name, entry in load(path)["argument_specs"].items()
+        if not entry.get("description")
+    ]
+    assert bare == []
+
+
 def test_galaxy_has_no_dependencies(repository: Path) -> None:
     galaxy = load(repository / "galaxy.yml")
     assert (galaxy["namespace"], galaxy["name"], galaxy["dependencies"]) == ("gpufleet", "bringup", {})
