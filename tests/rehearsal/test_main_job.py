@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
@@ -134,7 +135,7 @@ def test_a_waiver_opens_the_gate_and_a_quarantined_node_leaves_its_scope(tmp_pat
         "subject": "gpu02",
         "reason": "spare part is on its way",
         "who": "ada",
-        "until": "2999-01-01",
+        "until": str(date.today() + timedelta(days=30)),
     }
     entry = {"node": "gpu03", "reason": "GPU fell off the bus", "ticket": "T-1", "who": "bob"}
     run = rehearse(

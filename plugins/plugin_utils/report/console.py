@@ -83,7 +83,8 @@ def closing_lines(record: RunRecord, run_dir: Path) -> list[str]:
     if record.check_mode:
         return [*banner, *table, f"verdict  {run_summary(record)}", *paths]
     paths += [f"results  {run_dir / 'ctrf'}/  {run_dir / 'junit'}/", f"metrics  {run_dir / 'metrics.prom'}"]
-    told = [f"note     {line}" for line in _notes(record, run_dir)]
+    told = [f"limit    {line}" for line in record.own_limits[:20]]
+    told += [f"note     {line}" for line in _notes(record, run_dir)]
     told += [f"resumed  {line}" for line in record.resumed]
     return [
         *banner,

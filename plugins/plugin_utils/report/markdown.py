@@ -61,6 +61,7 @@ def render_markdown(facts: RunFacts) -> str:
     lines += [plain(redact(run_summary(record)), 1500), "", *_next(record)]
     lines += [
         *_differences(facts),
+        *_own_limits(record),
         *_parts(facts),
         *_resumed(facts),
         *_held(case_groups(facts)),
@@ -119,6 +120,13 @@ def _next(record: RunRecord) -> list[str]:
     unseen, again = not_looked_at(record), restart(record)
     lines = [f"Not looked at: {plain(', '.join(unseen))}", ""] if unseen else []
     return [*lines, *(["Start again:", "", f"    {again}", ""] if again else [])]
+
+
+def _own_limits(record: RunRecord) -> list[str]:
+    lines = [f"- {plain(redact(line))}" for line in record.own_limits[:_MOST_GROUPS]]
+    more = len(record.own_limits) - len(lines)
+    lines += [f"- and {more} more, in report.json"] if more > 0 else []
+    return ["**Judged by limits other than the release's:**", "", *lines, ""] if lines else []
 
 
 def _notes(facts: RunFacts) -> list[str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from ..site.bmc import VARIABLE as BMC
 from ..site.inventory import InventoryFacts, site_from_inventory
 from ..site.model import DriverOwner, Site
 from ..site.profiles import load_profiles
+from .ahead import problems_ahead
 from .inventory_hosts import Inventory
 from .known_checks import checks_by_id, gates_of_release
 from .settings_sources import merged_settings
@@ -119,7 +121,12 @@ def checked_inventory(options: Mapping[str, Any], inventory: Inventory) -> Check
             profiles=load_profiles(recipe_roots(extra)),
             checks=checks_by_id(settings, check_dirs),
             hardware=hardware,
-            problems=(*problems, *_out_of_reach(inventory, found), *_declarations(found)),
+            problems=(
+                *problems,
+                *problems_ahead(options, loaded, datetime.now(UTC)),
+                *_out_of_reach(inventory, found),
+                *_declarations(found),
+            ),
         )
     )
     return CheckedInventory(site, {host.sku: hardware[host.sku] for host in site.hosts}, loaded)

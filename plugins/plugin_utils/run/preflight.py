@@ -17,6 +17,7 @@ from ..verdict.run import RunRecord, new_run, unproven_before, with_phases, with
 from .images import image_lines
 from .inventory import checked_inventory, tool_options
 from .inventory_hosts import Inventory, hosts_to_read
+from .own_limits import own_limits
 from .pending import write_pending_suites
 from .run import Run, needs_recipe
 from .waves import diagnostic_waves
@@ -33,7 +34,7 @@ def check_inventory(run: Run, options: Mapping[str, Any], inventory: Inventory, 
     run.save_site(site)
     run.save_hardware(checked.hardware)
     run.save_settings(checked.settings)
-    run.save_record(replace(_scoped(run, site), notes=tuple(options["notes"])))
+    run.save_record(replace(_scoped(run, site), notes=tuple(options["notes"]), own_limits=own_limits(run)))
     write_pending_suites(run)
     waves = diagnostic_waves(checked, inventory.forks)
     images = image_lines(checked.settings, site)

@@ -27,6 +27,7 @@ from .cycle_suite import cycle_outcomes, cycle_verdict
 from .decision import run_day, verdict_of
 from .digests import NONE_KEPT, changed_files, has_digests
 from .first_checks import FIRST_CHECKS
+from .own_limits import own_limits
 from .record_again import record_differences
 from .rehearsed import signs_of_rehearsal
 from .run import Run
@@ -67,9 +68,14 @@ def rejudge(run: Run) -> tuple[RunRecord, list[str]]:
             verdict, changed = _phase_again(run, recorded)
             differences.extend(changed)
             record = record.with_phase(verdict)
+    try:
+        limits = own_limits(run) if is_decided(record) else record.own_limits
+    except BringupError as error:
+        limits, differences = record.own_limits, [*differences, str(error)]
     notes = record.notes if has_digests(record) or not is_decided(record) else (*record.notes, NONE_KEPT)
     rehearsal = record.rehearsal or bool(signs_of_rehearsal(run.path, record))
-    return replace(record, rehearsal=rehearsal, notes=notes, unconfirmed=len(differences)), differences
+    record = replace(record, rehearsal=rehearsal, notes=notes, unconfirmed=len(differences), own_limits=limits)
+    return record, differences
 
 
 def _phase_again(run: Run, recorded: GateVerdict) -> tuple[GateVerdict, list[str]]:

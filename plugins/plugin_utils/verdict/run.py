@@ -17,6 +17,8 @@ from .work import Work, work_summary
 
 # What is in the id of a run that proves a wave, after that of the run that it is a part of.
 PROOF_OF_WAVE = "-wave-"
+# The limits that are named in the sentence itself: at a lower level of DCGM's diagnostic most of it was not run.
+_TOLD_BY_NAME = ("dcgm-diag.level ",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +37,8 @@ class RunRecord:
     gates did (a roll, cycles, a burn-in): it is the verdict of such a run, whatever its gates say.
     `ctrf_dest` is where one CTRF report of the whole run is written, beside that in its directory.
     `digests` is that of digests.json, written with every verdict. `unconfirmed` counts what a later judgement found to
-    differ from what was recorded: with any, no verdict of the record holds.
+    differ from what was recorded: with any, no verdict of the record holds. `own_limits` are the settings that gates
+    are judged by and that are not the release's, each with both values.
     """
 
     run_id: str
@@ -61,6 +64,7 @@ class RunRecord:
     wave: tuple[str, ...] = ()
     digests: str = ""
     unconfirmed: int = 0
+    own_limits: tuple[str, ...] = ()
     work: Work | None = None
     ctrf_dest: str = ""
     schema_version: int = 2
@@ -271,7 +275,7 @@ def run_summary(record: RunRecord) -> str:
     else:
         head = f"passed for {proven}"
     never = ["a rehearsal is never an acceptance"] if record.rehearsal else []
-    return "; ".join((head, *_not_proven(record), *never))
+    return "; ".join((f"{head}{_with_decisions(record)}", *_not_proven(record), *never))
 
 
 def _not_confirmed(record: RunRecord) -> str:
@@ -319,10 +323,23 @@ def _not_proven(record: RunRecord) -> list[str]:
 
 def _accepted(record: RunRecord) -> str:
     text = f"accepted {record.nodes - record.quarantined} of {record.nodes} nodes"
-    if record.quarantined:
-        text += f", {record.quarantined} quarantined"
-    waived = sum(len(gate.waived) for gate in record.gates)
-    return f"{text}, {waived} result(s) waived" if waived else text
+    return f"{text}, {record.quarantined} quarantined" if record.quarantined else text
+
+
+def _with_decisions(record: RunRecord) -> str:
+    """Return what people let through and by which limits of their own: the sentence of a clean run has none of it."""
+    waived = [entry for gate in record.gates for entry in gate.waived]
+    marginal = [entry for gate in record.gates for entry in gate.accepted]
+    people = len({entry.who for entry in marginal})
+    own = len(record.own_limits)
+    text = f", {len(waived)} result(s) waived" if waived else ""
+    if marginal:
+        # Not "accepted", which is the word of a run over all gates.
+        text += f", {len(marginal)} marginal result(s) let through by {people} {'person' if people == 1 else 'people'}"
+    if own:
+        text += f", with {own} limit{'' if own == 1 else 's'} other than the release's"
+    named = [line for line in record.own_limits if line.startswith(_TOLD_BY_NAME)]
+    return f"{text} ({'; '.join(named)})" if named else text
 
 
 def _not_passed(record: RunRecord, stuck: list[str]) -> str:

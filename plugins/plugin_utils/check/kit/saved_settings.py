@@ -64,18 +64,23 @@ def read_settings(run_dir: Path, kinds: Callable[[], Kinds]) -> dict[str, dict[s
     Raises:
         InputError: settings.json is not what this release writes.
     """
-    path = run_dir / SETTINGS
-    if not path.is_file():
+    if not (run_dir / SETTINGS).is_file():
         return _old_limits(run_dir, kinds())
-    return {key: {name: entry["value"] for name, entry in named.items()} for key, named in _entries(path).items()}
+    return {
+        key: {name: entry["value"] for name, entry in named.items()} for key, named in saved_entries(run_dir).items()
+    }
 
 
-def _entries(path: Path) -> dict[str, dict[str, dict[str, Any]]]:
-    """Return what settings.json says of every setting, by gate or check id and name: `value` and `sources`.
+def saved_entries(run_dir: Path) -> dict[str, dict[str, dict[str, Any]]]:
+    """Return what settings.json says of every setting, by gate or check id and name: `value` and `sources`. Empty for a
+    run without that file.
 
     Raises:
         InputError: one of them is not whole.
     """
+    path = run_dir / SETTINGS
+    if not path.is_file():
+        return {}
     document = load_json(path)
     if not isinstance(document, dict) or document.get("schema_version") != _VERSION:
         raise InputError(str(path), f"its schema_version is not {_VERSION}.", "judge it with the release that made it")
@@ -184,8 +189,7 @@ def stated_by_thresholds(run_dir: Path, stated: Mapping[str, Mapping[str, Any]])
     Raises:
         InputError: settings.json cannot be read.
     """
-    path = run_dir / SETTINGS
-    saved = _entries(path) if path.is_file() else {}
+    saved = saved_entries(run_dir)
     found: dict[str, dict[str, Any]] = {}
     for key, options in stated.items():
         entries = saved.get(key, {})
@@ -205,8 +209,7 @@ def private_thresholds(run_dir: Path) -> dict[str, dict[str, Any]]:
     Raises:
         InputError: settings.json cannot be read.
     """
-    path = run_dir / SETTINGS
-    saved = _entries(path) if path.is_file() else {}
+    saved = saved_entries(run_dir)
     found = {
         key: {
             name: entry["value"]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 
 from ...collect.host_facts import FleetFacts
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
@@ -89,7 +89,15 @@ def _stated_start(host: NodeContext) -> datetime | Outcome | None:
     stated = host.settings(KernelXidSettings).not_before
     if not stated:
         return None
-    when = _time(stated)
+    when, read = _time(stated), _time(host.facts.started)
+    ahead = when is not None and (when > read if read else when.astimezone(UTC).date() > host.context.today)
+    if ahead:
+        text = f"setting not_before is {stated}, later than this host was read, so it hides every XID"
+        return host.answer.unknown(
+            "xid-start-in-future",
+            text,
+            "state the time of the reset in gpufleet_settings: {kernel-xid: {not_before: ...}}",
+        )
     if when is not None:
         return when
     text = f"setting not_before is {stated!r}, expected a time with its zone such as 2026-11-22T10:00:00+00:00"

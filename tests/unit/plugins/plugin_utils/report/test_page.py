@@ -67,7 +67,8 @@ def decided_run(**more: object) -> MadeRun:
 
 def test_the_verdict_stands_first(tmp_path: Path) -> None:
     page = page_of(decided_run(), tmp_path)
-    assert page.one("div", cls="verdict").text == "accepted 3 of 4 nodes, 1 quarantined, 1 result(s) waived"
+    text = "accepted 3 of 4 nodes, 1 quarantined, 1 result(s) waived, 1 marginal result(s) let through by 1 person"
+    assert page.one("div", cls="verdict").text == text
     assert "3 in scope of 4" in page.one("header").text
     assert page.all("div", cls="banner") == page.all("div", cls="watermark") == []
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from thinning import AT_THE_TOP, by_kind, pieces_of, without
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.baseline import acceptable_figures
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.digests import NONE_KEPT, changed_files
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.own_limits import own_limits
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rejudge import rejudge, rewrite_reports
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import (
@@ -224,3 +226,24 @@ def test_a_piece_at_the_top_that_is_gone_holds_the_run(healthy: Path) -> None:
     edit(healthy / "hardware.json", lambda d: d.pop(next(iter(d))))
     record, differences = judged(healthy)
     assert "hardware.json: was changed since the last verdict" in differences and not nothing_holds(record)
+
+
+def test_limits_that_are_not_the_releases_stand_beside_the_verdict(healthy: Path) -> None:
+    def loosen(document: Any) -> None:
+        settings = document["settings"]
+        settings["fabric_validation"]["bad"] = {"value": 0.001, "sources": ["gpufleet_settings"]}
+        settings["dcgm-diag"]["level"] = {"value": 0, "sources": ["release", "/own/thresholds/nodes.yaml"]}
+        settings["clock-sync"]["clock_offset_s"] = {"value": 0.002, "sources": ["release"]}
+
+    edit(healthy / "settings.json", loosen)
+    run = Run(healthy)
+    run.save_record(replace(run.record, own_limits=own_limits(run)))
+    limits = run.record.own_limits
+    assert {"fabric_validation.bad 0.001 (release: 0.75)", "dcgm-diag.level 0 (release: 3)"} <= set(limits)
+    assert not any("clock" in line for line in limits), "what only the release stated was its limit then"
+    for name in ("report.md", "report.html"):
+        text = (healthy / name).read_text("utf-8")
+        assert "fabric\\_validation.bad 0.001" in text or "fabric_validation.bad 0.001" in text
+        assert "other than the release" in text
+    edit(healthy / "run.json", lambda d: d.update(own_limits=[]))
+    assert judged(healthy)[0].own_limits == limits, "computed again from the settings"

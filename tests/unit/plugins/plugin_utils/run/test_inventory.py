@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -225,11 +226,32 @@ def test_the_plan_says_whether_users_of_hosts_are_disturbed(stated: dict[str, An
 
 def test_the_plan_tells_of_decisions_that_have_ended() -> None:
     decision = {"check": "gpu-ecc", "reason": "r", "who": "ada", "subject": NAMES[0]}
-    waivers = [decision | {"until": "2020-01-31"}, decision | {"until": "2999-01-01", "subject": "*"}]
+    waivers = [
+        decision | {"until": "2020-01-31"},
+        decision | {"until": str(datetime.now(UTC).date() + timedelta(days=30)), "subject": "*"},
+    ]
     lines = plan_lines(planned(OPTIONS | {"waivers": waivers}, inventory()))
     assert [line for line in lines if "applies to nothing" in line] == [
         f"waiver of gpu-ecc for {NAMES[0]} by ada ended on 2020-01-31 and applies to nothing"
     ]
+
+
+@pytest.mark.parametrize("kind", ["waivers", "acceptances"])
+def test_a_decision_holds_for_a_year_at_most(kind: str) -> None:
+    decision = {"check": "gpu-ecc", "reason": "r", "who": "ada", "subject": "*"}
+    last = datetime.now(UTC).date() + timedelta(days=366)
+    planned(OPTIONS | {kind: [decision | {"until": str(last)}]}, inventory())
+    with pytest.raises(
+        ProblemsError, match=rf"gpufleet_{kind}\[0\].until: is 9999-12-31, and a decision holds for 366"
+    ):
+        planned(OPTIONS | {kind: [decision | {"until": "9999-12-31"}]}, inventory())
+
+
+def test_a_start_of_xids_in_the_future_is_refused() -> None:
+    now = datetime.now(UTC)
+    planned(OPTIONS | {"set": [f"kernel-xid.not_before={(now - timedelta(hours=1)).isoformat()}"]}, inventory())
+    with pytest.raises(ProblemsError, match=r"kernel-xid.not_before: is 2099-01-01T00:00:00\+00:00, in the future"):
+        planned(OPTIONS | {"settings": {"kernel-xid": {"not_before": "2099-01-01T00:00:00Z"}}}, inventory())
 
 
 def test_a_decision_that_is_not_whole_is_looked_up_all_the_same() -> None:

@@ -26,6 +26,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model imp
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.gate import (
+    AppliedDecision,
     GateVerdict,
     NotDeclared,
     TakenOver,
@@ -293,3 +294,19 @@ def test_a_validation_whose_every_check_was_skipped_proved_nothing(passed: int, 
     assert bool(not_ended_well(record)) is not good
     word = "validated in part" if good else "not validated"
     assert run_summary(record).startswith(word)
+
+
+def test_what_people_accepted_and_by_which_limits_is_in_the_sentence() -> None:
+    decided = [
+        AppliedDecision(check="c", subject=f"gpu{n}", cause="slow", who=who, reason="r", until="2026-12-31")
+        for n, who in enumerate(("ada", "bob", "ada"))
+    ]
+    gate = GateVerdict(gate="nodes", status=Status.PASSED, message="m", accepted=tuple(decided), waived=(decided[0],))
+    record = _run(GATE_IDS, **PASSED_ALL).with_gate(gate)
+    text = "accepted 3 of 3 nodes, 1 result(s) waived, 3 marginal result(s) let through by 2 people"
+    assert run_summary(record) == text
+    limits = ("clock-sync.clock_offset_s 9 (release: 0.001)", "dcgm-diag.level 0 (release: 3)")
+    said = run_summary(replace(record, own_limits=limits))
+    assert said == f"{text}, with 2 limits other than the release's (dcgm-diag.level 0 (release: 3))"
+    part = replace(_run(("nodes",), nodes=Status.PASSED), own_limits=limits[:1])
+    assert run_summary(part).startswith("passed for nodes, with 1 limit other than the release's; not proven before")

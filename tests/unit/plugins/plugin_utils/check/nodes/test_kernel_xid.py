@@ -43,6 +43,8 @@ def test_site_states_when_gpus_were_reset_that_log_none(fleet: AnyFleet) -> None
     assert {o.status for o in fleet.judge(only="kernel-xid")} == {Status.PASSED}
     fleet.settings["kernel-xid"] = {"not_before": "2026-11-21T07:00:00+00:00"}
     assert said(fleet.judge(only="kernel-xid"), Status.FAILED)
+    fleet.settings["kernel-xid"] = {"not_before": "2099-01-01T00:00:00+00:00"}
+    assert {o.cause for o in fleet.judge(only="kernel-xid")} == {"xid-start-in-future"}
     fleet.settings["kernel-xid"] = {"not_before": "yesterday"}
     assert {o.cause for o in fleet.judge(only="kernel-xid")} == {"xid-start-unreadable"}
 
