@@ -23,7 +23,7 @@ _SERVER, _NO_STORE = "GPUFLEET_STORE_URL", ".run/history.sqlite"
 
 def status(arguments: Namespace) -> int:
     """Print where a run stands or how it ended: gates, what holds them, the verdict. Nothing is asked or computed."""
-    run = Run(existing_run_dir(arguments.run))
+    run = Run(existing_run_dir(arguments.run, refused=True))
     record = run.record
     passed = nothing_holds(record)
     if arguments.format in (None, "text"):

@@ -272,8 +272,8 @@ def components_of(recipe: dict[str, Any] | None) -> tuple[str, ...]:
     return tuple(str(name) for name in (recipe or {}).get("deploymentOrder", ()))
 
 
-def existing_run_dir(text: str) -> Path:
-    """Return the run directory.
+def existing_run_dir(text: str, *, refused: bool = False) -> Path:
+    """Return the run directory; with `refused` also that of a run that did not start, to say so.
 
     Raises:
         InputError: it holds no run, or one that did not start.
@@ -281,7 +281,7 @@ def existing_run_dir(text: str) -> Path:
     path = Path(text).expanduser()
     if not (path / RUN).is_file():
         raise InputError(str(path), "holds no run (no run.json).", "start a run with site.yml, or correct run_dir")
-    if not (path / SITE).exists():
+    if not refused and not (path / SITE).exists():
         problem = Run(path).record.problem
         if problem:
             raise _not_started(path, problem)

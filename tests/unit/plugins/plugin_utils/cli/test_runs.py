@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rejudge import rejudge
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import RECIPES
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import nothing_holds, run_summary
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import new_run, nothing_holds, run_summary
 
 SAVED = Path(__file__).resolve().parents[4] / "data" / "saved_runs"
 
@@ -45,6 +46,15 @@ def test_the_status_of_a_run_is_its_gates_and_its_verdict(gpufleet: Command, hea
     assert [gpufleet("status", str(run), "--exit-code").code for run in (healthy, failed)] == [0, 8]
     found = json.loads(gpufleet("status", str(failed), "--format", "json").out)
     assert (found["passed"], found["record"]["run_id"]) == (False, Run(failed).record.run_id)
+
+
+def test_the_status_of_a_run_that_did_not_start_is_its_problem(gpufleet: Command, tmp_path: Path) -> None:
+    record = new_run("r1", "lab", "2026-11-22T10:00:00Z", ("nodes",), rehearsal=False)
+    Run(tmp_path).save_record(replace(record, problem="gpufleet_gates: 'x' is no gate."))
+    said = gpufleet("status", str(tmp_path))
+    assert said.code == 0 and "verdict  not started: gpufleet_gates: 'x' is no gate." in said.out.splitlines()
+    judged = gpufleet("judge", str(tmp_path))
+    assert judged.code == 2 and "this run did not start (gpufleet_gates: 'x' is no gate)" in judged.err
 
 
 def test_a_saved_run_is_judged_again_and_nothing_written_if_that_is_wanted(
