@@ -24,7 +24,9 @@ from rehearsal_harness import ROOT
 RUN = ("ansible", "ansible-playbook", "gpufleet")
 # What a person must never read. A command may end in a refusal of ours, where its page announces it.
 CRASHES = ("Traceback", "is undefined", "this is a defect", "Unexpected failure", "can only concatenate", "ERROR! ")
+# Longer ones are marked in their page.
 LIMIT_S = 400
+TIMED_OUT = 124
 # Pages that take away what others need run last.
 _TAKES_AWAY = ("bringup.remove", "bringup.rollback", "rehearse_stop")
 PAGES = sorted(
@@ -67,6 +69,8 @@ def test_the_commands_of_a_page_work_as_typed(work: Path, page: str, record_prop
         record_property(f"line {command.line}", round(time.monotonic() - began, 1))
         said = done.stdout + done.stderr
         crashes = [word for word in CRASHES if word in said]
+        if done.returncode == TIMED_OUT:
+            crashes.append(f"took more than {LIMIT_S} s")
         if done.returncode != command.status or crashes:
             failed.append(
                 f"{command}\nended with {done.returncode}, announced is {command.status}; {crashes}\n{said[-2500:]}"
@@ -88,8 +92,8 @@ def _run(command: str, work: Path) -> subprocess.CompletedProcess[str]:
     if kubeconfig.is_file():
         environ["KUBECONFIG"] = str(kubeconfig)
     return subprocess.run(
-        ["bash", "-c", command], cwd=work, env=environ, capture_output=True, text=True, check=False, timeout=LIMIT_S,
-        stdin=subprocess.DEVNULL,
+        ["timeout", "--kill-after=30", str(LIMIT_S), "bash", "-c", command], cwd=work, env=environ, capture_output=True,
+        text=True, check=False, stdin=subprocess.DEVNULL,
     )  # fmt: skip
 
 
