@@ -44,7 +44,7 @@ class Closing:
         if result.get("run_id") and result.get("run_dir"):
             self._run_dir = Path(result["run_dir"])
         self._plan = result.get("plan_lines") or result.get("closing_lines") or self._plan
-        self._kept = result.get("kept_lines", "closing_lines") or self._kept
+        self._kept = result.get("kept_lines") or self._kept
 
     def print(self) -> None:
         """Print it; nothing where no run was started and no plan was made."""
