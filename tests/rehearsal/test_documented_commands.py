@@ -98,7 +98,7 @@ def _sign(facility: Path) -> None:
 def _run(command: str, work: Path) -> subprocess.CompletedProcess[str]:
     """Run a line in a shell as the user of the directory does, who exported the kubeconfig that was printed."""
     environ = environment_of(work)
-    kubeconfig = work / ".run" / "rehearsal" / "kubeconfig"
+    kubeconfig = work / ".run" / "rehearsal" / "cluster" / "admin.kubeconfig"
     if kubeconfig.is_file():
         environ["KUBECONFIG"] = str(kubeconfig)
     return subprocess.run(

@@ -24,9 +24,9 @@ from ..verdict.run import RunRecord
 # The first form of run.json that goes with digests.
 _SINCE = 2
 _DIRECTORIES = ("ctrf", "cycles", "evidence", "observations")
-# Of the files at the top of a run: the record itself, and a report that is written again whenever the run is judged.
-# The CTRF report of the whole run is made of suites that are covered, after the verdict.
-_NOT_COVERED = (RUN, DIGESTS, "report.json", "ctrf/all.json")
+# The record itself; a report that is written again whenever the run is judged; what is written after the verdict from
+# files that are covered: the CTRF report of the whole run, and the state of the site for the history.
+_NOT_COVERED = (RUN, DIGESTS, "report.json", "ctrf/all.json", "state.json")
 _SHOWN = 20
 NONE_KEPT = (
     "this run was made by a release that kept no digests of its files: results are computed again from them, and "
@@ -81,14 +81,14 @@ def changed_files(run_dir: Path, record: RunRecord) -> list[str]:
 
 
 def _covered(run_dir: Path) -> Iterator[tuple[str, Path]]:
-    found = [path.name for path in run_dir.glob("*.json") if path.name not in _NOT_COVERED]
+    found = [path.name for path in run_dir.glob("*.json")]
     for directory in _DIRECTORIES:
         for place, _directories, files in os.walk(run_dir / directory):
             below = os.path.relpath(place, run_dir)
             found += [f"{below}/{name}" for name in files]
     # Names and not paths: a large fleet has many files, and paths compare themselves slowly.
     for name in sorted(found):
-        if (run_dir / name).is_file():
+        if name not in _NOT_COVERED and (run_dir / name).is_file():
             yield name, run_dir / name
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..outcome.errors import BringupError
+from ..outcome.model import Status
 from ..runtime.run_dir import RUN, require_moment
 from ..verdict.run import is_decided, with_site
 from .asked import ASKED, asked_of
@@ -40,7 +41,10 @@ def _differences(run: Run) -> Iterator[str]:
     for name in _FROM_INVENTORY:
         if getattr(record, name) != getattr(inventory, name):
             yield _other(name, getattr(record, name), getattr(inventory, name))
-    if not record.validates and record.scope != run.site.gates:
+    # A cycle, a roll or a burn-in decides no gate.
+    if record.work is not None and any(gate.status is not Status.PENDING for gate in record.gates):
+        yield f"{RUN}: has a verdict of {record.work.verb}, and of gates, which that decides none of"
+    if not record.validates and record.work is None and record.scope != run.site.gates:
         yield _other("scope", ", ".join(record.scope), ", ".join(run.site.gates))
     if (run.path / ASKED).is_file():
         lost = [phase for phase in asked_of(run).phases if record.phase(phase) is None]

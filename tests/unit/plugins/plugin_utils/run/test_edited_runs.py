@@ -19,6 +19,7 @@ from seeds import drawing
 from thinned import HEALTHY, remembered
 from thinning import AT_THE_TOP, by_kind, pieces_of, without
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import dumps
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.baseline import acceptable_figures
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.digests import NONE_KEPT, changed_files
@@ -31,6 +32,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run impor
     nothing_holds,
     run_summary,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.work import Work
 
 ARCHIVES = Path(__file__).resolve().parents[4] / "data" / "saved_runs"
 TOP = ("run.json", "site.json", "baseline.json", "cluster.json", "recipe.json", "hardware.json", "settings.json")
@@ -247,3 +249,23 @@ def test_limits_that_are_not_the_releases_stand_beside_the_verdict(healthy: Path
         assert "other than the release" in text
     edit(healthy / "run.json", lambda d: d.update(own_limits=[]))
     assert judged(healthy)[0].own_limits == limits, "computed again from the settings"
+
+
+def test_what_is_written_after_the_verdict_is_no_difference(healthy: Path) -> None:
+    """The report of the whole run and the state of the site follow the verdict, and are made of what it covers."""
+    assert changed_files(healthy, Run(healthy).record) == []
+    for name in ("ctrf/all.json", "state.json"):
+        (healthy / name).write_text("{}", encoding="utf-8")
+    assert changed_files(healthy, Run(healthy).record) == []
+    (healthy / "ctrf/another.json").write_text("{}", encoding="utf-8")
+    assert changed_files(healthy, Run(healthy).record) == [
+        "ctrf/another.json: was not there when the last verdict was recorded"
+    ]
+
+
+def test_the_verdict_of_a_verb_does_not_stand_for_gates(healthy: Path) -> None:
+    path = healthy / "run.json"
+    plain = json.loads(path.read_text(encoding="utf-8"))
+    plain["work"] = json.loads(dumps(Work(verb="burn_in")))
+    path.write_text(json.dumps(plain), encoding="utf-8")
+    assert any("and of gates" in line for line in rejudge(Run(healthy))[1])
