@@ -66,6 +66,10 @@ class World:
         """Answer for helm: no chart has definitions."""
         return ""
 
+    def manifest(self, _name: str, _namespace: str) -> str:
+        """Answer for helm: no release defines kinds."""
+        return ""
+
     def upgrade(self, request: ReleaseRequest, **_more: Any) -> str:
         """Install."""
         sleep(self.times[request.name].helm_s)

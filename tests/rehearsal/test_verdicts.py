@@ -27,8 +27,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveSite]:
 
 def played(site: LiveSite, playbook: str, cmdline: str = "", **stated: object) -> tuple[Rehearsed, str]:
     """Run a playbook of the site; return what came of it and the lines that it ends with."""
-    inventory = site.directory / "inventory.yml"
-    done = rehearse(site.directory, playbook=playbook, inventory=inventory, cmdline=cmdline, **stated)
+    done = rehearse(site.directory, playbook=playbook, inventory=site.inventory, cmdline=cmdline, **stated)
     assert "PLAY RECAP" in done.output, done.output[-3000:]
     return done, done.output[done.output.index("PLAY RECAP") :]
 

@@ -17,7 +17,7 @@ from ..clients.kube.cluster import Cluster
 from ..clients.kube.conditions import is_true
 from ..clients.kube.errors import ForbiddenError
 from ..clients.kube.kinds import CRDS
-from ..outcome.errors import BringupError, DeadlineError, InputError
+from ..outcome.errors import BringupError, DeadlineError, InputError, NotFoundError
 from ..runtime.clock import Deadline
 from ..runtime.plain_yaml import PlainYamlError, documents
 from ..runtime.progress import Emit
@@ -63,6 +63,20 @@ def preview_crds(cluster: Cluster, text: str, component: str, *, installs: bool)
     return True
 
 
+def await_served(cluster: Cluster, manifest: str, component: str) -> None:
+    """Wait until the server serves the kinds that a release defines among its templates.
+
+    What comes after it has objects of them, and none of them is a workload that is waited for.
+
+    Raises:
+        BringupError: the manifest cannot be read, or a definition is not served in time.
+    """
+    if CRDS.kind not in manifest:
+        return
+    for body in _documents(manifest, component):
+        _established(cluster, body["metadata"]["name"], component)
+
+
 def _to_apply(cluster: Cluster, text: str, component: str, installs: bool) -> Iterator[tuple[Json, Json | None]]:
     """Yield each definition that is applied, with the one that is there."""
     for body in _documents(text, component):
@@ -81,11 +95,24 @@ def _established(cluster: Cluster, name: str, component: str) -> None:
     """Wait until the server serves a new kind: helm would not find it."""
     deadline = Deadline.after(_SERVED_S)
     while deadline.left_s > 0:
-        if is_true(cluster.find(CRDS, name), "Established"):
+        live = cluster.find(CRDS, name)
+        if live is not None and is_true(live, "Established") and _discovered(cluster, live):
             return
         time.sleep(0.2)
     hint = f"kubectl describe crd {name}"
     raise DeadlineError(f"component {component}: CRD {name}", f"not served after {_SERVED_S:g} s.", hint)
+
+
+def _discovered(cluster: Cluster, live: Json) -> bool:
+    """Whether clients find the kind: the list of kinds follows a definition that is established by some seconds."""
+    spec = live.get("spec") or {}
+    served = [str(version["name"]) for version in spec.get("versions") or [] if version.get("served")]
+    try:
+        for version in served:
+            cluster.kind(f"{spec['group']}/{version}", str(spec["names"]["kind"]))
+    except NotFoundError:
+        return False
+    return True
 
 
 def _documents(text: str, component: str) -> list[Json]:

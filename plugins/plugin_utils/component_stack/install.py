@@ -20,7 +20,7 @@ from ..outcome.errors import BringupError
 from ..runtime.clock import Deadline, elapsed_text
 from ..runtime.progress import Emit, silent
 from .apply import apply_manifests, preview_manifests
-from .crds import apply_crds, preview_crds
+from .crds import apply_crds, await_served, preview_crds
 from .facts import stack_facts
 from .model import DIGEST_LABEL, MANAGED_BY, MANAGED_BY_LABEL, REVISION_LABEL, Action, Component, Plan, Step
 from .read import WORKLOAD_KINDS, belongs, installed, read_workloads, readiness, reported_state
@@ -180,6 +180,7 @@ class Installer:
             apply_crds(self.cluster, definitions, component.name, self.emit, installs=installs)
             self._make_way(step)
             self._upgrade(component, request, take_ownership=step.action is Action.ADOPT)
+            await_served(self.cluster, self.helm.manifest(component.name, component.namespace), component.name)
         self.emit(f"{component.name}: applied in {elapsed_text(monotonic() - started)}, waiting until it is ready")
 
     def _upgrade(self, component: Component, request: ReleaseRequest, *, take_ownership: bool) -> None:

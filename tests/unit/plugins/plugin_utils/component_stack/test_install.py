@@ -48,6 +48,9 @@ class FakeHelm:
     def crds(self, request: ReleaseRequest, kube_version: str) -> str:
         return ""
 
+    def manifest(self, name: str, namespace: str) -> str:
+        return "kind: Deployment\n"
+
     def releases(self) -> dict[str, Release]:
         return {"ns/op": self.release} if self.release else {}
 
