@@ -19,7 +19,7 @@ def test_one_run_names_the_cable_and_the_gpu(tmp_path: Path) -> None:
     assert {gate for gate, _check, _subjects, _cause in run.failed()} == {"fabric"}
     observed = json.loads((run.run_dir / "looks" / "nodes.json").read_text(encoding="utf-8"))["results"]["tests"]
     named = {(test["labels"]["cause"], *test["labels"]["subject"]) for test in observed}
-    assert ("gpu-missing", "gpu03/gpu5") in named, named
+    assert ("gpu-missing", "gpu03", "gpu03/gpu5") in named, named
     assert {test["status"] for test in observed} <= {"failed", "other"}
     stack = json.loads((run.run_dir / "looks" / "gpu_stack.json").read_text(encoding="utf-8"))["results"]["tests"]
     assert not any(test["status"] == "failed" for test in stack), "what gate 4 installs is not asked"
