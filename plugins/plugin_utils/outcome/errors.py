@@ -107,11 +107,15 @@ class ProblemsError(InputError):
 
 
 def _told_once(problems: tuple[BringupError, ...]) -> list[str]:
-    """Return a line for each problem; what is the same of many subjects is one line with some of their names."""
-    alike: dict[str, list[str]] = {}
+    """Return a line for each problem; what is the same of many subjects is one line with some of their names.
+
+    The fields of one file (`draft: racks.17.power_kw`) are a line each: every one has to be completed.
+    """
+    alike: dict[tuple[str, str], list[str]] = {}
     for problem in problems:
-        alike.setdefault(str(problem).removeprefix(problem.subject), []).append(problem.subject)
-    return [f"{_names(subjects)}{text}" for text, subjects in alike.items()]
+        field = problem.subject if problem.subject.partition(" ")[0].endswith(":") else ""
+        alike.setdefault((str(problem).removeprefix(problem.subject), field), []).append(problem.subject)
+    return [f"{_names(subjects)}{text}" for (text, _field), subjects in alike.items()]
 
 
 def _names(subjects: list[str]) -> str:

@@ -66,6 +66,7 @@ def play(tmp_path: Path, repository: Path, tools: Path, hosts: dict[str, dict[st
     run_dir = tmp_path / "run"
     run_dir.mkdir()
     (run_dir / "run.json").write_text("{}")
+    (run_dir / "site.json").write_text("{}")
     inventory = tmp_path / "hosts.json"
     inventory.write_text(json.dumps({"all": {"hosts": hosts}}))
     playbook = tmp_path / "play.yml"
