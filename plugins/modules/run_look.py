@@ -55,7 +55,7 @@ gates:
   sample: [nodes, gpu_stack]
 directory:
   description: Directory that what is read of hosts is written to.
-  type: path
+  type: str
   returned: success
   sample: /srv/acceptance/.run/20261121T101500Z-3fa2/looks
 findings:
