@@ -86,7 +86,7 @@ def test_few_blocks_are_not_run_and_say_why() -> None:
     commands = [command for page in user_pages(ROOT) for command in commands_of(ROOT, page)]
     left_out = [command for command in commands if command.not_run]
     assert all(len(command.not_run.split()) >= 3 for command in left_out), left_out
-    assert len(left_out) < len(commands) / 3, [str(command) for command in left_out]
+    assert len(left_out) < len(commands) / 2, [str(command) for command in left_out]
 
 
 def _sign(facility: Path) -> None:

@@ -17,7 +17,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.detect imp
     plain_detection,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.hydrate import component_values
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.merge import merged_values
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.merge import over_values
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.model import Catalogue
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.pools import Pool, pooled_data, resolve_pools
 
@@ -173,11 +173,12 @@ def test_pools_share_one_recipe_and_have_parts(tree: Tree) -> None:
     h100, gb200 = data["pools"]
     assert h100["components"] == {"gpu-operator": {"values": {"driver": {"version": "2"}}}}
     assert h100["nodeSelector"] == {"pool": "h100"}
-    # Laid over the common values, a pool's part gives what the pool alone would have had.
+    # Laid over the common values, where null takes a key away, a pool's part gives what the pool alone would have had.
     for (_pool, alone), part in zip(recipe.pools, (h100, gb200), strict=True):
         for component in alone.components:
             changes = part["components"].get(component.name, {}).get("values", {})
-            assert merged_values(common[component.name], changes) == component_values(component, catalogue)
+            laid = over_values(common[component.name], changes, catalogue.dialect)
+            assert laid == component_values(component, catalogue)
 
 
 def test_pools_cannot_want_two_releases(tree: Tree) -> None:
