@@ -57,6 +57,7 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         _run("ansible-playbook gpufleet.bringup.rehearse_stop", directory)
 
 
+@pytest.mark.long("all commands of the pages take a quarter of an hour and more")
 @pytest.mark.parametrize("page", PAGES)
 def test_the_commands_of_a_page_work_as_typed(work: Path, page: str, record_property: pytest.RecordProperty) -> None:
     # A page begins after the run of all gates, whatever the pages before it ran.

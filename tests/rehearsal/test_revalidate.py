@@ -29,7 +29,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.s
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.history import open_store
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.own_cordon import HELD_TAINT, MARK
 
-pytestmark = pytest.mark.long("whole rolls; those of the pages are in make test")
+pytestmark = pytest.mark.long("whole rolls; one in which all nodes return is in test_verdicts.py")
 
 BAD, BLOCKED = "gpu03", "gpu05"
 NAMES = tuple(f"gpu{n:02}" for n in range(1, 6))

@@ -22,7 +22,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.journal imp
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.history import open_store
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.own_cordon import HELD_TAINT, MARK
 
-pytestmark = pytest.mark.long("whole rolls; those of the pages are in make test")
+pytestmark = pytest.mark.long("whole rolls; one in which all nodes return is in test_verdicts.py")
 
 BAD, SITE_NAME = "gpu03", "rehearsal"
 # What an earlier run of role converge left on gpu04: settings that are declared no more.
