@@ -64,8 +64,8 @@ def test_a_failure_is_quoted_without_secrets(tmp_path: Path) -> None:
 
 SEVERAL = """level=WARN msg="unable to find exact version"
 Error: 2 errors occurred:
-	* DaemonSet "dra" is invalid: spec.template.spec.containers[0].securityContext.privileged: Forbidden: disallowed
-	* pods "x" is forbidden: exceeded quota: gcp-critical-pods
+\t* DaemonSet "dra" is invalid: spec.template.spec.containers[0].securityContext.privileged: Forbidden: disallowed
+\t* pods "x" is forbidden: exceeded quota: gcp-critical-pods
 
 """
 SCHEMA = """Error: UPGRADE FAILED: values don't meet the specifications of the schema(s) in the following chart(s):

@@ -156,7 +156,7 @@ def cycled(record: RunRecord, number: int, *statuses: Status, word: str = "healt
     bad = any(status in (Status.FAILED, Status.OTHER) for status in statuses)
     status = Status.FAILED if bad else Status.PASSED if statuses else Status.SKIPPED
     verdict = GateVerdict(gate=f"cycle-00{number}", status=status, message="m", counts=counts, duration_s=95.0)
-    classes = [NodeClass(cycle_id="c", node=f"gpu0{i}", word=word) for i, _ in enumerate(statuses, 1)]
+    classes = [NodeClass(cycle_id="c", node=f"gpu0{i}", word=word) for i in range(1, len(statuses) + 1)]
     return with_cycle(record.with_phase(verdict), verdict, log_of(*statuses), classes, "continuous.html")
 
 

@@ -105,7 +105,7 @@ def test_values_are_plain() -> None:
 
     made = plain({Text("a"): [Text("b"), 1, 1.5, True, None], "day": date(2026, 12, 1)})
     assert made == {"a": ["b", 1, 1.5, True, None], "day": "2026-12-01"}
-    assert type(made["a"][0]) is str and type(next(iter(made))) is str
+    assert {made["a"][0].__class__, next(iter(made)).__class__} == {str}
     with pytest.raises(TypeError):
         plain(object())
 
