@@ -53,7 +53,7 @@ def parse(text: str) -> Diagnosis:
             stages.append(Stage(name=match[1], warnings=int(match[2]), errors=int(match[3]), comment=match[4] or ""))
         elif stages and (not line.strip() or _END.fullmatch(line.strip())):
             break
-        elif line.strip():
+        elif any(letter.isalnum() for letter in line):
             # What stands in and below that row is not known.
             raise unreadable(TOOL, line.strip()[:80], "a row `name  warnings  errors  comment`")
     if not stages:

@@ -10,12 +10,13 @@ says so in place of a report; that is usual, and the diagnostic judges the GPUs.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...collect.host_facts import FleetFacts
 from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
-from ...probe.dcgmi_health import DcgmHealth
+from ...probe.dcgmi_health import DcgmHealth, HealthLine
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
@@ -47,6 +48,7 @@ _HEALTHY, _FAILURE = "Healthy", "Failure"
 _NO_WATCHES = "health watches not enabled"
 _LINES = 3
 _WORDS = (_HEALTHY, "Warning", _FAILURE)
+_BELOW = " / "
 _IMEX = re.compile(r"\bIMEX (?:daemon|domain)\b", re.I)
 _NVLINK_DOWN = re.compile(r"\bNvLink link \d+ is currently down\b", re.I)
 
@@ -60,12 +62,11 @@ def _judge(host: NodeContext) -> Report | Outcome:
     health = host.facts.read(_FACT, DcgmHealth)
     if isinstance(health, ProbeFailure):
         return _unread(host, health)
-    complaints = [line.text for line in health.lines if line.text not in _WORDS]
-    told = [
-        f"{line.place}: {line.text}" for line in health.lines if line.text != _HEALTHY and not _foreign(host, line.text)
-    ]
     # What the SKU lacks, and what check imex-domain judges, says nothing of the health of a GPU.
-    ignored = bool(complaints) and all(_foreign(host, text) for text in complaints)
+    foreign = [line for line in health.lines if _foreign(host, line.text)]
+    mine = [line for line in health.lines if line.text != _HEALTHY and line not in foreign]
+    told = [f"{line.place}: {line.text}" for line in mine]
+    ignored = bool(foreign) and all(_sums_up(line, foreign) for line in mine)
     findings: tuple[Finding, ...] = ()
     if health.overall != _HEALTHY and not ignored:
         failed = health.overall == _FAILURE
@@ -77,7 +78,7 @@ def _judge(host: NodeContext) -> Report | Outcome:
             marginal=not failed,
         )
         findings = (finding,)
-    note = f", beside what {host.sku.name} does not have or imex-domain judges: {complaints[0]}" if ignored else ""
+    note = f", beside what {host.sku.name} does not have or imex-domain judges: {foreign[0].text}" if ignored else ""
     return Report(
         summary=f"DCGM's watches report no fault{note}",
         findings=findings,
@@ -85,6 +86,11 @@ def _judge(host: NodeContext) -> Report | Outcome:
         expected=(Expectation("overall_health", "==", _HEALTHY, Basis.RULE),),
         evidence=host.evidence(_FACT),
     )
+
+
+def _sums_up(line: HealthLine, foreign: Sequence[HealthLine]) -> bool:
+    """Whether a line is but the word over such complaints; one of another subsystem is a fault without a text."""
+    return line.text in _WORDS and any(each.place.startswith(f"{line.place}{_BELOW}") for each in foreign)
 
 
 def _foreign(host: NodeContext, text: str) -> bool:

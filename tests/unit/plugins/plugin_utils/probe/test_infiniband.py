@@ -170,6 +170,8 @@ def test_no_row_of_a_table_of_stages_is_left_out(shared: Path) -> None:
     text = (shared / "findings/captures-fails/P128-ibdiagnet-plugin-stage.txt").read_text(encoding="utf-8")
     wrong = {stage.name: stage.errors for stage in ibdiagnet.parse(text).stages if stage.errors}
     assert wrong == {"Cable Diagnostic (Plugin)": 4, "Phy Diagnostic (Plugin)": 1}
+    ruled = DIAGNOSIS.replace("-I- Discovery ", "-----------\n-I- Discovery ")
+    assert ibdiagnet.parse(ruled) == ibdiagnet.parse(DIAGNOSIS)
     with pytest.raises(InputError, match="Port Counters"):
         ibdiagnet.parse(DIAGNOSIS.replace("2          1  ", "2          n/a"))
 

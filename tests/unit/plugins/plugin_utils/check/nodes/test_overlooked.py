@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -166,3 +167,13 @@ def test_an_nvlink_error_that_calls_itself_nonfatal_is_a_note(
 ) -> None:
     stamp = "2026-11-21T08:10:11+00:00 n1 kernel: NVRM: Xid (PCI:0000:43:00): "
     assert judged(KERNEL, "".join(f"{stamp}{line}\n" for line in lines), "kernel-xid") == expected
+
+
+def test_a_fault_without_a_text_beside_a_complaint_about_imex_is_not_passed(judged: Judged, shared: Path) -> None:
+    text = (shared / "findings/captures-fails/P105-imex-on-a-host-without-domain.json").read_text(encoding="utf-8")
+    report = json.loads(text)
+    gpu = report["body"]["GPU"]["children"]["0"]
+    gpu["value"] = gpu["children"]["NVLink"]["value"] = "Failure"
+    assert judged("dcgmi_health", json.dumps(report), "dcgm-health") == set(), "words over the complaint"
+    gpu["children"]["Memory"] = {"value": "Failure"}
+    assert judged("dcgmi_health", json.dumps(report), "dcgm-health") == {(FAILED, "dcgm-health-failure")}
