@@ -10,23 +10,28 @@ among them `Rx Errors`, `Link recovery failed events` and `FEC Errors - 0`, and 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from .text import plain, unreadable
+
+T = TypeVar("T")
 
 TOOL = "nvidia-smi nvlink -e"
 _GPU = re.compile(r"GPU (\d+): [^(]{1,80}\(UUID: (\S{1,64})\)\s*")
 _COUNTER = re.compile(r"\s*Link (\d{1,3}): ([A-Za-z][A-Za-z0-9 /-]{1,60}?): (\d{1,20})\s*")
-_RATE = re.compile(r"\s*Link \d{1,3}: [A-Za-z][A-Za-z ]{0,30} BER: \S{1,20}\s*")
+_RATE = re.compile(r"\s*Link (\d{1,3}): ([A-Za-z][A-Za-z ]{0,30} BER): (\d[\d.]{0,9}(?:[eE][+-]?\d{1,4})?)\s*")
 
 
 @dataclass(frozen=True, slots=True)
 class NvlinkCounters:
-    """The counters of one GPU by number of the link and name; `notes` are lines without a counter in them."""
+    """The counters of one GPU by number of the link and name, and its bit error rates (`Symbol BER`) likewise; `notes`
+    are lines with neither in them."""
 
     index: int
     uuid: str
     counters: dict[tuple[int, str], int]
+    rates: dict[tuple[int, str], float] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
 
@@ -38,26 +43,34 @@ class NvlinkErrors:
 
 
 def parse(text: str) -> NvlinkErrors:
-    """Return the counters of every GPU; rates (BER) are left out, for a counter tells the same.
+    """Return the counters and rates of every GPU.
 
     Raises:
-        InputError: no GPU line, a GPU or a counter twice, or no counter at all.
+        InputError: no GPU line, a GPU, a counter or a rate twice, or no counter at all.
     """
-    blocks: list[tuple[int, str, dict[tuple[int, str], int], list[str]]] = []
+    gpus: list[NvlinkCounters] = []
+    notes: list[list[str]] = []
     for line in plain(text).splitlines():
         if match := _GPU.fullmatch(line):
-            blocks.append((int(match.group(1)), match.group(2), {}, []))
-        elif not blocks or not line.strip() or _RATE.fullmatch(line):
+            gpus.append(NvlinkCounters(int(match.group(1)), match.group(2), {}))
+            notes.append([])
+        elif not gpus or not line.strip():
             continue
+        elif match := _RATE.fullmatch(line):
+            _once(gpus[-1].rates, match, float(match.group(3)))
         elif match := _COUNTER.fullmatch(line):
-            key = (int(match.group(1)), match.group(2))
-            if key in blocks[-1][2]:
-                raise unreadable(TOOL, f"Link {key[0]}: {key[1]} twice", "every counter once")
-            blocks[-1][2][key] = int(match.group(3))
+            _once(gpus[-1].counters, match, int(match.group(3)))
         else:
-            blocks[-1][3].append(line.strip()[:200])
-    if len({index for index, *_rest in blocks}) < len(blocks):
+            notes[-1].append(line.strip()[:200])
+    if len({gpu.index for gpu in gpus}) < len(gpus):
         raise unreadable(TOOL, "a GPU twice", "every GPU once")
-    if not any(counters for _index, _uuid, counters, _notes in blocks):
+    if not any(gpu.counters for gpu in gpus):
         raise unreadable(TOOL, plain(text)[:80], "lines such as `Link 0: Replay Errors: 0` below a line of the GPU")
-    return NvlinkErrors(tuple(NvlinkCounters(i, uuid, found, tuple(notes)) for i, uuid, found, notes in blocks))
+    return NvlinkErrors(tuple(replace(gpu, notes=tuple(said)) for gpu, said in zip(gpus, notes, strict=True)))
+
+
+def _once(values: dict[tuple[int, str], T], match: re.Match[str], value: T) -> None:
+    key = (int(match.group(1)), match.group(2))
+    if key in values:
+        raise unreadable(TOOL, f"Link {key[0]}: {key[1]} twice", "every counter once")
+    values[key] = value

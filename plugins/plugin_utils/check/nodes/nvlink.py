@@ -9,15 +9,17 @@ from dataclasses import dataclass
 
 from ...collect.host_facts import FleetFacts
 from ...collect.tool_reading import ProbeFailure
-from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
+from ...outcome.model import Basis, Expectation, Measure, Outcome, Subject, SubjectKind
 from ...probe.nvidia_smi_model import Gpu
 from ...probe.nvidia_smi_nvlink import NvlinkGpu
+from ...probe.nvidia_smi_nvlink_errors import NvlinkErrors
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .mig_mode import expected_mode
 from .node_context import NodeContext, per_host
 from .nvlink_domain import Domains, domain_findings, rack_domains
+from .nvlink_past import past_errors
 from .observe_hosts import OBSERVER
 
 
@@ -34,6 +36,17 @@ class NvlinkSettings:
         "From this driver branch on GPUs whose kind reports the health of the fabric must report it.",
         unit="branch",
         minimum=1,
+    )
+    error_counters: dict[str, int] = setting(
+        "How high an error counter of a link may stand since the driver was loaded before a person looks; those that "
+        "are not listed are not judged by how they stand.",
+        unit="count by counter",
+        minimum=0,
+    )
+    bit_error_rates: dict[str, float] = setting(
+        "Above which bit error rate of a link a person looks, by the name that `nvidia-smi nvlink -e` gives it.",
+        unit="errors a bit, by rate",
+        minimum=0,
     )
 
 
@@ -77,6 +90,9 @@ def _host(host: NodeContext, domains: Domains) -> Report | Outcome:
         return Report(
             summary="MIG is wanted here, and a GPU in MIG mode uses no NVLink", evidence=host.evidence("nvlink")
         )
+    errors = host.facts.read("nvlink_errors", NvlinkErrors)
+    if isinstance(errors, ProbeFailure) and errors.kind != "not-collected":
+        return host.tool_failure("nvlink_errors", errors)
     return _links(host, status.gpus, domains)
 
 
@@ -105,6 +121,7 @@ def _links(host: NodeContext, entries: tuple[NvlinkGpu, ...], domains: Domains) 
         f for entry in entries if host.gpu_named(entry.index, entry.uuid) not in lost for f in _slow(host, entry)
     )
     findings = short + slow + fabric + (() if fabric else domain_findings(host, domains))
+    findings += _past(host, {part for finding in findings for part in finding.subjects} | lost)
     if not findings and lost:
         return host.answer.blocked(by="gpu-census", because=f"{len(lost)} of {len(host.smi.gpus)} GPUs do not answer")
     blind = [gpu.bus_id for gpu in live if _health_unknown(host, gpu)]
@@ -112,6 +129,16 @@ def _links(host: NodeContext, entries: tuple[NvlinkGpu, ...], domains: Domains) 
         text = f"the driver reports no health of the NVLink fabric for {', '.join(blind)}"
         return host.answer.unknown("nvlink-fabric-health-unknown", text, _FABRIC, evidence=host.evidence("smi"))
     return _report(host, entries, findings)
+
+
+def _past(host: NodeContext, known: set[Subject]) -> tuple[Finding, ...]:
+    """Return what the links counted before the gate, but of GPUs of which something is known already."""
+    errors = host.facts.read("nvlink_errors", NvlinkErrors)
+    if isinstance(errors, ProbeFailure):
+        return ()
+    limits = host.settings(NvlinkSettings)
+    found = past_errors(host, errors, limits.error_counters, limits.bit_error_rates)
+    return tuple(finding for finding in found if not known.intersection(finding.subjects))
 
 
 def _health_unknown(host: NodeContext, gpu: Gpu) -> bool:

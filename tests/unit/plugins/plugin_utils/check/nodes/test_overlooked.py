@@ -177,3 +177,20 @@ def test_a_fault_without_a_text_beside_a_complaint_about_imex_is_not_passed(judg
     assert judged("dcgmi_health", json.dumps(report), "dcgm-health") == set(), "words over the complaint"
     gpu["children"]["Memory"] = {"value": "Failure"}
     assert judged("dcgmi_health", json.dumps(report), "dcgm-health") == {(FAILED, "dcgm-health-failure")}
+
+
+def test_what_a_link_counted_before_the_gate_is_not_passed(judged: Judged, shared: Path) -> None:
+    """The link of incident gb200-xid149-link14 flapped for five days before it failed for good."""
+    text = (shared / "findings/captures-fails/P116-link-failed-412-times-before.txt").read_text(encoding="utf-8")
+    tool, found = "nvidia_smi_nvlink_errors", {(OTHER, "nvlink-errors-before")}
+    failed, rate = "Link recovery failed events: 412", "Symbol BER: 2e-9"
+    assert failed in text and rate in text
+    assert judged(tool, text, "nvlink") == found
+    assert judged(tool, text.replace(failed, failed.replace("412", "0")), "nvlink") == found, "the rate alone"
+    assert judged(tool, text.replace(rate, "Symbol BER: 15e-255"), "nvlink") == found, "the counter alone"
+    healthy = (
+        text.replace(failed, failed.replace("412", "0"))
+        .replace(rate, "Symbol BER: 15e-255")
+        .replace("BER: 3e-7", "BER: 15e-255")
+    )
+    assert judged(tool, healthy, "nvlink") == set(), "recoveries that succeeded and corrected symbols are no fault"
