@@ -52,7 +52,8 @@ _NO_SHARP = re.compile(
 _ALGORITHMS = ("tree", "ring", "collnetdirect", "collnetchain", "nvls", "nvlstree", "pat")
 _PROTOCOLS = ("ll", "ll128", "simple")
 _REASONS = (
-    ("no-device", re.compile(r"NET/IB : No device found|NET/OFI .*fi_getinfo\(\) call failed: No data available")),
+    ("no-device", re.compile(r"NET/IB : No device found")),
+    ("no-provider", re.compile(r"NET/OFI .*fi_getinfo\(\) call failed: No data available")),
     ("verbs-missing", re.compile(r"Failed to open libibverbs")),
     (
         "plugin-missing",

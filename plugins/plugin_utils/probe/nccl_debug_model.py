@@ -36,7 +36,8 @@ class HostLog:
 
     `networks` are the names after `Using network`; `devices` are RDMA ports (`mlx5_0:1`) that NCCL uses, `layers`
     their link layers; `sockets` the interfaces of plain TCP. `filters` are the values of NCCL_IB_HCA.
-    `reasons` are slugs that say why RDMA is not used: `no-device`, `plugin-missing`, `verbs-missing`, `memlock`.
+    `reasons` are slugs that say why RDMA is not used: `no-device` (of verbs), `no-provider` (of a
+    plugin), `plugin-missing`, `verbs-missing`, `memlock`.
     `missing_libraries` are libraries that a network plugin needs and that could not be opened. `collnet` are plugins
     for reductions in the network, `sharp` adapters on which ranks made their job of SHARP, `no_sharp` lines that say
     why there is none.

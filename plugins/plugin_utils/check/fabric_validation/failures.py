@@ -8,12 +8,20 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache
+from typing import Literal
 
 from ...runtime.recipe_files import RECIPES
 from ...runtime.strict import decode, read_yaml
 
 _WARNING = re.compile(r"NCCL (?:WARN|ERROR|ABORT) (\S.*)")
 _LONGEST = 300
+# What adapters of verbs call themselves: `NET/IB : Using [0]mlx5_0:1/RoCE`.
+_LAYER = re.compile(r"NET/IB : Using .*?:\d+/(IB|RoCE)\b")
+# Words of a shell, a container runtime or a loader that end a log, and no lines of NCCL or of the launching script.
+_OTHER_PROGRAMS = re.compile(
+    r"^(?!gpufleet: ).*(?:[Ee]xec format error|Segmentation fault|Bus error|Illegal instruction|core dumped"
+    r"|error while loading shared libraries|Out of memory|oom-kill)"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +32,8 @@ class Failure:
     pattern: str
     hint: str
     sources: tuple[str, ...]
+    layer: Literal["", "IB", "RoCE"] = ""
+    beside: str = ""
 
 
 @cache
@@ -40,7 +50,12 @@ def failures() -> tuple[Failure, ...]:
 def known_failure(log: str) -> tuple[str, str]:
     """Return cause and deciding line of the first failure of the list that a log shows; empty where none does."""
     lines = [line.strip() for line in log.splitlines()]
+    layers = set(_LAYER.findall(log))
     for failure in failures():
+        if failure.layer and layers and failure.layer not in layers:
+            continue
+        if failure.beside and not re.search(failure.beside, log, re.M):
+            continue
         found = next((line for line in lines if re.search(failure.pattern, line)), "")
         if found:
             return failure.cause, found[-_LONGEST:]
@@ -51,6 +66,12 @@ def first_warning(log: str) -> str:
     """Return the first warning of NCCL; empty without one."""
     found = _WARNING.search(log)
     return found.group(1).strip()[:_LONGEST] if found else ""
+
+
+def last_word(log: str) -> str:
+    """Return the last line in which a program says how it ended that is not NCCL's; empty without one."""
+    found = [line.strip() for line in log.splitlines() if "NCCL " not in line and _OTHER_PROGRAMS.match(line.strip())]
+    return found[-1][:_LONGEST] if found else ""
 
 
 def failure_hints() -> dict[str, str]:

@@ -33,7 +33,7 @@ _HINTS = {
     "NCCL_P2P_DISABLE=1 (settings: env), its platform delivers no copies between GPUs: look at firmware, IOMMU and "
     "ACS (check pcie-acs)",
     "run-hung": "read the end of the log and the kernel log of the host (XID), then run the gate again",
-    "run-crashed": "read the log; NCCL's own warnings name the call that failed",
+    "run-crashed": "read the log; the program's last words and NCCL's own warnings name the call that failed",
     "launcher-dns": "pods must resolve each other and the launcher by name: look at the cluster's DNS and policies",
     "shm-too-small": "pods share memory through /dev/shm: mount an emptyDir with medium Memory there",
     "output-incomplete": "read the log; the run ended early or something else wrote into it",

@@ -15,7 +15,7 @@ from ...probe.nccl_debug_model import NcclDebug
 from ...probe.nccl_tests_model import NcclTest
 from ...runtime.capped import left_out_of
 from ..benchmark.problem import Problem, launch_problem
-from .failures import first_warning, known_failure
+from .failures import first_warning, known_failure, last_word
 from .model import ONE_RANK, Record, Run
 from .pair_round import NOT_SPLIT
 from .settings import FabricValidationSettings
@@ -92,6 +92,8 @@ def _failed(cause: str, what: str, log: str, words: str) -> Problem:
     NCCL warned of first, else the program's own words."""
     known, line = known_failure(log)
     warning = first_warning(log)
+    program = last_word(log)
+    words = "; ".join(dict.fromkeys(text for text in (program, words) if text and text != line))
     more = f"; {words}" if words and (line or warning) else ""
     return Problem(known or cause, f"{what}: {line or warning or words}{more}"[:400])
 

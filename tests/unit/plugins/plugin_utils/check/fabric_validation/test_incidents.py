@@ -22,14 +22,14 @@ CRASHES = [
     pytest.param(
         "gpu01-pod:1:9 [0] transport/net_ib.cc:839 NCCL WARN NET/IB : Got completion with error 12, opcode 1, len 0, "
         "vendor err 129",
-        "roce-gid-unroutable",
+        "peer-unreachable",
         "error 12",
         id="NVIDIA/nccl#426",
     ),
     pytest.param(
         "[2024-11-18 10:00:01] gpu01-pod:1:9 [0] net_ib.cc:1 NCCL WARN NET/IB: Got completion from peer with status=4 "
         "local access violation work queue error",
-        "mtu-mismatch",
+        "rdma-access-error",
         "local access violation",
         id="NVIDIA/nccl#1524",
     ),
@@ -123,6 +123,71 @@ CRASHES = [
         id="NVIDIA/nccl-tests#264",
     ),
     pytest.param(
+        "EFA internal error: (4112) Failure to post internal receive buffers\ngpufleet: locked memory of p is 65536",
+        "memlock-limit",
+        "(4112)",
+        id="awslabs/awsome-distributed-ai#647",
+    ),
+    pytest.param(
+        "EFA internal error: (4112) Failure to post internal receive buffers\n"
+        "gpufleet: locked memory of p is unlimited",
+        "memory-registration-failed",
+        "(4112)",
+        id="awslabs/awsome-distributed-ai#647, without a limit",
+    ),
+    pytest.param(
+        "gpu01-pod:1:9 [0] NCCL WARN NET/OFI Error 4126: Unresponsive receiver (reachable by EFA device but handshake "
+        "failed)",
+        "peer-unreachable",
+        "4126",
+        id="ofiwg/libfabric#10410",
+    ),
+    pytest.param(
+        "gpu01-pod:1:9 [0] transport/net_ib/p2p.cc:1 NCCL WARN NET/IB: Got completion from peer 192.0.2.2<54862> with "
+        "status=IBV_WC_RETRY_EXC_ERR(12) opcode=IBV_WC_RDMA_WRITE(0) vendor_err=129",
+        "peer-unreachable",
+        "RETRY_EXC",
+        id="NVIDIA/nccl#1814",
+    ),
+    pytest.param(
+        "gpu01-pod:1:9 [0] transport/net_ib.cc:1 NCCL WARN NET/IB : Got completion with error 4, opcode 0, len 0, "
+        "vendor err 81",
+        "rdma-access-error",
+        "vendor err 81",
+        id="NVIDIA/nccl#304",
+    ),
+    pytest.param(
+        "gpu01-pod:1:1 [0] misc/socket.cc:4 NCCL WARN Net : Connect to 192.0.2.4<4> failed : No route to host",
+        "bootstrap-blocked",
+        "No route to host",
+        id="NVIDIA/nccl#1105",
+    ),
+    pytest.param(
+        "gpu01-pod: Test CUDA failure common.cu:253 'no kernel image is available for execution on the device'",
+        "image-without-gpu-code",
+        "no kernel image",
+        id="NVIDIA/nccl-tests#79",
+    ),
+    pytest.param(
+        "gpu01-pod: Test CUDA failure common.cu:1045 'CUDA driver version is insufficient for CUDA runtime version'",
+        "driver-too-old",
+        "insufficient",
+        id="NVIDIA/nccl-tests#98",
+    ),
+    pytest.param(
+        "gpu01-pod: Test CUDA failure common.cu:891 'uncorrectable ECC error encountered'",
+        "gpu-not-usable",
+        "ECC",
+        id="scitix/sichek#51",
+    ),
+    pytest.param(
+        "gpu01-pod:1:1 [1] transport/nvls.cc:1 NCCL WARN Cuda failure 1 'invalid argument'",
+        "nvls-multicast-failed",
+        "nvls.cc",
+        id="NVIDIA/nccl#1562",
+    ),
+    pytest.param("/usr/bin/all_reduce_perf: exec format error", "run-crashed", "exec format", id="a program's word"),
+    pytest.param(
         "gpu01-pod:1:9 [0] p2p.cc:1 NCCL WARN something that nobody has seen yet",
         "run-crashed",
         "something that nobody has seen yet",
@@ -140,6 +205,8 @@ def broken(fleet: MakeFleet, line: str, state: str, phases: tuple[str, ...], cou
         return (state, 3 if state == "failed" else None) if want.phase in phases else ("succeeded", 0)
 
     def left(want: Wanted, text: str) -> str:
+        # Lines with a GID of an interface are of RoCE, so the adapters are, too.
+        text = text.replace("/IB", "/RoCE") if "local GID" in line else text
         return f"{text[: len(text) // 3]}\n{line}\n" if want.phase in phases else text
 
     return fleet(count, state=ends, change=left).outcomes()
