@@ -34,6 +34,8 @@ _CONFIGURATION = 5
 _SOFTWARE_CONFIG, _HARDWARE_THERMAL = 3, 9
 _PERSISTENCE = re.compile(r"persistence mode .*\bdisabled", re.I)
 _HEAT = re.compile(r"\bthermal violations?\b|\btemperature .* exceeded\b", re.I)
+# Such a message is about the moment of the test and proves nothing of a GPU (NVIDIA/DCGM#272: another GPU at each run).
+_DISTURBED = re.compile(r"\bmay affect the results?\b|\bis not idle\b", re.I)
 _SETTING = re.compile(r"persistence|permission|environment|library|denylist|nouveau", re.I)
 _Pairs = list[tuple[DiagTest, DiagResult]]
 
@@ -145,6 +147,9 @@ def _only_lost_gpus(host: NodeContext, failed: _Pairs) -> bool:
 
 def _failure(host: NodeContext, test: DiagTest, result: DiagResult) -> Finding:
     gpus = _gpus(host, result)
+    if result.warnings and all(_DISTURBED.search(warning.text) for warning in result.warnings):
+        hint = f"end what uses the GPUs of {host.name}, run `dcgmi diag -r {test.key}` alone, then the gate again"
+        return Finding(cause="dcgm-diag-disturbed", text=_text(test, result), hint=hint, marginal=True)
     if _is_setting(test, result):
         cause, hint = "dcgm-diag-configuration", "fix the setting that it names, then run the gate again"
         if any(_PERSISTENCE.search(warning.text) for warning in result.warnings):

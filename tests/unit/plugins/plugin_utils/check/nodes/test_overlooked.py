@@ -16,7 +16,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku impo
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import RECIPES
 
-XML, KERNEL, NVME = "nvidia_smi_xml", "kernel_log", "nvme_health"
+XML, KERNEL, NVME, DIAG = "nvidia_smi_xml", "kernel_log", "nvme_health", "dcgmi_diag"
 FAILED, OTHER, PASSED = Status.FAILED, Status.OTHER, Status.PASSED
 Judged = Callable[..., set[tuple[Status, str]]]
 
@@ -46,7 +46,8 @@ def judged(fleet: AnyFleet) -> Judged:
     def of(tool: str, text: str, check: str) -> set[tuple[Status, str]]:
         (name,) = list(fleet.hosts)[:1]
         fleet.hosts = {name: fleet.hosts[name]}
-        fleet.hosts[name].tools[tool] = ToolRun(argv=(tool,), rc=0, stdout=text)
+        argv = ("dcgmi", "diag", "-r", "3", "-j") if tool == DIAG else (tool,)
+        fleet.hosts[name].tools[tool] = ToolRun(argv=argv, rc=0, stdout=text)
         outcomes: tuple[Outcome, ...] = fleet.judge(only=check)
         assert outcomes
         return {(outcome.status, outcome.cause) for outcome in outcomes if outcome.status is not PASSED}
@@ -194,3 +195,14 @@ def test_what_a_link_counted_before_the_gate_is_not_passed(judged: Judged, share
         .replace("BER: 3e-7", "BER: 15e-255")
     )
     assert judged(tool, healthy, "nvlink") == set(), "recoveries that succeeded and corrected symbols are no fault"
+
+
+def test_a_diagnostic_that_found_no_quiet_moment_blames_no_gpu(judged: Judged, shared: Path) -> None:
+    text = (shared / "findings/captures-fails/P106-nvbandwidth-not-idle.json").read_text(encoding="utf-8")
+    assert judged(DIAG, text, "dcgm-diag") == {(OTHER, "dcgm-diag-disturbed")}
+    words = "This may affect the results of the nvbandwidth test."
+    assert words in text
+    assert judged(DIAG, text.replace(words, "Bandwidth is below its minimum."), "dcgm-diag") == {
+        (FAILED, "dcgm-diag-failed")
+    }
+    assert judged(DIAG, text.replace('"Fail"', '"Pass"'), "dcgm-diag") == {(OTHER, "dcgm-diag-warning")}
