@@ -11,7 +11,7 @@ kept under another load says nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...constraint.declared import declared_constraint
@@ -21,6 +21,7 @@ from ...constraint.names import OF_OTHER_BENCHMARKS
 from ...outcome.model import Basis, Expectation, Measure, Outcome, Rating, Status, Subject, SubjectKind
 from ...outcome.phases import PERFORMANCE
 from ...recipe.sections import constraints_of
+from ..kit.ways import BETWEEN_HOSTS, NETWORK, NVLINK, NVLS, USED
 
 CHECK = "performance-constraints"
 _FABRIC, _INFERENCE = "fabric_validation", "inference_acceptance"
@@ -30,7 +31,9 @@ Measured = Mapping[str, Measure]
 @dataclass(frozen=True, slots=True)
 class _Figure:
     """Which measure of which check answers; `unit` is its unit, `test` the program that it must be of; `of` gives the
-    figure where it is more than that measure, `how` says that it tells how was measured, not how well."""
+    figure where it is more than that measure, `how` says that it tells how was measured, not how well. `proof` are
+    measures of the same result with the values of which they must have one: without them it is a figure of another
+    measurement, which answers nothing; `way` is that measurement in words."""
 
     gate: str
     check: str
@@ -39,6 +42,8 @@ class _Figure:
     test: str = ""
     of: Callable[[Measured], str] | None = None
     how: str = ""
+    proof: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    way: str = ""
 
     def value(self, measured: Measured) -> str:
         """Return the figure among the measures of a result, empty where it has none."""
@@ -47,7 +52,14 @@ class _Figure:
             return ""
         if self.test and (test is None or test.value != self.test):
             return ""
+        if self.unproven(measured):
+            return ""
         return self.of(measured) if self.of is not None else str(own.value)
+
+    def unproven(self, measured: Measured) -> str:
+        """Return what a result shows in place of the proof of its measurement, empty where it is proven."""
+        shown = {name: str(measured[name].value) if name in measured else "not recorded" for name in self.proof}
+        return ", ".join(f"{name}: {value}" for name, value in shown.items() if value not in self.proof[name])
 
 
 def _per_gpu(measured: Measured) -> str:
@@ -58,11 +70,22 @@ def _per_gpu(measured: Measured) -> str:
 
 
 _BANDWIDTH = _Figure(_FABRIC, "nccl-all-nodes-bw", "busbw", "GB/s", "all_reduce_perf")
+# Nodes with NVLink between hosts have two networks at once, and a run that chooses by itself exercises one of them
+# (NVIDIA/aicr, recipes/validators/catalog.yaml, nccl-all-reduce-bw-net and -nvls): a figure of the one says nothing of
+# the other. A network of plain TCP is not the one that the bound is about.
+_NETWORK = replace(
+    _BANDWIDTH, proof={BETWEEN_HOSTS: (NETWORK,)}, way="a run over all hosts whose data goes over the network adapters"
+)
+_NVLS = replace(
+    _BANDWIDTH,
+    proof={BETWEEN_HOSTS: (NVLINK,), NVLS: (USED,)},
+    way="a run over all hosts that NVLink carries between them, reduced in its switches (NVLS)",
+)
 _THROUGHPUT = "inference-throughput"
 _FIGURES = {
     "nccl-all-reduce-bw": _BANDWIDTH,
-    "nccl-all-reduce-bw-net": _BANDWIDTH,
-    "nccl-all-reduce-bw-nvls": _BANDWIDTH,
+    "nccl-all-reduce-bw-net": _NETWORK,
+    "nccl-all-reduce-bw-nvls": _NVLS,
     "nccl-cre-all-reduce-bw": _BANDWIDTH,
     "inference-throughput": _Figure(_INFERENCE, _THROUGHPUT, "output throughput", "tokens/s"),
     "inference-ttft-p99": _Figure(_INFERENCE, "inference-ttft", "TTFT p99", "ms"),
@@ -75,6 +98,10 @@ _FIGURES = {
         how="gpufleet_settings.inference_acceptance.concurrency_per_gpu",
     ),
 }
+_OTHER_WAY_HINT = (
+    "make the run go that way (gpufleet_settings.fabric_validation.env: NCCL_MNNVL_ENABLE 0 for the adapters, 1 and "
+    "NCCL_NVLS_ENABLE 1 for NVLink) and run the gate again, or judge the bound by a measurement of your own"
+)
 # What is measured, but not under load.
 _NONE = _Figure("", "", "")
 
@@ -129,7 +156,7 @@ def judge_bounds(
             subjects=(seen,),
             measured=tuple(Measure(f"{figure.measure} {name}", value, figure.unit) for name, value in values.items()),
             expected=(Expectation(bound.name, "satisfies", bound.value, Basis.RECIPE, figure.unit),),
-            **_not_kept(bound, figure, told, bool(failed)),
+            **_not_kept(bound, figure, told, bool(failed), _other_ways(figure, found)),
         )
         bad.append(answer)
     text = "; ".join(kept) or "the recipe has none"
@@ -137,12 +164,25 @@ def judge_bounds(
     return tuple(bad) or (passed,)
 
 
-def _not_kept(bound: Constraint, figure: _Figure, told: list[str], failed: bool) -> dict[str, Any]:
+def _other_ways(figure: _Figure, outcomes: Iterable[Outcome]) -> str:
+    """Return what results of the same check show in place of the measurement that the figure is of."""
+    own = [outcome for outcome in outcomes if outcome.check == figure.check and outcome.measured]
+    shown = {o.subjects[-1].name: figure.unproven({measure.name: measure for measure in o.measured}) for o in own}
+    return "; ".join(f"{name} shows {text}" for name, text in shown.items() if text)
+
+
+def _not_kept(bound: Constraint, figure: _Figure, told: list[str], failed: bool, other_ways: str) -> dict[str, Any]:
     """Return what is said of a bound that is not kept, or not known to be."""
     said = f"{bound.name} is to be {bound.value}, measured: {', '.join(told[:8]) or 'nothing'}"
     read = f"read what check {figure.check} says of it"
     if figure is _NONE:
         said, read = f"{bound.name} is measured by no load", "state it below constraints of the recipe"
+    if other_ways and not failed:
+        return {
+            "status": Status.OTHER, "rating": Rating.UNKNOWN, "cause": "constraint-unmeasured",
+            "summary": f"{bound.name} is to be {bound.value}, which needs {figure.way}: {other_ways}",
+            "hint": bound.remediation or _OTHER_WAY_HINT,
+        }  # fmt: skip
     if figure.how and failed:
         return {
             "status": Status.OTHER, "rating": Rating.UNKNOWN, "cause": "other-benchmark",

@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
-from ...outcome.model import Outcome, SubjectKind
+from ...outcome.model import Measure, Outcome, SubjectKind
 from ..benchmark.preconditions import no_run, nodes, of_problem
 from ..kit.answer import Answer
+from ..kit.ways import BETWEEN_HOSTS, NVLS
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .analysis import SkuCohort, cohorts_of
 from .model import Results
@@ -16,6 +17,7 @@ from .preconditions import unreferenced
 from .rendering import figures, rate_text
 from .settings import ALL_NODES, AllNodesSettings
 from .sharp import sharp_of
+from .transport import between_hosts, nvls_of
 
 SPEC = CheckSpec(
     id=ALL_NODES,
@@ -53,10 +55,13 @@ def _judge_cohort(answer: Answer, cohort: SkuCohort, by_sharp: bool) -> Outcome:
     details = {**figures(result, cohort.limits), "more_subjects": nodes(result.hosts)}
     if result.problem is not None:
         return of_problem(answer, result.problem, _HINTS, f"{len(result.hosts)} hosts", **details)
+    run = result.best_run
+    ways = (Measure(BETWEEN_HOSTS, between_hosts(run)), Measure(NVLS, nvls_of(run)))
+    details["measured"] = (*details["measured"], *ways)
     text = f"{len(result.hosts)} hosts: {rate_text(result)}"
     if by_sharp:
         # Without it the figure is that of another way to reduce.
-        sharp = sharp_of(result.best_run, fabric=cohort.sku.fabric)
+        sharp = sharp_of(run, fabric=cohort.sku.fabric)
         if sharp.proof == "unused":
             details["more_subjects"] = nodes(sharp.hosts)
             return answer.failed("sharp-not-used", f"{sharp.text}; {text}", sharp.hint, **details)

@@ -11,6 +11,7 @@ from typing import Literal
 from ...hardware.sku import Sku
 from ...probe.nccl_debug_model import HostLog
 from ..benchmark.network import FILTERED_FABRICS
+from ..kit.ways import MIXED, NETWORK, NOT_SHOWN, NVLINK, SOCKETS, USED
 from .model import Plan, PlannedHost, Run
 from .settings import NetworkFacts
 
@@ -77,6 +78,33 @@ def host_log(run: Run, host: str) -> HostLog | None:
     if run.debug is None:
         return None
     return next((run.debug.hosts[name] for name in run.machines.get(host, ()) if name in run.debug.hosts), None)
+
+
+def between_hosts(run: Run) -> str:
+    """Return what the log of a run of several hosts proves to have carried the data between them.
+
+    All ranks in one clique of NVLink (`MNNVL 1 ... cliqueSize` of NVIDIA/nccl, src/mnnvl.cc): NVLink. Without such a
+    clique each host has to show its connections through a network, and a single one over TCP makes it that.
+    """
+    logs = [host_log(run, name) for name in run.record.hosts]
+    if run.debug is None or any(log is None for log in logs) or len(logs) < 2:
+        return NOT_SHOWN
+    here = [log for log in logs if log is not None]
+    networks = [{channel.network for channel in log.network_channels} for log in here]
+    clique = run.debug.clique_size
+    if clique is not None and clique > run.record.ranks / len(logs):
+        return NVLINK if clique == run.record.ranks and not any(networks) else MIXED
+    if any(log.uses_socket for log in here) or any("Socket" in found for found in networks):
+        return SOCKETS
+    if any(channel.via == "P2P/MNNVL" for log in here for channel in log.channels):
+        return MIXED
+    return NETWORK if all(networks) else NOT_SHOWN
+
+
+def nvls_of(run: Run) -> str:
+    """Return whether the log of a run proves that switches of NVLink reduced at the largest size (NVLS)."""
+    shown = run.debug is not None and run.debug.nvls and run.algorithm in ("nvls", "nvlstree")
+    return USED if shown else NOT_SHOWN
 
 
 def _broken(cause: str, text: str) -> Transport:

@@ -35,6 +35,14 @@ def busbw(value: float, test: str = "all_reduce_perf") -> Outcome:
     return measured("nccl-all-nodes-bw", "lab", Measure("busbw", value, "GB/s"), Measure("test", test))
 
 
+def all_reduce(value: float, between: str = "", nvls: str = "") -> Outcome:
+    """A result of all hosts with what its log proves, as nccl-all-nodes-bw writes it; empty: an older release's."""
+    ways = [Measure(name, shown) for name, shown in (("between hosts", between), ("NVLS", nvls)) if shown]
+    return measured(
+        "nccl-all-nodes-bw", "lab", Measure("busbw", value, "GB/s"), Measure("test", "all_reduce_perf"), *ways
+    )
+
+
 def judged(name: str, value: str, *outcomes: Outcome, **more: Any) -> Outcome:
     recipe = {"validation": {"performance": {"constraints": [{"name": name, "value": value, **more}]}}}
     (found,) = judge_bounds(stated_bounds(recipe, "performance"), outcomes, "lab", "fabric_validation")
@@ -128,3 +136,36 @@ def test_a_constraint_of_the_cluster_below_performance_is_told_with_its_place() 
         Status.OTHER,
         "constraint-unmeasured",
     ) and "measured by no load" in found.summary
+
+
+# NVIDIA/aicr, overlays of GB200 on EKS: both bounds of one recipe, since those nodes have two networks at once.
+@pytest.mark.parametrize(
+    ("name", "between", "nvls", "status"),
+    [
+        ("nccl-all-reduce-bw-net", "network", "not shown", Status.PASSED),
+        ("nccl-all-reduce-bw-net", "NVLink", "used", Status.OTHER),
+        ("nccl-all-reduce-bw-net", "sockets", "not shown", Status.OTHER),
+        ("nccl-all-reduce-bw-net", "more than one", "used", Status.OTHER),
+        ("nccl-all-reduce-bw-net", "not shown", "not shown", Status.OTHER),
+        ("nccl-all-reduce-bw-net", "", "", Status.OTHER),
+        ("nccl-all-reduce-bw-nvls", "NVLink", "used", Status.PASSED),
+        ("nccl-all-reduce-bw-nvls", "NVLink", "not shown", Status.OTHER),
+        ("nccl-all-reduce-bw-nvls", "network", "used", Status.OTHER),
+        ("nccl-all-reduce-bw-nvls", "", "", Status.OTHER),
+        ("nccl-all-reduce-bw", "NVLink", "used", Status.PASSED),
+        ("nccl-all-reduce-bw", "", "", Status.PASSED),
+    ],
+)
+def test_a_bound_on_one_of_two_networks_is_answered_by_a_run_over_that_one(
+    name: str, between: str, nvls: str, status: Status
+) -> None:
+    found = judged(name, ">= 40", all_reduce(744.7, between, nvls))
+    assert found.status is status
+    if status is Status.OTHER:
+        assert (found.cause, found.rating) == ("constraint-unmeasured", Rating.UNKNOWN)
+        assert "lab shows" in found.summary and not found.measured
+
+
+def test_a_bound_that_its_own_network_misses_fails() -> None:
+    assert judged("nccl-all-reduce-bw-net", ">= 40", all_reduce(12.0, "network")).cause == "constraint-not-met"
+    assert judged("nccl-all-reduce-bw-nvls", ">= 500", all_reduce(90.0, "NVLink", "used")).status is Status.FAILED

@@ -11,6 +11,10 @@ import pytest
 from nccl_fleet import Fleet, findings
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_validation.model import Plan, Wanted
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_validation.transport import (
+    between_hosts,
+    nvls_of,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import Sku
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.decisions import Acceptance
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Rating, Status
@@ -140,3 +144,40 @@ def test_slow_adapters_are_seen_between_racks(hardware: dict[str, Sku]) -> None:
     here = in_two_racks(hardware, nvlink={"gpu05": 0.5}, nics={("gpu06", 0): 0.5})
     found = {(check, names) for check, _cause, names in findings(here.outcomes())}
     assert found == {("nccl-intra-node-bw", "gpu05"), ("nccl-pair-bw", "gpu06")}
+
+
+_CLIQUE = "MNNVL 1 cliqueId 7ffe cliqueSize {size} cliqueRank 0 nvlDomainSize {size}\nUsing network IB"
+_NVLS = "NVLS comm 0x5598478a0000 headRank 0 nHeads 8 nvlsRanks 8 buffSize 1048576 nvlsPerRankSize 201326592"
+_NET = "Using network IB\nChannel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0/GDRDMA"
+_P2P = "Channel 00/0 : 0[0] -> 8[0] via P2P/MNNVL"
+
+
+@pytest.mark.parametrize(
+    ("said", "algorithm", "between", "nvls"),
+    [
+        (_NET, "NVLS_TREE", "network", "not shown"),
+        (f"{_NET}\n{_NVLS}", "NVLS_TREE", "network", "used"),
+        (f"{_NET}\n{_NVLS}", "RING", "network", "not shown"),
+        ("Using network IB", "RING", "not shown", "not shown"),
+        ("NET/Socket : Using [0]eth0:10.0.0.1<0>\nUsing network Socket", "RING", "sockets", "not shown"),
+        (f"{_CLIQUE.format(size=32)}\n{_P2P}\n{_NVLS}", "NVLS", "NVLink", "used"),
+        (f"{_CLIQUE.format(size=32)}\n{_P2P}", "RING", "NVLink", "not shown"),
+        (f"{_CLIQUE.format(size=32)}\n{_P2P}\n{_NET}", "RING", "more than one", "not shown"),
+        (f"{_CLIQUE.format(size=16)}\n{_P2P}\n{_NET}", "NVLS_TREE", "more than one", "not shown"),
+        (f"{_CLIQUE.format(size=8)}\n{_NET}", "NVLS_TREE", "network", "not shown"),
+    ],
+)
+def test_the_log_of_a_run_proves_which_way_data_went_between_hosts(
+    fleet: MakeFleet, said: str, algorithm: str, between: str, nvls: str
+) -> None:
+    here = fleet(4, algorithm=algorithm)
+    here.says = dict.fromkeys(here.hosts, said)
+    run = here.run(Wanted(phase="all", hosts=here.hosts), here.plan(), 1)
+    assert (between_hosts(run), nvls_of(run)) == (between, nvls)
+
+
+def test_the_figure_of_all_hosts_carries_the_way_it_went(fleet: MakeFleet) -> None:
+    (whole,) = [o for o in fleet(4).outcomes() if o.check == "nccl-all-nodes-bw"]
+    assert {"between hosts": "network", "NVLS": "not shown"}.items() <= {
+        m.name: m.value for m in whole.measured
+    }.items()
