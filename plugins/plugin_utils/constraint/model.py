@@ -50,7 +50,8 @@ class Constraint:
 class ConstraintResult:
     """What one constraint's evaluation found.
 
-    `actual` is empty if nothing was measured; `nodes` names the nodes that decided it where it is about nodes.
+    `actual` is empty if nothing was measured; `nodes` names the nodes that decided it where it is about nodes, and
+    `measured_on` is the number of nodes that it was measured on, None where it is not about nodes.
     """
 
     constraint: Constraint
@@ -58,6 +59,7 @@ class ConstraintResult:
     actual: str = ""
     reason: str = ""
     nodes: tuple[str, ...] = ()
+    measured_on: int | None = None
 
     @property
     def blocks(self) -> bool:

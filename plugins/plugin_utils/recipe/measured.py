@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Protocol
 
 from ..constraint.evaluate import evaluate, evaluate_nodes
@@ -48,4 +49,5 @@ def evaluate_on(
     read = PER_NODE.get(constraint.name)
     if read is None or nodes is None:
         return evaluate(constraint, None)
-    return evaluate_nodes(constraint, {name: read(node) for name, node in nodes.items()})
+    result = evaluate_nodes(constraint, {name: read(node) for name, node in nodes.items()})
+    return replace(result, measured_on=len(nodes))

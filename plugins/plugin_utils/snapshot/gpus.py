@@ -13,6 +13,10 @@ from .quantity import whole_number
 
 _PRODUCT = "nvidia.com/gpu.product"
 _GPU = "nvidia.com/gpu"
+# The GPU operator gives this label to every node with a GPU on its bus (NVIDIA/gpu-operator,
+# controllers/state_manager.go, commonGPULabelKey), before driver, device plugin and feature discovery run there, and
+# it stays when they die: of such a node is known that it has GPUs, and nothing else.
+_PRESENT = "nvidia.com/gpu.present"
 
 
 def gpu_count(node: Node) -> int:
@@ -36,7 +40,7 @@ def gpu_count(node: Node) -> int:
 def has_gpus(node: Node) -> bool:
     """Tell whether a node has GPUs, whole or in parts."""
     offered = _number(node.capacity, _GPU) or _mig(node) or _number(node.capacity, f"{_GPU}.shared")
-    return bool(offered or gpu_count(node) or gpu_product(node))
+    return bool(offered or gpu_count(node) or gpu_product(node) or node.labels.get(_PRESENT) == "true")
 
 
 def _mig(node: Node) -> bool:
@@ -58,6 +62,6 @@ def gpu_product(node: Node) -> str:
 
 
 def gpu_nodes(snapshot: Snapshot) -> tuple[str, ...]:
-    """Return the nodes that have GPUs: by count or product, of the hosts of that name where nodes say nothing."""
+    """Return the nodes that have GPUs: by count, product or label, or as the host of that name says it."""
     nodes = {name for name, node in snapshot.nodes.items() if has_gpus(node)}
     return tuple(sorted(nodes | {name for name, host in snapshot.hosts.items() if host.gpus}))

@@ -71,19 +71,36 @@ def evaluate_in(
         return _with_reason(evaluate_nodes(constraint, found), snapshot, "workloads", "policies")
     read = _reader(name)
     if read is None or not snapshot.whole("nodes"):
-        return _with_reason(evaluate(constraint, None), snapshot, "nodes")
+        return _with_reason(_of_a_part(constraint, snapshot, read), snapshot, "nodes")
     names = {node: (hosts or {}).get(node, node) for node in nodes}
     values = {
         node: read(snapshot.nodes.get(node, Node()), snapshot.hosts.get(host, Host())) for node, host in names.items()
     }
     if name == GPU_NODE_LABEL:
-        return _with_reason(_labelled(constraint, snapshot, tuple(names)), snapshot, "nodes")
-    result = _with_reason(evaluate_nodes(constraint, values), snapshot, "nodes", "hosts", "devices")
+        labelled = replace(_labelled(constraint, snapshot, tuple(names)), measured_on=len(names))
+        return _with_reason(labelled, snapshot, "nodes")
+    found = replace(evaluate_nodes(constraint, values), measured_on=len(values))
+    result = _with_reason(found, snapshot, "nodes", "hosts", "devices")
     lost = {host: snapshot.hosts[host].not_read for host in names.values() if host in snapshot.hosts}
     told = [f"{host} ({why})" for host, why in sorted(lost.items()) if why]
     if result.status is not ConstraintStatus.MISSING or not told:
         return result
     return replace(result, reason=f"{result.reason} Not read: {first_of(told, 8, '; ')}.")
+
+
+def _of_a_part(constraint: Constraint, snapshot: Snapshot, read: Read | None) -> ConstraintResult:
+    """Return what is unmeasured because the nodes are not all known, with what those say that were read: a snapshot
+    of upstream without a list of nodes still has the facts of the one that it was taken on."""
+    result = evaluate(constraint, None)
+    names = sorted({*snapshot.nodes, *snapshot.hosts}) if read is not None else ()
+    seen = {name: read(snapshot.nodes.get(name, Node()), snapshot.hosts.get(name, Host())) for name in names if read}
+    said = [
+        f"{value} on {name or 'the node that it was taken on'}" for name, value in seen.items() if value is not None
+    ]
+    if not said:
+        return result
+    known = f"{constraint.name} is {first_of(said, 8)}; of the other nodes it was not measured"
+    return replace(result, reason=f"{known}, and {constraint.value} is required of all.")
 
 
 def collectors_for(name: str) -> tuple[str, ...]:

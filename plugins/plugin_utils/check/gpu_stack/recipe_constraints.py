@@ -53,7 +53,9 @@ def judge(seen: ClusterState, context: JudgeContext) -> tuple[Outcome, ...]:
     absent = [host.node_name for host in context.site.in_scope if seen.node(host.node_name) is None]
     if absent and any(result.constraint.name in PER_NODE for result in results):
         return (answer.blocked(by="node-ready", because=f"the cluster has no node {first_of(absent, 8)}"),)
-    text = f"{len(results)} of {len(results)} constraints hold; server {seen.version}"
+    on = sorted({result.measured_on for result in results if result.measured_on is not None})
+    nodes = f", those of nodes on {' and '.join(map(str, on))} of them" if on else ""
+    text = f"{len(results)} of {len(results)} constraints hold; server {seen.version}{nodes}"
     measured = tuple(Measure(result.constraint.name, result.actual) for result in results)
     return (answer.passed(text, measured=measured, expected=tuple(map(expectation_of, results))),)
 

@@ -17,6 +17,14 @@ def expectation_of(result: ConstraintResult) -> Expectation:
     return Expectation(result.constraint.name, "satisfies", result.constraint.value, Basis.RECIPE)
 
 
+def held_words(result: ConstraintResult) -> str:
+    """Return a constraint that holds, with the number of nodes that it was measured on where it is about nodes."""
+    text = f"{result.constraint.name} {result.constraint.value}"
+    if result.measured_on is None:
+        return text
+    return f"{text} on {result.measured_on} node{'s' if result.measured_on != 1 else ''}"
+
+
 def not_met(
     answer: Answer, result: ConstraintResult, evidence: tuple[Evidence, ...], subjects: tuple[Subject, ...] = ()
 ) -> Outcome:
@@ -30,9 +38,10 @@ def not_met(
     """
     constraint = result.constraint
     text = result.reason or f"{constraint.name} does not satisfy {constraint.value}"
-    hint = (
-        constraint.remediation or f"bring the cluster to {constraint.name} {constraint.value}, or choose another recipe"
-    )
+    unmeasured = result.status is ConstraintStatus.MISSING
+    bring = f"bring the cluster to {constraint.name} {constraint.value}, or choose another recipe"
+    measure = f"have {constraint.name} measured on every node (the summary says what is missing), and judge again"
+    hint = measure if unmeasured else constraint.remediation or bring
     details: dict[str, Any] = {
         "measured": (Measure(constraint.name, result.actual or None),),
         "expected": (expectation_of(result),),

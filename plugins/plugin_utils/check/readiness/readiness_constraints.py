@@ -17,7 +17,7 @@ from ...outcome.phases import READINESS
 from ...recipe.sections import section_of
 from ...snapshot.measure import evaluate_in
 from ..kit.answer import Answer
-from ..kit.constraint_answers import expectation_of, not_met
+from ..kit.constraint_answers import expectation_of, held_words, not_met
 from ..spec import Check, CheckSpec, JudgeContext
 from .nodes_in_scope import nodes_by_pool, nodes_in_scope
 from .observe_snapshot import OBSERVER, SNAPSHOT, Readiness
@@ -48,7 +48,7 @@ def judge(seen: Readiness, context: JudgeContext) -> tuple[Outcome, ...]:
     )
     if bad:
         return bad
-    held = "; ".join(f"{r.constraint.name} {r.constraint.value}" for r in results[:6])
+    held = "; ".join(map(held_words, results[:6]))
     text = f"{len(results)} of {len(results)} constraints hold{f': {held}' if held else ''}"
     measured = tuple(Measure(result.constraint.name, result.actual) for result in results)
     return (

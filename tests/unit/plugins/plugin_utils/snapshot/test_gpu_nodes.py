@@ -49,6 +49,10 @@ def node(labels: dict[str, str], capacity: dict[str, str], **more: dict[str, Att
         (node({}, {}, devices=devices("gpu", 8) | devices("mig", 8)), 8, True),
         (node({}, {}, devices=devices("mig", 7)), 0, True),
         (node({PRODUCT: H100, COUNT: "8"}, {}), 8, True),
+        # Feature discovery and the device plugin have died there, or never ran: the operator's own label stays.
+        (node({"nvidia.com/gpu.present": "true"}, {}), 0, True),
+        (node({"nvidia.com/gpu.present": "true"}, {GPU: "0"}), 0, True),
+        (node({"nvidia.com/gpu.present": "false"}, {}), 0, False),
         (node({"kubernetes.io/arch": "arm64"}, {"cpu": "64", GPU: "0"}), 0, False),
         (Node(operating_system="windows"), 0, False),
     ],

@@ -83,6 +83,34 @@ def test_a_cluster_that_is_as_demanded_passes_and_says_what_was_compared() -> No
     (outcome,) = judge(seen(node(), node()), context(recipe))
     assert outcome.status is Status.PASSED
     assert "3 of 3 constraints hold: K8s.server.version >= 1.32.4" in outcome.summary
+    assert "OS.release.ID ubuntu on 2 nodes" in outcome.summary and ">= 1.32.4 on" not in outcome.summary
+
+
+def test_a_gpu_node_known_by_its_label_alone_is_part_of_the_question() -> None:
+    """A node whose feature discovery has died says only nvidia.com/gpu.present; without an inventory it is in scope."""
+    labels = {"nvidia.com/gpu.present": "true", "node.kubernetes.io/instance-type": "p5.48xlarge"}
+    silent = Node(labels=labels)
+    recipe = {"constraints": constraints(system="ubuntu"), "criteria": {"accelerator": "h100"}}
+    (outcome,) = judge(seen(node(), silent), context(recipe))
+    assert (outcome.status, outcome.cause) == (Status.OTHER, "constraint-unmeasured")
+    assert [subject.name for subject in outcome.subjects] == ["lab", "n1"]
+    (kind,) = kinds(seen(node(), silent), context(recipe))
+    assert kind.status is Status.OTHER and kind.summary == "1 of 2 node(s) do not say which GPUs they have: n1"
+
+
+def test_a_fact_that_a_part_of_the_nodes_state_is_shown_with_what_is_missing() -> None:
+    """NVIDIA/aicr, tests/chainsaw/cli/cuj1-training/mock-snapshot.yaml has the system of one node and no topology."""
+    whole = seen()
+    cut = CollectorResult(state=Collected.FAILED, reason="the upstream snapshot has no node in NodeTopology.label")
+    snapshot = replace(
+        whole.snapshot,
+        collectors=whole.snapshot.collectors | {"nodes": cut},
+        hosts={"gpu-1": Host(os={"ID": "ubuntu"})},
+    )
+    (outcome,) = judge(replace(whole, snapshot=snapshot), context({"constraints": constraints(system="ubuntu")}))
+    assert (outcome.status, outcome.cause) == (Status.OTHER, "constraint-unmeasured")
+    assert "OS.release.ID is ubuntu on gpu-1" in outcome.summary and "NodeTopology" in outcome.summary
+    assert "bring the cluster" not in outcome.hint and "measured on every node" in outcome.hint
 
 
 def test_every_constraint_that_does_not_hold_is_told_not_only_the_first() -> None:
