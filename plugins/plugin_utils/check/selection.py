@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from functools import cache
 from typing import Any
 
@@ -22,6 +23,8 @@ from .registry import all_checks, checks_of
 from .validators.catalog import ValidatorImage, seconds_of
 
 COMPONENT_HEALTH, RECIPE_CONSTRAINTS = "component-health", "recipe-constraints"
+# Two words of upstream for related checks (gke-gpu-nic-networks, gke-gpu-nic-topology) are less alike than that.
+_MISSPELT = 0.8
 _LEFT_OUT = "named in gpufleet_skip_checks"
 _CATALOG = RECIPES / "validators" / "catalog.yaml"
 
@@ -101,6 +104,13 @@ def require_names(
     for name in names:
         if name not in known:
             raise InputError(f"{source}: {name}", "is no check.", nearest_hint(name, known))
+
+
+def is_misspelt(name: str, images: Iterable[ValidatorImage] = (), check_dirs: tuple[str, ...] = ()) -> bool:
+    """Tell whether a name is that of no check and so near to one that it is a slip of the pen; a name far from all of
+    them may be of a newer release of upstream."""
+    known = {*names_of_checks(check_dirs), *(image.name for image in images)}
+    return name not in known and bool(get_close_matches(name, known, 1, _MISSPELT))
 
 
 def checks_named(recipe: Mapping[str, Any] | None, phase: str) -> tuple[str, ...]:

@@ -131,6 +131,12 @@ def evaluate(constraint: Constraint, actual: Measured) -> ConstraintResult:
     return ConstraintResult(constraint=constraint, status=status, actual=text, reason=reason)
 
 
+def unmeasurable(constraint: Constraint, hint: str) -> ConstraintResult:
+    """Return what becomes of a constraint that nothing of this release measures, with what to write in its place."""
+    reason = f"{constraint.name} is measured by nothing in this release; {constraint.value} is required. {hint}"
+    return ConstraintResult(constraint=constraint, status=ConstraintStatus.MISSING, reason=reason.strip())
+
+
 def evaluate_nodes(constraint: Constraint, actual: Mapping[str, Measured]) -> ConstraintResult:
     """Return what the values of all GPU nodes say to a constraint; without a quantifier it is about all of them.
 

@@ -88,7 +88,8 @@ def phase_outcomes(run: Run, declaration: PhaseDeclaration) -> tuple[Outcome, ..
     else:
         found += [_skipped(run, first, image.name, NO_CLUSTER) for image in declaration.images]
     found += [_skipped(run, first, entry.id, entry.reason) for entry in declaration.skipped]
-    found += [_without_check(run, first, name) for name in declaration.unknown]
+    for name in declaration.unknown:
+        found.append(_without_check(run, first, name) if live else _skipped(run, first, name, NO_CLUSTER))
     bounds = stated_bounds(run.recipe, declaration.phase)
     if bounds and live:
         found += judge_bounds(bounds, found, run.site.name, first)
@@ -124,7 +125,7 @@ def phase_verdict(run: Run, declaration: PhaseDeclaration, outcomes: tuple[Outco
     """Return the verdict over these outcomes; what was left out by name holds nothing, and is never a pass."""
     skipped = {outcome.check for outcome in outcomes if outcome.status is Status.SKIPPED}
     expected = {check: subjects for check, subjects in declaration.expected.items() if check not in skipped}
-    others = (*declaration.unknown, *(image.name for image in declaration.images if image.name not in skipped))
+    others = {*declaration.unknown, *(image.name for image in declaration.images)} - skipped
     expected |= dict.fromkeys(others, (run.site.name,))
     if stated_bounds(run.recipe, declaration.phase) and BOUNDS not in skipped:
         expected[BOUNDS] = (run.site.name,)

@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from ..check.comparison.performance_constraints import not_judged, unit_of
-from ..check.selection import checks_named, infrastructure_of, limits_of, require_names
+from ..check.selection import checks_named, infrastructure_of, is_misspelt, limits_of, require_names
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.connection import Connection
 from ..collect.snapshot_place import read_recipe_text
@@ -91,8 +91,22 @@ def _site_alone(run: Run) -> Site:
     )
 
 
+def _written_by_upstream(recipe: Mapping[str, Any]) -> bool:
+    """Tell whether the upstream tool wrote the recipe: it puts its version into the metadata, and ours does not."""
+    return bool((recipe.get("metadata") or {}).get("version"))
+
+
+def _is_slip(hint: str, recipe: Mapping[str, Any]) -> bool:
+    """Tell whether a name that nothing measures is a slip of the pen rather than one of a newer upstream release.
+
+    A name near to one that we have, or one in the wrong place, is refused before anything is looked at. Any other, and
+    each of a recipe that upstream wrote, is `other` where it is judged, so that the rest of the recipe is answered.
+    """
+    return not _written_by_upstream(recipe) and hint.startswith(("Did you mean", "It is measured"))
+
+
 def _require_known(recipe: Mapping[str, Any] | None, asked: Asked, check_dirs: tuple[str, ...]) -> None:
-    """Refuse a recipe whose checks or constraints nobody knows: dropped in silence they would read as passed."""
+    """Refuse a recipe whose checks or constraints are misspelt: what is merely unknown is judged, as `other`."""
     if recipe is None:
         raise InputError(
             "validation", "has no recipe.", "name one: gpufleet_validate_recipe, or state gpufleet_criteria"
@@ -104,7 +118,7 @@ def _require_known(recipe: Mapping[str, Any] | None, asked: Asked, check_dirs: t
     for phase, entries in stated:
         for entry in entries:
             hint = unknown_name(str(entry.get("name")), phase)
-            if hint:
+            if _is_slip(hint, recipe):
                 raise InputError(f"constraint {entry.get('name')!r} of the recipe", "is measured by nothing.", hint)
             constraint = declared_constraint(entry)
             wrong = wrong_value(replace(constraint, unit=constraint.unit or unit_of(constraint.name)))
@@ -113,7 +127,8 @@ def _require_known(recipe: Mapping[str, Any] | None, asked: Asked, check_dirs: t
                 raise InputError(f"constraint {constraint.name!r} of the recipe", wrong, "correct the recipe")
     known = components_of(dict(recipe))
     for phase in asked.phases:
-        names = checks_named(recipe, phase)
+        named = () if _written_by_upstream(recipe) else checks_named(recipe, phase)
+        names = [name for name in named if is_misspelt(name, asked.images, check_dirs)]
         require_names(names, f"validation.{phase}.checks of the recipe", asked.images, check_dirs)
         limits_of(recipe, phase)
         needed = infrastructure_of(recipe, phase)
@@ -133,4 +148,14 @@ def _notes(recipe: Mapping[str, Any] | None) -> tuple[str, ...]:
             if (section or {}).get("nodeSelection")
         ),
         *(f"constraint {name} {text}" for name in not_judged(recipe)),
+        *(f"{what} of the recipe is not known to this release: it is other, not passed" for what in _unknown(recipe)),
     )
+
+
+def _unknown(recipe: Mapping[str, Any] | None) -> Iterator[str]:
+    """Yield the constraints of a recipe that nothing of this release measures."""
+    sections = {phase: section or {} for phase, section in ((recipe or {}).get("validation") or {}).items()}
+    for phase, section in {"": recipe or {}, **sections}.items():
+        for entry in section.get("constraints") or ():
+            if unknown_name(str(entry.get("name")), phase):
+                yield f"constraint {entry.get('name')}"

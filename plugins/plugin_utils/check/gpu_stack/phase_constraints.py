@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from ...component_stack.read import INCOMPLETE
 from ...constraint.declared import declared_constraint
+from ...constraint.evaluate import unmeasurable
 from ...constraint.model import Constraint, ConstraintResult, ConstraintStatus
 from ...constraint.names import GPU_NODE_LABEL, LABEL_COUNT, unknown_name
-from ...outcome.errors import InputError
 from ...outcome.phases import CONFORMANCE, DEPLOYMENT
 from ...recipe.sections import PHASE_CONSTRAINTS, constraints_of
 from ..spec import JudgeContext
@@ -30,28 +30,27 @@ _SEEN = ("server", "nodes", "releases")
 
 
 def phase_results(recipe: Mapping[str, Any], seen: ClusterState, context: JudgeContext) -> list[ConstraintResult]:
-    """Return what became of each of these constraints; what the gate did not see is unmeasured.
-
-    Raises:
-        InputError: a constraint that nothing measures.
-    """
+    """Return what became of each of these constraints; what the gate did not see, or nothing measures, is
+    unmeasured."""
     if PHASE_CONSTRAINTS not in context.site.capabilities:
         return []
     # Few recipes have any, and what measures them is made for whole snapshots.
     from ...snapshot.measure import evaluate_in
 
     stated = {phase: constraints_of(recipe, phase) for phase in (DEPLOYMENT, CONFORMANCE)}
-    for phase, entries in stated.items():
-        for entry in entries:
-            hint = unknown_name(str(entry.get("name")), phase)
-            if hint:
-                place = f"constraint {entry.get('name')!r} of validation.{phase}"
-                raise InputError(place, "is about nothing that is measured.", hint)
     snapshot, nodes = _as_snapshot(recipe, seen), tuple(host.node_name for host in context.site.in_scope)
-    every = [entry for entries in stated.values() for entry in entries]
-    once = [entry for number, entry in enumerate(every) if entry not in every[:number]]
-    asked = [declared_constraint(entry) for entry in once]
-    return [_not_kept(entry) if _is_cut(entry) else evaluate_in(entry, snapshot, nodes) for entry in asked]
+    found: dict[tuple[Constraint, str], ConstraintResult] = {}
+    for phase, entries in stated.items():
+        for constraint in map(declared_constraint, entries):
+            hint = unknown_name(constraint.name, phase)
+            if (constraint, hint) in found:
+                continue
+            if hint:
+                result = unmeasurable(constraint, hint)
+            else:
+                result = _not_kept(constraint) if _is_cut(constraint) else evaluate_in(constraint, snapshot, nodes)
+            found[constraint, hint] = result
+    return list(found.values())
 
 
 def _is_cut(constraint: Constraint) -> bool:

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...constraint.declared import declared_constraint
+from ...constraint.evaluate import unmeasurable
 from ...constraint.model import ConstraintResult, ConstraintStatus
 from ...constraint.names import unknown_name
-from ...outcome.errors import InputError
 from ...outcome.model import Evidence, Measure, Outcome, SubjectKind, node_subject
 from ...outcome.phases import READINESS
 from ...recipe.sections import section_of
@@ -75,9 +75,8 @@ def _evaluated(
     entry: Mapping[str, Any], seen: Readiness, nodes: tuple[str, ...], hosts: Mapping[str, str]
 ) -> ConstraintResult:
     constraint = declared_constraint(entry)
-    hint = unknown_name(constraint.name)
-    if hint:
-        raise InputError(f"constraint {constraint.name!r} of the recipe", "is about nothing that is measured.", hint)
+    if hint := unknown_name(constraint.name):
+        return unmeasurable(constraint, hint)
     return evaluate_in(constraint, seen.snapshot, nodes, hosts)
 
 

@@ -224,6 +224,40 @@ def test_what_nobody_knows_is_refused_before_anything_is_looked_at(
         asked(run, tmp_path, document, upstream(), **options)
 
 
+AKS = {"name": "K8s.aks-gpu-pools.gpu-driver", "value": "Install"}
+BY_UPSTREAM: dict[str, Any] = {"metadata": {"version": "1.3.0", "appliedOverlays": ["base"]}}
+
+
+@pytest.mark.parametrize(
+    ("document", "noted"),
+    [
+        (recipe(constraints=[AKS]), "constraint K8s.aks-gpu-pools.gpu-driver"),
+        (recipe(constraints=[{"name": "K8s.servr.version", "value": "1"}], **BY_UPSTREAM), "K8s.servr.version"),
+        (recipe(validation={"deployment": {"constraints": [AKS]}}), "constraint K8s.aks-gpu-pools.gpu-driver"),
+    ],
+)
+def test_what_a_newer_upstream_names_is_judged_as_other_and_said_at_the_start(
+    document: dict[str, Any], noted: str, run: Run, tmp_path: Path
+) -> None:
+    """A name that is far from all of ours, or one in a recipe that upstream itself wrote, is no slip of the pen."""
+    asked(run, tmp_path, document, upstream())
+    assert [note for note in run.record.notes if noted in note and "other, not passed" in note]
+
+
+@pytest.mark.parametrize("name", ["gke-gpu-nic-networks", "gke-gpu-nic-topology", "brand-new-check-of-aicr-2"])
+def test_a_check_of_a_newer_upstream_keeps_its_phase_from_passing_and_nothing_else(
+    name: str, run: Run, tmp_path: Path
+) -> None:
+    """NVIDIA/aicr: recipes/overlays/h100-gke-cos-training.yaml has the first, docs/integrator/gke-tcpxo-networking.md
+    the second."""
+    document = recipe(validation={"deployment": {"checks": [name, "operator-health"]}}, **BY_UPSTREAM)
+    asked(run, tmp_path, document, upstream(), phases=["readiness", "deployment"])
+    assert readiness(run) is Status.PASSED
+    assert decide_phase(run, "deployment").status is Status.SKIPPED
+    message = (run.record.phase("deployment") or pytest.fail("undecided")).message
+    assert name in message and "is not passed" in message
+
+
 UID = "6d1f0a4c-0000-4000-8000-000000000001"
 
 

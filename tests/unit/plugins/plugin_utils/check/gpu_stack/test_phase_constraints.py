@@ -11,7 +11,6 @@ import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack import recipe_constraints
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.cluster_state import ClusterState
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.sections import PHASE_CONSTRAINTS
 
@@ -108,6 +107,7 @@ def test_a_run_of_before_they_were_judged_is_judged_as_it_was(view: ClusterState
     assert outcome.status is Status.PASSED
 
 
-def test_a_name_that_nothing_measures_is_an_error(view: ClusterState) -> None:
-    with pytest.raises(InputError, match="Did you mean"):
-        judged(view, "Deployment.gpu-operator.versoin", ">= v24")
+def test_a_name_that_nothing_measures_is_other(view: ClusterState) -> None:
+    (outcome,) = judged(view, "Deployment.gpu-operator.versoin", ">= v24")
+    assert (outcome.status, outcome.cause) == (Status.OTHER, "constraint-unmeasured")
+    assert "Did you mean 'Deployment.gpu-operator.version'" in outcome.summary

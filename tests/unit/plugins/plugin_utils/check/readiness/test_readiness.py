@@ -153,9 +153,13 @@ def test_a_warning_waits_for_a_person_and_no_recipe_is_no_pass() -> None:
     assert told(judge(seen(node()), context(None))) == [("other", "no-data")]
 
 
-def test_a_constraint_that_nothing_measures_is_an_error() -> None:
-    with pytest.raises(InputError, match="is about nothing that is measured"):
-        judge(seen(node()), context({"constraints": [{"name": "K8s.servr.version", "value": "1"}]}))
+@pytest.mark.parametrize("name", ["K8s.aks-gpu-pools.gpu-driver", "K8s.gke-gpu-pools.gpu-driver-installation"])
+def test_a_constraint_that_nothing_measures_is_other_and_the_rest_is_judged(name: str) -> None:
+    """NVIDIA/aicr, docs/user/cli-reference (--aks-gpu-pools): every AKS recipe of today has it."""
+    entries = [*constraints(server=">= 1.35", system="ubuntu"), {"name": name, "value": "Install"}]
+    found = judge(seen(node()), context({"constraints": entries}))
+    assert told(found) == [("failed", "constraint-not-met"), ("other", "constraint-unmeasured")]
+    assert f"{name} is measured by nothing in this release" in found[1].summary
 
 
 @pytest.mark.parametrize(
