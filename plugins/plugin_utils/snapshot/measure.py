@@ -79,8 +79,8 @@ def evaluate_in(
     if name == GPU_NODE_LABEL:
         labelled = replace(_labelled(constraint, snapshot, tuple(names)), measured_on=len(names))
         return _with_reason(labelled, snapshot, "nodes")
-    found = replace(evaluate_nodes(constraint, values), measured_on=len(values))
-    result = _with_reason(found, snapshot, "nodes", "hosts", "devices")
+    measured = replace(evaluate_nodes(constraint, values), measured_on=len(values))
+    result = _with_reason(measured, snapshot, "nodes", "hosts", "devices")
     lost = {host: snapshot.hosts[host].not_read for host in names.values() if host in snapshot.hosts}
     told = [f"{host} ({why})" for host, why in sorted(lost.items()) if why]
     if result.status is not ConstraintStatus.MISSING or not told:
