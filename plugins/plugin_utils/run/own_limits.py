@@ -1,11 +1,13 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The limits of a run that are not the release's: whoever reads "accepted" has to see by what."""
+"""The limits of a run that are not the release's: settings, and facts of hardware from which ceilings follow. Whoever
+reads "accepted" has to see by what."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from ..check.comparison.specs import comparisons_of
@@ -13,21 +15,83 @@ from ..check.kit.saved_settings import saved_entries
 from ..check.kit.settings import Setting, settings_in
 from ..check.kit.settings_layers import release_settings
 from ..check.registry import all_checks, all_settings
+from ..hardware.sku import Sku, load_hardware
+from ..outcome.codec import to_plain
 from ..outcome.gates import GATE_IDS
+from ..runtime.recipe_files import RECIPES
 from ..site.model import Site
+from ..site.profiles import TAKEN_AWAY
 from .run import Run
+from .version import COLLECTION, collection_version
 
 _RELEASE, _SHOWN = ["release"], 60
+_HARDWARE = "hardware "
+_CEILINGS = ("compute_hcas", "hbm_tb_per_s", "hca_rate_gbps", "intra_node_busbw_gbps", "peak_tflops", "published_busbw")
+# What a SKU and its kind of GPU are called, and what is not a limit of theirs: `settings` stand among the settings.
+_NAMES = frozenset({
+    "name", "title", "aliases", "sources", "accelerator", "gpu", "gpu_product", "gpu_product_label", "settings",
+    "product_pattern", "simulated",
+})  # fmt: skip
 
 
 def own_limits(run: Run) -> tuple[str, ...]:
-    """Return every setting that gates in scope are judged by and that is not as the release ships it, with both values.
+    """Return every setting that gates in scope are judged by, every fact of the hardware in scope and every word of
+    the profile that is not as the release ships it, with both values.
 
     Raises:
         InputError: settings.json cannot be read.
     """
     saved = saved_entries(run.path)
-    return tuple(line for key, known in _judged_by(run.site).items() for line in _lines(key, known, saved.get(key, {})))
+    settings = (line for key, known in _judged_by(run.site).items() for line in _lines(key, known, saved.get(key, {})))
+    return (*settings, *_own_hardware(run), *_own_profile(run.site))
+
+
+def _own_profile(site: Site) -> Iterator[str]:
+    """Yield what a file of the site takes away from its profile, with who decided it: checks that need it are gone."""
+    for word, reason in sorted(site.missing.items()):
+        if TAKEN_AWAY in reason:
+            yield f"profile {site.profile.value}.{word} none: {reason} (release: has it)"
+
+
+def _own_hardware(run: Run) -> Iterator[str]:
+    """Yield the facts of SKUs in scope that a file of the site states otherwise than the release, or alone.
+
+    The facts of another release are not those of this one: of its runs stands what it wrote itself.
+    """
+    if run.record.versions.get(COLLECTION) != collection_version():
+        yield from (line for line in run.record.own_limits if line.startswith(_HARDWARE))
+        return
+    shipped = _shipped_hardware()
+    for name in sorted({host.sku for host in run.site.in_scope} & run.hardware.keys()):
+        own, theirs = _facts(run.hardware[name]), _facts(shipped[name]) if name in shipped else {}
+        # Of a SKU that the release does not have, every fact is the site's own: those stand here that results are
+        # compared with.
+        for fact in sorted(own if theirs else _CEILINGS):
+            yield from _facts_differing(f"{_HARDWARE}{name}.{fact}", own[fact], theirs.get(fact))
+
+
+@cache
+def _shipped_hardware() -> dict[str, Sku]:
+    return load_hardware([RECIPES / "hardware"])
+
+
+def _facts(sku: Sku) -> dict[str, Any]:
+    """Return what limits and ceilings follow from: not its names, nor who published what."""
+    facts: dict[str, Any] = {**to_plain(sku), **{f"gpu.{k}": v for k, v in to_plain(sku.gpu_kind).items()}}
+    facts["published_busbw"] = {
+        " ".join(filter(None, (f"{entry.domains} domains", entry.algorithm))): entry.gbps
+        for entry in sku.published_busbw
+    }
+    return {name: value for name, value in facts.items() if name.removeprefix("gpu.") not in _NAMES}
+
+
+def _facts_differing(place: str, stated: Any, shipped: Any) -> Iterator[str]:
+    if isinstance(stated, Mapping) or isinstance(shipped, Mapping):
+        one, other = stated or {}, shipped or {}
+        for name in sorted({*one, *other}):
+            yield from _facts_differing(f"{place}.{name}", one.get(name), other.get(name))
+    elif (stated or None) != (shipped or None):
+        yield f"{place} {_short(stated)} (release: {_short(shipped)})"
 
 
 def _judged_by(site: Site) -> dict[str, dict[str, Setting]]:
@@ -56,9 +120,11 @@ def _differing(place: str, stated: Any, shipped: Any) -> Iterator[str]:
             yield from _differing(f"{place}.{name}", stated[name], shipped.get(name))
     elif shipped is not None and stated != shipped:
         # Where the release has no limit, any is a stricter one; a list of what is ignored is empty there.
-        yield f"{place} {_short(stated)} (release: {_short(shipped) or 'none'})"
+        yield f"{place} {_short(stated)} (release: {_short(shipped)})"
 
 
 def _short(value: Any) -> str:
+    if value in (None, "", (), []):
+        return "none"
     text = ", ".join(map(str, value)) if isinstance(value, Sequence) and not isinstance(value, str) else str(value)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

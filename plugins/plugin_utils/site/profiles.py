@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..outcome.errors import InputError, NotFoundError
@@ -14,6 +14,8 @@ from ..runtime.strict import decode, nearest_hint, read_yaml
 from .model import SiteProfile
 
 FILE_NAME = "site_profiles.yaml"
+# Stands in the reason of each word that a site's own file takes away.
+TAKEN_AWAY = "taken away by"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +32,8 @@ class Profile:
 class _ProfilesFile:
     words: dict[str, str]
     profiles: dict[str, Profile]
+    # Who decided what the profiles of a site's own file lack; that of the collection names nobody.
+    author: str = ""
 
 
 def load_profiles(directories: Sequence[Path]) -> dict[str, Profile]:
@@ -39,7 +43,8 @@ def load_profiles(directories: Sequence[Path]) -> dict[str, Profile]:
         directories: recipe directories; each may hold a `site_profiles.yaml`, a later one replaces whole profiles.
 
     Raises:
-        InputError: a file is invalid, a profile does not account for every word, or a profile has no entry.
+        InputError: a file is invalid, a profile does not account for every word, a profile has no entry, or a later
+            file takes words away and does not say who decided that.
     """
     known = tuple(profile.value for profile in SiteProfile)
     found: dict[str, Profile] = {}
@@ -52,12 +57,27 @@ def load_profiles(directories: Sequence[Path]) -> dict[str, Profile]:
             if name not in known:
                 raise InputError(f"{path}: profiles.{name}", "unknown profile.", nearest_hint(name, known))
             _check_words(f"{path}: profiles.{name}", profile, content.words)
-            found[name] = profile
+            found[name] = _beside(found.get(name), profile, content.author.strip(), path)
     absent = [name for name in known if name not in found]
     if absent:
         where = ", ".join(str(directory) for directory in directories) or "no directory"
         raise NotFoundError(f"site profile {absent[0]!r}", f"no {FILE_NAME} describes it (read: {where}).")
     return found
+
+
+def _beside(shipped: Profile | None, profile: Profile, author: str, path: Path) -> Profile:
+    """Return a profile; where it lacks words of an earlier file, the reason of each has who took it away, and where.
+
+    Every check that needs such a word is not declared: whoever reads the verdict has to see by whose word.
+    """
+    taken = sorted(set(shipped.capabilities) - set(profile.capabilities)) if shipped else []
+    if not taken:
+        return profile
+    if not author:
+        reason = f"takes {', '.join(taken)} away from a profile and names nobody who decided it."
+        raise InputError(f"{path}: author", reason, "state `author: NAME` in that file; the report shows it")
+    own = {word: f"{profile.missing[word]} ({TAKEN_AWAY} {author} in {path})" for word in taken}
+    return replace(profile, missing={**profile.missing, **own})
 
 
 def _check_words(where: str, profile: Profile, words: dict[str, str]) -> None:

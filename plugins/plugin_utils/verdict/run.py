@@ -18,7 +18,7 @@ from .work import Work, work_summary
 # What is in the id of a run that proves a wave, after that of the run that it is a part of.
 PROOF_OF_WAVE = "-wave-"
 # The limits that are named in the sentence itself: at a lower level of DCGM's diagnostic most of it was not run.
-_TOLD_BY_NAME = ("dcgm-diag.level ",)
+_TOLD_BY_NAME = ("dcgm-diag.level ", "profile ")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

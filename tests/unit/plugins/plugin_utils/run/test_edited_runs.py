@@ -19,6 +19,7 @@ from seeds import drawing
 from thinned import HEALTHY, remembered
 from thinning import AT_THE_TOP, by_kind, pieces_of, without
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import PublishedBusbw
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import dumps
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.baseline import acceptable_figures
@@ -26,6 +27,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.digests impor
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.own_limits import own_limits
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rejudge import rejudge, rewrite_reports
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.version import COLLECTION
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import (
     RunRecord,
     all_passed,
@@ -249,6 +251,57 @@ def test_limits_that_are_not_the_releases_stand_beside_the_verdict(healthy: Path
         assert "other than the release" in text
     edit(healthy / "run.json", lambda d: d.update(own_limits=[]))
     assert judged(healthy)[0].own_limits == limits, "computed again from the settings"
+
+
+def test_facts_of_a_site_from_which_ceilings_follow_stand_beside_the_verdict(healthy: Path) -> None:
+    """A private file below hardware/ may state any bandwidth: a tenth of the published one passes ten times slower."""
+    run = Run(healthy)
+    assert not [line for line in own_limits(run) if line.startswith("hardware ")], "the release's own facts"
+    name = next(host.sku for host in run.site.in_scope)
+    sku = run.hardware[name]
+    lower = {kind: value / 10 for kind, value in sku.intra_node_busbw_gbps.items()}
+    published = (*sku.published_busbw, PublishedBusbw(domains=3, gbps=1.5, source="our lab"))
+    facts = {"intra_node_busbw_gbps": lower, "published_busbw": published, "peak_tflops": {"bf16": 10.0}}
+    run.save_hardware(run.hardware | {name: replace(sku, title="Ours", **facts)})
+    limits = own_limits(Run(healthy))
+    kind, value = next(iter(lower.items()))
+    shipped = sku.intra_node_busbw_gbps[kind]
+    assert f"hardware {name}.intra_node_busbw_gbps.{kind} {value} (release: {shipped})" in limits
+    assert f"hardware {name}.published_busbw.3 domains 1.5 (release: none)" in limits
+    assert any(line.startswith(f"hardware {name}.peak_tflops.bf16 10.0 (release: ") for line in limits)
+    assert not any("title" in line for line in limits)
+
+
+def test_a_sku_that_the_release_does_not_know_is_judged_by_the_sites_own_facts_alone(healthy: Path) -> None:
+    run = Run(healthy)
+    name = next(host.sku for host in run.site.in_scope)
+    hosts = tuple(replace(host, sku="ours-h100") if host.sku == name else host for host in run.site.hosts)
+    run.save_hardware({**run.hardware, "ours-h100": replace(run.hardware[name], name="ours-h100")})
+    run.save_site(replace(run.site, hosts=hosts))
+    limits = own_limits(run)
+    assert any(line.startswith("hardware ours-h100.intra_node_busbw_gbps") for line in limits)
+    assert all(line.endswith("(release: none)") for line in limits if line.startswith("hardware "))
+
+
+def test_who_took_words_of_the_profile_away_stands_in_report_and_sentence(healthy: Path) -> None:
+    run = Run(healthy)
+    taken = "not at this site (taken away by J. Doe in own/site_profiles.yaml)"
+    run.save_site(replace(run.site, missing={**run.site.missing, "subnet_manager": taken, "bmc": "none here"}))
+    run.save_record(replace(run.record, own_limits=own_limits(run)))
+    (line,) = [line for line in run.record.own_limits if line.startswith("profile ")]
+    assert "subnet_manager" in line and "J. Doe" in line
+    assert "J. Doe in own/site_profiles.yaml" in run_summary(run.record)
+    for name in ("report.md", "report.html"):
+        assert "J. Doe" in (healthy / name).read_text("utf-8")
+
+
+def test_facts_of_another_release_are_left_as_it_recorded_them(healthy: Path) -> None:
+    run = Run(healthy)
+    name = next(host.sku for host in run.site.in_scope)
+    run.save_hardware(run.hardware | {name: replace(run.hardware[name], peak_tflops={"bf16": 10.0})})
+    theirs = replace(run.record, versions={**run.record.versions, COLLECTION: "0.0.9"}, own_limits=("hardware x",))
+    run.save_record(theirs)
+    assert [line for line in own_limits(run) if line.startswith("hardware ")] == ["hardware x"]
 
 
 def test_what_is_written_after_the_verdict_is_no_difference(healthy: Path) -> None:

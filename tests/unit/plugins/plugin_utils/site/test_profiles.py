@@ -50,6 +50,31 @@ def test_a_mistake_is_named(tmp_path: Path, old: str, new: str, said: str) -> No
     assert said in str(caught.value)
 
 
+def _taken_away(tmp_path: Path, author: str) -> Path:
+    without = _changed(tmp_path, "    capabilities: [host_access, kubernetes]", "    capabilities: [kubernetes]")
+    path = without / "site_profiles.yaml"
+    text = path.read_text("utf-8").replace(
+        "      bmc: the provider", "      host_access: not at this site\n      bmc: the provider"
+    )
+    path.write_text(f"{text}{author}", "utf-8")
+    return without
+
+
+@pytest.mark.parametrize("author", ["", "author: ''\n", "author: '  '\n"])
+def test_a_file_that_takes_words_away_names_who_decided_it(tmp_path: Path, author: str) -> None:
+    """Three gates were skipped by such a file, and the report told nothing of whose it was."""
+    with pytest.raises(InputError, match="takes host_access away"):
+        load_profiles([RECIPES, _taken_away(tmp_path, author)])
+
+
+def test_who_took_a_word_away_stands_in_the_reason_of_each_check_that_is_not_declared(tmp_path: Path) -> None:
+    later = _taken_away(tmp_path, "author: J. Doe, network team\n")
+    missing = load_profiles([RECIPES, later])["cloud"].missing
+    said = f"not at this site (taken away by J. Doe, network team in {later / 'site_profiles.yaml'})"
+    assert missing["host_access"] == said
+    assert "taken away" not in missing["bmc"], "the release's own profile has it not"
+
+
 def test_a_later_directory_replaces_a_profile_and_an_empty_list_is_an_error(tmp_path: Path) -> None:
     later = _changed(tmp_path, "title: Cloud tenant", "title: Our cloud")
     assert load_profiles([RECIPES, later])["cloud"].title == "Our cloud"
