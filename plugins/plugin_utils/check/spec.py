@@ -112,7 +112,8 @@ class JudgeContext:
     (plain data, None before gate 4); `today` is the day of the run; `saved_settings` are the settings that were saved
     with the run, by gate or check id and name; `shared` has by host what it may share with others (rack, leaf, driver;
     collect/shared_facts.py), in gates that compare hosts; `passed_phases` are phases of a validation that opened;
-    `baseline` are the figures that were accepted when the run began, None in runs of before there were any.
+    `baseline` are the figures that were accepted when the run began, None in runs of before there were any;
+    `in_service`: the nodes were accepted before and work for users, as in the passive checks of a cycle.
     """
 
     gate: str
@@ -124,6 +125,7 @@ class JudgeContext:
     shared: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     passed_phases: frozenset[str] = frozenset()
     baseline: AcceptedBaseline | None = None
+    in_service: bool = False
     _typed: dict[tuple[str, str], Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def settings_of(self, key: str, kind: type[T], sku: str = "") -> T:

@@ -25,7 +25,8 @@ class XidRule:
     `note` (reported only).
 
     `by_text`: the driver prints Fatal or Nonfatal in the line itself, and only a fatal one is. `software`: the driver
-    is as likely to blame as the GPU.
+    is as likely to blame as the GPU. `in_service`: what it means on a node that was accepted and works, where that
+    differs.
     """
 
     number: int
@@ -35,6 +36,7 @@ class XidRule:
     source: str
     by_text: bool = False
     software: bool = False
+    in_service: Literal["fatal", "marginal", "note"] | None = None
 
     def meaning_of(self, texts: Iterable[str]) -> Literal["fatal", "marginal", "note"]:
         """Return what lines of this XID mean.

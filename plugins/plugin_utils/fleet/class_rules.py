@@ -75,10 +75,13 @@ class Shared:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FigureRules:
-    """The content of recipes/node_classes.yaml; `shared` is by test."""
+    """The content of recipes/node_classes.yaml; `shared` is by test. Tests of `congested` measure what crosses the
+    network of all nodes; a good result of a test of `held` reached the figure that its hardware is published with."""
 
     hard_causes: tuple[str, ...]
     units: Units
+    congested: tuple[str, ...] = ()
+    held: tuple[str, ...] = ()
     figures: Mapping[str, Better] = field(default_factory=dict)
     shared: Mapping[str, Shared] = field(default_factory=dict)
 
@@ -110,14 +113,32 @@ class FigureRules:
 class ClassLimits:
     """`stale_days`: how old a result may be, `stale_by_test` that of some tests; `history_days`: how far back results
     are looked at; `peers`, `drift`: the rules of both comparisons; `repeats`: samples after a suspicion that decide.
+    `event_h`: results nearer than so many hours are one event, `congestion_h` those of tests that cross the network,
+    where all of the repeats have to be low: who works beside a node today does so for hours.
     """
 
     stale_days: float = 7.0
     stale_by_test: Mapping[str, float] = field(default_factory=dict)
     history_days: float = 90.0
     repeats: int = 3
+    event_h: float = 6.0
+    congestion_h: float = 24.0
     peers: PeerLimits = field(default_factory=lambda: PeerLimits(share=0.2))
     drift: DriftLimits = field(default_factory=DriftLimits)
+
+    def peers_of(self, test: str) -> PeerLimits:
+        """Return the rule by which equals of that test are compared."""
+        return self.peers
+
+    def event_hours(self, test: str, rules: FigureRules) -> float:
+        """Return how near results of that test are one event."""
+        if test in rules.shared:
+            return rules.shared[test].hours
+        return max(self.congestion_h, self.event_h) if test in rules.congested else self.event_h
+
+    def needed(self, test: str, rules: FigureRules) -> int:
+        """Return how many of the repeats of that test have to be low."""
+        return self.repeats if test in rules.congested else self.repeats // 2 + 1
 
     def fresh_days(self, test: str) -> float:
         """Return how old a result of that test may be."""

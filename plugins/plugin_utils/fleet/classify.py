@@ -11,36 +11,29 @@ understood, compared with nobody, seen with a part that is in the node no more.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import takewhile
-from operator import and_
-from statistics import median
+from dataclasses import dataclass, field
+from functools import partial
 
 from ..outcome.model import Rating, Status
 from ..store.service_model import NodeClass, NodeResult
 from ..verdict.digest_majority import LEAST
-from ..verdict.drift import Drift
 from ..verdict.peers import allowed
 from ..verdict.repeats import Stand, Standing, standing
 from .class_rules import ClassLimits, FigureRules, Word
-from .cohorts import Cohort, Group, blame_lines, blamed_hard, cohorts, drifts, low_words, with_drift
-from .digests import Digests, digests
-from .series import Record, Series, records
+from .cohorts import blame_lines, blamed, cohorts, drifts, low_words, with_drift
+from .digests import digests
+from .events import events, may_repeat
+from .figure_findings import figure_findings
+from .finding import Context, Finding, newest_in_a_row
+from .references import References
+from .series import Record, records
 from .standing import DAY_S, other_part, parts_now
 
 _ORDER = tuple(Word)
 _MOST_REASONS = 12
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One sentence about a node, and what it makes of it. `row`: how many of the newest results in a row say so.
-    `sure`: more than half of its repeats were low, each the best of several samples."""
-
-    word: Word
-    text: str
-    row: int = 0
-    sure: bool = False
+# What so many nodes of a cohort do, and what is to be done about it.
+_FAIL_HARD = "fail hard at once", "look at what they share (driver, image) before any of them"
+_LIE_BETWEEN = "lie between good and bad at once", "look at what they share, and at what they are held against"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,21 +53,6 @@ class Classified:
         return tuple(entry.node for entry in self.classes if entry.word == word.value)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Context:
-    """What all nodes are judged by."""
-
-    now_s: float
-    rules: FigureRules
-    limits: ClassLimits
-    cohorts: Mapping[Group, Cohort]
-    hard: Mapping[tuple[str, str], str]
-    drifts: Mapping[Series, Drift]
-    digests: Mapping[tuple[str, str], Digests]
-    figures: Mapping[tuple[str, str], Mapping[str, float]]
-    parts: Mapping[str, Mapping[str, str]]
-
-
 def classify(
     cycle_id: str,
     nodes: Sequence[str],
@@ -84,6 +62,7 @@ def classify(
     rules: FigureRules,
     limits: ClassLimits | None = None,
     racks: Mapping[str, str] | None = None,
+    references: References | None = None,
 ) -> Classified:
     """Return the class of every node.
 
@@ -96,21 +75,23 @@ def classify(
         rules: which way figures are better, which failures are hard.
         limits: of all comparisons.
         racks: of the nodes that have one.
+        references: what figures are held against beside their equals, by node, test and figure.
     """
     limits, known = limits or ClassLimits(), set(nodes)
     wanted = [entry for entry in results if entry.node in known and entry.test in tests]
-    found = records(wanted, now_s, rules)
+    found = records(wanted, now_s, rules, limits)
     seen = drifts(found.values(), limits)
     compared = with_drift(cohorts(found, limits), seen, limits)
-    hard = blamed_hard(found, lambda record: _is_hard(record.known[-1], rules), limits)
+    hard = blamed(found, lambda record: _is_hard(record.known[-1], rules), _FAIL_HARD, limits)
+    marginal = blamed(found, lambda record: record.known[-1].rating is Rating.MARGINAL, _LIE_BETWEEN, limits)
     computed = digests(found, limits.peers)
     context = Context(
-        now_s=now_s, rules=rules, limits=limits, cohorts=compared, hard=hard, drifts=seen, digests=computed,
-        figures=_usual_figures(found), parts=parts_now(wanted, now_s),
+        now_s=now_s, rules=rules, limits=limits, cohorts=compared, hard=hard, marginal=marginal, drifts=seen,
+        digests=computed, figures=_usual_figures(found), parts=parts_now(wanted, now_s), references=references or {},
     )  # fmt: skip
     said = {(node, test): findings_of(found.get((node, test)), test, context) for node in nodes for test in tests}
     said, crowds = _without_crowds(said, found, limits)
-    repeats = [key for key, of_test in said.items() if any(f.word in (Word.BAD, Word.SUSPECT) for f in of_test)]
+    repeats = [key for key, of_test in said.items() if any(map(_wants_repeat, of_test)) and _may(found[key], context)]
     classes, in_a_row = [], dict[str, int]()
     for node in nodes:
         findings = [finding for test in tests for finding in said[node, test]]
@@ -120,14 +101,23 @@ def classify(
             in_a_row[node] = max(finding.row for finding in findings if finding.word is word)
         texts = tuple(finding.text for finding in findings) or ("no test is declared",)
         classes.append(NodeClass(cycle_id=cycle_id, node=node, word=word.value, reasons=texts[:_MOST_REASONS]))
-    blamed = {key: seen.blame for key, seen in computed.items() if seen.blame}
+    by_bits = {key: seen.blame for key, seen in computed.items() if seen.blame}
     told = (
-        *blamed.values(),
+        *by_bits.values(),
         *crowds,
-        *blame_lines(compared.values(), hard),
+        *blame_lines(compared.values(), hard, marginal),
         *low_words(compared.values(), racks or {}, nodes),
     )
     return Classified(classes=tuple(classes), cohorts=told, repeats=tuple(repeats), in_a_row=in_a_row, records=found)
+
+
+def _wants_repeat(finding: Finding) -> bool:
+    return finding.word in (Word.BAD, Word.SUSPECT) and finding.repeat
+
+
+def _may(record: Record, context: Context) -> bool:
+    """Whether one more result would tell more: another event, or a better sample of what all share."""
+    return record.test in context.rules.shared or may_repeat(record.known, record.event_h, context.now_s)
 
 
 def _without_crowds(
@@ -165,7 +155,7 @@ def findings_of(record: Record | None, test: str, context: Context) -> list[Find
     if record is None or record.newest is None:
         return [Finding(Word.UNKNOWN, f"{test}: no result within {days:g} days")]
     found = [*_failures(record, context), *_digests(record, context)]
-    found += [*_figures(record, context), *_unknowns(record, context)]
+    found += [*figure_findings(record, context), *_unknowns(record, context)]
     swapped = other_part(record.known[-1].parts, context.parts.get(record.node, {})) if record.known else ""
     if swapped:
         before = f"; before that {found[0].text}" if found else ""
@@ -173,31 +163,39 @@ def findings_of(record: Record | None, test: str, context: Context) -> list[Find
     if found:
         return found
     newest = record.known[-1]
-    said = f"{test}: passed {_age(newest, context)} ago"
+    said = f"{test}: passed {context.age(newest)} ago"
     if record.series:
         said += f", its {len(record.series)} compared figures not below those of its cohort or its own history"
     return [Finding(Word.HEALTHY, said)]
 
 
 def _failures(record: Record, context: Context) -> list[Finding]:
-    """Return what results say that failed by themselves, or passed by a hair."""
+    """Return what results say that failed by themselves, or passed by a hair.
+
+    Failures are confirmed by repeats. What lies between good and bad waits for a person, however often it is seen.
+    """
     if not record.known:
         return []
-    hard = [_is_hard(result, context.rules) for result in record.known]
-    low = [_is_low(result) for result in record.known]
-    seen = standing(low, context.limits.repeats, hard=hard)
-    if seen.stand is Stand.CLEAR:
+    seen = events(record.known, record.event_h)
+    stands = partial(standing, repeats=context.limits.repeats, needed=context.needed(record.test))
+    hard = [event.any(partial(_is_hard, rules=context.rules)) for event in seen]
+    low = [event.all(_is_low) or is_hard for event, is_hard in zip(seen, hard, strict=True)]
+    failed = [event.all(_is_failed) or is_hard for event, is_hard in zip(seen, hard, strict=True)]
+    between, found = stands(low), stands(failed, hard=hard)
+    if between.stand is Stand.CLEAR and found.stand is Stand.CLEAR:
         return []
     last = next(result for result in reversed(record.known) if _is_low(result))
-    said = (
-        f"{record.test}: {last.cause or last.rating.value} {_age(last, context)} ago ({last.summary or 'no summary'})"
-    )
-    blame = context.hard.get((record.test, record.known[-1].cohort), "")
-    if seen.stand is Stand.CONFIRMED:
-        kind = f"a hard fact{_back(seen)}" if any(hard) else seen.text
-        row = _newest_in_a_row(low)
+    said = f"{record.test}: {last.cause or last.rating.value} {context.age(last)} ago ({last.summary or 'no summary'})"
+    key = (record.test, record.known[-1].cohort)
+    if found.stand is Stand.CONFIRMED:
+        kind, blame = f"a hard fact{_back(found)}" if any(hard) else found.text, context.hard.get(key, "")
+        row = newest_in_a_row(failed)
         return [Finding(Word.SUSPECT, f"{said}; {blame}") if blame else Finding(Word.BAD, f"{said}; {kind}", row)]
-    return [Finding(Word.SUSPECT, f"{said}; {seen.text}")]
+    if found.stand is Stand.CLEAR:
+        blame = context.marginal.get(key, "")
+        text = f"{said}; {between.text}; between good and bad a person decides{f'; {blame}' if blame else ''}"
+        return [Finding(Word.SUSPECT, text, repeat=between.stand is not Stand.CONFIRMED and not blame)]
+    return [Finding(Word.SUSPECT, f"{said}; {found.text}")]
 
 
 def _digests(record: Record, context: Context) -> list[Finding]:
@@ -211,72 +209,17 @@ def _digests(record: Record, context: Context) -> list[Finding]:
     if of_cohort.found.split or of_cohort.found.total < LEAST:
         few = f"{test}: {of_cohort.found.total} digests of cohort {newest.cohort}, {LEAST} are needed to compare"
         return [Finding(Word.UNKNOWN, of_cohort.blame or few)]
-    own = [result for result in record.known if result.cohort == newest.cohort]
-    wrong = [bool(of_cohort.wrong(result)) for result in own]
+    own = events([result for result in record.known if result.cohort == newest.cohort], record.event_h)
+    wrong = [event.any(lambda result: bool(of_cohort.wrong(result))) for event in own]
     seen = standing(wrong, context.limits.repeats, hard=wrong)
     if seen.stand is Stand.CLEAR:
         return []
-    last = next(result for result, is_wrong in zip(reversed(own), reversed(wrong), strict=True) if is_wrong)
-    said = f"{test}: {', '.join(of_cohort.wrong(last))} computed other bits {_age(last, context)} ago than"
+    last = next(result for event in reversed(own) for result in reversed(event.results) if of_cohort.wrong(result))
+    said = f"{test}: {', '.join(of_cohort.wrong(last))} computed other bits {context.age(last)} ago than"
     said += f" {of_cohort.found.agreeing} of {of_cohort.found.total} GPUs of cohort {newest.cohort}"
     if of_cohort.blame:
         return [Finding(Word.SUSPECT, f"{said}; {of_cohort.blame}")]
-    return [Finding(Word.BAD, f"{said}; a hard fact{_back(seen)}", _newest_in_a_row(wrong))]
-
-
-def _figures(record: Record, context: Context) -> list[Finding]:
-    """Return what the comparison of figures says, with equals first, then with themselves."""
-    found = [Finding(Word.UNKNOWN, problem) for problem in record.problems]
-    for series in record.series:
-        cohort, own = context.cohorts[series.group], context.drifts[series]
-        if cohort.evaluated:
-            found += _against_peers(series, cohort, context)
-        if own.drifting:
-            why = f"; {cohort.blame}" if cohort.blame else ""
-            found.append(Finding(Word.DRIFTING, f"{series.name} is slower than it was: {own.arithmetic}{why}"))
-        if not own.evaluated and (not cohort.evaluated or cohort.blame):
-            peers = cohort.blame or f"peers: {cohort.verdict.arithmetic}"
-            found.append(
-                Finding(Word.UNKNOWN, f"{series.name} was compared with nobody ({peers}; history: {own.arithmetic})")
-            )
-    shared = context.rules.shared.get(record.test)
-    return _agreeing(found, record, shared.agreeing) if shared else found
-
-
-def _agreeing(found: list[Finding], record: Record, least: int) -> list[Finding]:
-    """Return findings of what all nodes share: nobody is bad by single samples of one figure, where there are more.
-
-    One sample of a day is that of its hour, and of many nodes and figures some are low by chance for weeks.
-    """
-    bad = [finding for finding in found if finding.word is Word.BAD]
-    if len(bad) >= min(least, len(record.series)) or any(finding.sure for finding in bad):
-        return found
-    text = f"; {len(bad)} of {len(record.series)} figures by single samples, which names nobody: {least} figures would"
-    return [
-        replace(finding, word=Word.SUSPECT, text=f"{finding.text}{text}") if finding in bad else finding
-        for finding in found
-    ]
-
-
-def _against_peers(series: Series, cohort: Cohort, context: Context) -> list[Finding]:
-    limit = cohort.verdict.limit
-    low = [speed < limit for speed in series.speeds]
-    seen = standing(low, context.limits.repeats)
-    if seen.stand is Stand.CLEAR:
-        return []
-    newest, ratio = series.shown[-1], series.speeds[-1] / cohort.verdict.median if cohort.verdict.median else 0.0
-    said = f"{series.name} is {newest:.4g} {series.unit}, {ratio:.1%} of the speed of its peers ({seen.text})"
-    if cohort.blame:
-        return [Finding(Word.SUSPECT, f"{said}; {cohort.blame}")]
-    said += f"; line: {cohort.verdict.arithmetic}"
-    if seen.stand is not Stand.CONFIRMED:
-        return [Finding(Word.SUSPECT, said)]
-    repeats = context.limits.repeats
-    named = median(series.speeds[-repeats:]) < cohort.named_below
-    less = "" if named else "not as slow as it takes to be named: "
-    said = f"{said}; {less}{cohort.named_by}"
-    sure = 2 * sum(map(and_, low[-repeats:], series.of_many[-repeats:])) > repeats
-    return [Finding(Word.BAD if named else Word.SUSPECT, said, _newest_in_a_row(low), sure)]
+    return [Finding(Word.BAD, f"{said}; a hard fact{_back(seen)}", newest_in_a_row(wrong))]
 
 
 def _unknowns(record: Record, context: Context) -> list[Finding]:
@@ -290,11 +233,11 @@ def _unknowns(record: Record, context: Context) -> list[Finding]:
         # Not only users put a test off: it may have found no partner, or its cycle was ended.
         what = "still to do" if newest.status is Status.PENDING else "tried and not known"
         why = f": {newest.cause} ({newest.summary})" if newest.cause else ""
-        found.append(Finding(Word.UNKNOWN, f"{test}: {what} {_age(newest, context)} ago{why}"))
+        found.append(Finding(Word.UNKNOWN, f"{test}: {what} {context.age(newest)} ago{why}"))
     last = record.known[-1]
     days = context.limits.fresh_days(test)
     if context.now_s - last.started_s > days * DAY_S:
-        said = f"{test}: last result {_age(last, context)} ago, older than {days:g} days"
+        said = f"{test}: last result {context.age(last)} ago, older than {days:g} days"
         found.append(Finding(Word.UNKNOWN, said))
     missing = sorted(context.figures[test, last.cohort].keys() - {figure.name for figure in last.figures})
     if missing and last.status is Status.PASSED:
@@ -320,9 +263,8 @@ def _usual_figures(found: Mapping[tuple[str, str], Record]) -> dict[tuple[str, s
     }
 
 
-def _newest_in_a_row(low: Sequence[bool]) -> int:
-    """Return how many samples at the end of a series, the oldest first, are low."""
-    return len(list(takewhile(bool, reversed(low))))
+def _is_failed(result: NodeResult) -> bool:
+    return result.status is Status.FAILED or result.rating is Rating.BAD
 
 
 def _is_low(result: NodeResult) -> bool:
@@ -335,8 +277,3 @@ def _is_hard(result: NodeResult, rules: FigureRules) -> bool:
 
 def _back(seen: Standing) -> str:
     return f"; {seen.seen} of {seen.repeats} good ones in a row since" if seen.seen else ""
-
-
-def _age(result: NodeResult, context: Context) -> str:
-    hours = max(0.0, context.now_s - result.started_s) / 3600
-    return f"{hours / 24:.1f} days" if hours >= 48 else f"{hours:.1f} h"

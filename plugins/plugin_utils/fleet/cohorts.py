@@ -35,7 +35,8 @@ _TRIMMED_FROM = 8
 class Cohort:
     """One figure of one test in one cohort.
 
-    `evaluated` is False where too few nodes were measured or nothing says what they have in common; `low` are the nodes
+    `evaluated` is False where too few nodes were measured for their agreement to prove anything (they are compared all
+    the same, if `verdict` is) or nothing says what they have in common; `low` are the nodes
     whose newest sample is under the line; `blame` says why the cohort and none of its nodes is at fault, empty if not.
     `named_below` is the speed under which the median of repeats has to be: equals differ for good (silicon, cooling),
     and of many thousands some lie far from the others without a fault. `named_by` is its arithmetic.
@@ -67,8 +68,8 @@ def cohorts(records: Mapping[Key, Record], limits: ClassLimits) -> dict[Group, C
 
 
 def _of_group(members: list[Series], limits: ClassLimits) -> ClassLimits:
-    least = members[0].tolerance
-    return replace(limits, peers=replace(limits.peers, tolerance=least)) if least else limits
+    peers, least = limits.peers_of(members[0].test), members[0].tolerance
+    return replace(limits, peers=replace(peers, tolerance=least) if least else peers)
 
 
 def drifts(records: Iterable[Record], limits: ClassLimits) -> dict[Series, Drift]:
@@ -82,22 +83,23 @@ def _own(series: Series, limits: ClassLimits) -> DriftLimits:
     return replace(limits.drift, drop=least, slide=least) if least else limits.drift
 
 
-def blamed_hard(
-    records: Mapping[Key, Record], hard: Callable[[Record], bool], limits: ClassLimits
+def blamed(
+    records: Mapping[Key, Record], is_so: Callable[[Record], bool], words: tuple[str, str], limits: ClassLimits
 ) -> dict[tuple[str, str], str]:
-    """Return by test and cohort why so many hard failures at once are no fault of the nodes."""
+    """Return by test and cohort why so many nodes of which something is so at once are not at fault; `words`: what is
+    so of them, and where to look."""
     counts: dict[tuple[str, str], list[bool]] = {}
     for record in records.values():
         if record.known:
-            counts.setdefault((record.test, record.known[-1].cohort), []).append(hard(record))
-    found = {}
-    for key, failed in counts.items():
-        if sum(failed) > allowed(len(failed), limits.peers):
-            found[key] = (
-                f"{key[0]}: {sum(failed)} of {len(failed)} nodes of cohort {key[1] or 'without a name'} fail hard at "
-                f"once, more than {limits.peers.share:.0%}: look at what they share (driver, image) before any of them"
-            )
-    return found
+            counts.setdefault((record.test, record.known[-1].cohort), []).append(is_so(record))
+    return {
+        key: (
+            f"{key[0]}: {sum(told)} of {len(told)} nodes of cohort {key[1] or 'without a name'} {words[0]}, more than "
+            f"{limits.peers.share:.0%}: {words[1]}"
+        )
+        for key, told in counts.items()
+        if sum(told) > allowed(len(told), limits.peers)
+    }
 
 
 def with_drift(
@@ -134,26 +136,28 @@ def shared_text(low: Collection[str], racks: Mapping[str, str], measured: Collec
 def _cohort(group: Group, members: list[Series], limits: ClassLimits) -> Cohort:
     values = {f"{entry.node}\n{entry.part}": entry.speeds[-1] for entry in members if entry.speeds}
     nodes = {entry.node for entry in members}
-    alone = ""
     if not group[1]:
         alone = "its results do not say which hardware and software they are of"
-    elif len(nodes) < limits.peers.least:
-        alone = f"{len(nodes)} nodes, {limits.peers.least} are needed to compare"
-    if alone:
         nobody = PeerVerdict(evaluated=False, arithmetic=alone)
         return Cohort(group=group, nodes=len(nodes), verdict=nobody, evaluated=False)
+    enough = len(nodes) >= limits.peers.least
     verdict = compare(_without_outliers(values), limits.peers, hosts=lambda member: (_node_of(member),))
     low = tuple(sorted({_node_of(name) for name in verdict.suspects}))
     below, by = _named_below(members, verdict, limits)
+    if not enough:
+        few = f"{len(nodes)} nodes, {limits.peers.least} are needed to prove anything by agreeing; {verdict.arithmetic}"
+        verdict = replace(verdict, arithmetic=few)
     made = Cohort(
-        group=group, nodes=len(nodes), verdict=verdict, evaluated=verdict.evaluated, low=low, named_below=below,
-        named_by=by,
+        group=group, nodes=len(nodes), verdict=verdict, evaluated=verdict.evaluated and enough, low=low,
+        named_below=below, named_by=by,
     )  # fmt: skip
+    if not verdict.evaluated:
+        return made
     if verdict.median <= 0:
         return _blamed(made, "the median of all is 0")
     if verdict.undecided:
         return _blamed(made, verdict.undecided)
-    if len(low) > allowed(len(nodes), limits.peers):
+    if enough and len(low) > allowed(len(nodes), limits.peers):
         return _blamed(made, f"{len(low)} of {len(nodes)} nodes are under the line, more than {limits.peers.share:.0%}")
     return made
 
@@ -199,9 +203,10 @@ def _blamed(cohort: Cohort, why: str) -> Cohort:
     return replace(cohort, blame=text)
 
 
-def blame_lines(found: Iterable[Cohort], hard: Mapping[tuple[str, str], str]) -> tuple[str, ...]:
+def blame_lines(found: Iterable[Cohort], *together: Mapping[tuple[str, str], str]) -> tuple[str, ...]:
     """Return what is to blame, a sentence each."""
-    return (*hard.values(), *(cohort.blame for cohort in found if cohort.blame))
+    said = (text for told in together for text in told.values())
+    return (*said, *(cohort.blame for cohort in found if cohort.blame))
 
 
 def low_words(found: Iterable[Cohort], racks: Mapping[str, str], nodes: Collection[str]) -> tuple[str, ...]:

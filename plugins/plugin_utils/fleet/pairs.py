@@ -101,14 +101,15 @@ class PairBook:
         if not ways:
             return replace(good, summary=f"{good.summary}; slow with {', '.join(slow)}, who is well with nobody")
         text = f"{good.summary}; but slow with {', '.join(ways)}, which is well with others: look at what lies between"
-        return replace(good, status=Status.OTHER, rating=Rating.MARGINAL, cause=WAY, summary=text)
+        # Of the way, not of the node: no measurement of it.
+        return replace(good, status=Status.OTHER, rating=Rating.UNKNOWN, cause=WAY, summary=text)
 
     def unconfirmed(self, node: str) -> NodeResult:
         """Return the result of a slow node of which no other partner told anything."""
         last = self._low(node)[-1].result(node)
         slow = ", ".join(met.partner(node) for met in self._low(node))
         text = f"{last.summary}; slow with {slow}, and no partner that is well was free to tell which of them it is"
-        return replace(last, status=Status.OTHER, rating=Rating.MARGINAL, cause=UNCONFIRMED, summary=text)
+        return replace(last, status=Status.OTHER, rating=Rating.UNKNOWN, cause=UNCONFIRMED, summary=text)
 
     def _named(self, node: str, low: Sequence[_Met]) -> NodeResult:
         """Return the failure of a node; a marginal one where no run with a partner that is well was bad."""

@@ -63,9 +63,9 @@ class Demand:
 class Standing:
     """What is remembered of one test on one node.
 
-    `known` is the newest result that passed or failed; `tries` counts what ended in nothing since (`other`, `skipped`),
-    the newest at `tried_s`; `given_back` what was given back to users since then, the newest at `given_back_s`.
-    `misdated` counts results that lie in the future and say nothing.
+    `known` is the newest result that measured something (standing.is_measured); `tries` counts what ended in nothing
+    since (`other`, `skipped`), the newest at `tried_s`; `given_back` what was given back to users since then, the
+    newest at `given_back_s`. `misdated` counts results that lie in the future and say nothing.
     """
 
     known: NodeResult | None = None

@@ -12,7 +12,7 @@ from __future__ import annotations
 from ..outcome.model import Status
 from ..store.service import ServiceStore
 from ..store.service_model import NodeResult
-from .standing import DAY_S, is_dated
+from .standing import DAY_S, is_dated, is_measured
 
 _TRIES_S, _GIVEN_BACK_S = 30 * DAY_S, DAY_S
 # So many names in one question.
@@ -48,7 +48,7 @@ def remembered(store: ServiceStore, site: str, *, rehearsal: bool, now_s: float)
 
 
 def _says(result: NodeResult, now_s: float) -> bool:
-    return result.status in (Status.PASSED, Status.FAILED) and is_dated(result, now_s)
+    return is_measured(result) and is_dated(result, now_s)
 
 
 def _identity(result: NodeResult) -> tuple[str, str, str, float, str]:

@@ -4,8 +4,7 @@
 """From results to series of comparable samples: one for each figure of each part of each node. Pure.
 
 A part that was swapped begins a new series, and so does another cohort (driver, library): figures are compared only
-with what can equal them. What all nodes share is slow for all of them while others work on it: of a span of time the
-best sample counts there, for a client that is slow by itself is never fast.
+with what can equal them. Samples of one event are one sample, the best of them: what is slow by itself is never fast.
 """
 
 from __future__ import annotations
@@ -15,12 +14,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ..outcome.errors import InputError
-from ..outcome.model import Status
 from ..store.service_model import Figure, NodeResult
-from .class_rules import FigureRules
-from .standing import SKEW_S
-
-KNOWN = (Status.PASSED, Status.FAILED)
+from .class_rules import ClassLimits, FigureRules
+from .standing import SKEW_S, is_measured
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +54,8 @@ class Series:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """All results of one test on one node, the oldest first: `known` passed or failed; `newest` is any status.
+    """All results of one test on one node, the oldest first: `known` measured something (standing.is_measured),
+    `newest` is any status. `event_h` is how long one event lasts, hours.
 
     `problems` says which figures of the newest known result are no measurements.
     """
@@ -67,6 +64,7 @@ class Record:
     test: str
     known: tuple[NodeResult, ...]
     newest: NodeResult | None
+    event_h: float = 0.0
     series: tuple[Series, ...] = ()
     problems: tuple[str, ...] = ()
 
@@ -93,29 +91,37 @@ class _Samples:
         self.of_many = [entry[3] for entry in kept]
 
 
-def records(results: Iterable[NodeResult], now_s: float, rules: FigureRules) -> dict[tuple[str, str], Record]:
+def records(
+    results: Iterable[NodeResult], now_s: float, rules: FigureRules, limits: ClassLimits | None = None
+) -> dict[tuple[str, str], Record]:
     """Return by node and test what its results say. One that lies in the future was dated by a wrong clock: it is none.
 
     Args:
         results: in any order.
         now_s: the time now, seconds since the epoch.
         rules: which way of a figure is better.
+        limits: how long one event lasts.
     """
+    limits = limits or ClassLimits()
     found: dict[tuple[str, str], list[NodeResult]] = {}
     for result in results:
         if math.isfinite(result.started_s) and result.started_s <= now_s + SKEW_S:
             found.setdefault((result.node, result.test), []).append(result)
-    return {key: _record(*key, entries, rules) for key, entries in found.items()}
+    return {key: _record(*key, entries, rules, limits.event_hours(key[1], rules)) for key, entries in found.items()}
 
 
-def _record(node: str, test: str, entries: list[NodeResult], rules: FigureRules) -> Record:
+def _record(node: str, test: str, entries: list[NodeResult], rules: FigureRules, event_h: float) -> Record:
     entries.sort(key=lambda result: (result.started_s, result.cycle_id))
-    known = tuple(result for result in entries if result.status in KNOWN)
-    series, problems = _series(known, rules) if known else ((), ())
-    return Record(node=node, test=test, known=known, newest=entries[-1], series=series, problems=problems)
+    known = tuple(filter(is_measured, entries))
+    series, problems = _series(known, rules, event_h) if known else ((), ())
+    return Record(
+        node=node, test=test, known=known, newest=entries[-1], event_h=event_h, series=series, problems=problems
+    )
 
 
-def _series(known: tuple[NodeResult, ...], rules: FigureRules) -> tuple[tuple[Series, ...], tuple[str, ...]]:
+def _series(
+    known: tuple[NodeResult, ...], rules: FigureRules, event_h: float
+) -> tuple[tuple[Series, ...], tuple[str, ...]]:
     newest, problems = known[-1], list[str]()
     wanted: dict[tuple[str, str], _Samples] = {}
     shared = rules.shared.get(newest.test)
@@ -129,9 +135,9 @@ def _series(known: tuple[NodeResult, ...], rules: FigureRules) -> tuple[tuple[Se
             wanted[_key(figure, newest.parts)] = _Samples(figure)
     for result in known:
         _add(result, newest, wanted, rules)
-    if shared is not None:
-        for samples in wanted.values():
-            samples.best_of(shared.hours * 3600)
+    for samples in wanted.values():
+        samples.best_of(event_h * 3600)
+        if shared is not None:
             # One sample before a change and one after it are of two hours: that tells nothing of the change.
             samples.earlier = None
     made = tuple(

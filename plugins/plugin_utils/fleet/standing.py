@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 
 from ..check.kit.counting import count
-from ..outcome.model import Status
+from ..outcome.model import Rating, Status
 from ..outcome.wording import natural
 from ..store.service_model import NodeResult
 from .queue_model import BatchLimits, Demand, DueTest, Standing, Urgency
@@ -26,14 +26,21 @@ SKEW_S = 300.0
 # A node that users take back so often in a row has to let others go first.
 _OFTEN = 2
 _NEVER = Standing()
-_ENDED = (Status.PASSED, Status.FAILED)
+
+
+def is_measured(result: NodeResult) -> bool:
+    """Whether a result says what the node is: it passed, failed, or lies between both (marginal), where a person
+    decides. Whatever else was tried is not known."""
+    return result.status in (Status.PASSED, Status.FAILED) or (
+        result.status is Status.OTHER and result.rating is Rating.MARGINAL
+    )
 
 
 def standings(results: Iterable[NodeResult], now_s: float) -> dict[Key, Standing]:
     """Return by node and test what its results say, in whatever order they come.
 
     Args:
-        results: those of each node and test since the last one that passed or failed, or more.
+        results: those of each node and test since the last one that measured something, or more.
         now_s: the time now, seconds since the epoch.
     """
     by_key: dict[Key, list[NodeResult]] = {}
@@ -48,7 +55,7 @@ def _standing(results: list[NodeResult], now_s: float) -> Standing:
     known: NodeResult | None = None
     tries, given_back, tried_s, given_back_s = 0, 0, 0.0, 0.0
     for result in dated:
-        if result.status in _ENDED:
+        if is_measured(result):
             known, tries, given_back = result, 0, 0
         elif result.status is Status.PENDING:
             given_back, given_back_s = given_back + 1, result.started_s

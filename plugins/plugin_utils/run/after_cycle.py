@@ -19,6 +19,7 @@ from ..fleet.kube_drain import DrainLimits
 from ..fleet.kube_nodes import KubernetesNodes
 from ..fleet.lemons import lemons
 from ..fleet.others import Others
+from ..fleet.references import References
 from ..fleet.slurm_drain import SlurmLimits, SlurmNodes
 from ..fleet.standing import DAY_S
 from ..outcome.errors import BringupError, InputError
@@ -46,23 +47,19 @@ class Service:
     """What is proven continuously, and where it is told.
 
     `nodes`: every node of the site by its name there, with its name in Kubernetes or Slurm; `tests`: ids of the tests
-    that each of them has to pass again within `stale_days`, or its own in `stale_by_test`; `directory`: where the daily
-    report is written; `racks`: of the nodes that have one; `rules`: which way figures are better.
+    that each of them has to pass again; `directory`: where the daily report is written; `racks`: of the nodes that have
+    one; `rules`: which way figures are better; `limits`: of all comparisons; `references`: what figures are held
+    against beside their equals.
     """
 
     nodes: Mapping[str, str]
     tests: tuple[str, ...]
     directory: Path
-    stale_days: float = 7.0
-    stale_by_test: Mapping[str, float] = field(default_factory=dict)
     policy: Policy = field(default_factory=Policy)
     racks: Mapping[str, str] = field(default_factory=dict)
     rules: FigureRules = field(default_factory=figure_rules)
-
-    @property
-    def limits(self) -> ClassLimits:
-        """The limits of all comparisons."""
-        return ClassLimits(stale_days=self.stale_days, stale_by_test=self.stale_by_test)
+    limits: ClassLimits = field(default_factory=ClassLimits)
+    references: References = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +103,7 @@ def classified(store: ServiceStore, cycle: Cycle, service: Service, now_s: float
         service.rules,
         service.limits,
         service.racks,
+        service.references,
     )
 
 

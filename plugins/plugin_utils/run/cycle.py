@@ -39,6 +39,7 @@ from ..workload.launch import run_jobs
 from ..workload.model import JobResult, JobSpec
 from ..workload.namespace import TemporaryNamespace
 from .after_cycle import Service, after_cycle, classified
+from .class_limits import class_limits
 from .cycle_place import CyclePlace, forget_dead
 from .cycle_suite import CycleDone, save_cycle
 from .cycle_work import with_cycle
@@ -221,7 +222,7 @@ def _service(
         nodes={host.name: host.node_name or host.name for host in run.site.in_scope},
         tests=(*(test.id for test in tests), *passive),
         directory=run.path,
-        stale_by_test={test.id: test.common.days for test in tests} | passive,
+        limits=class_limits(tests, settings, passive),
         policy=policy_of(options["policy"]),
         racks={host.name: host.rack for host in run.site.in_scope if host.rack},
     )

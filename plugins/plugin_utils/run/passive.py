@@ -145,7 +145,7 @@ def _passive(declaration: Declaration) -> Declaration:
 
 
 def _judging(run: Run, part: Declaration) -> JudgeContext:
-    return run.judge_context(part.gate, run_day(run.record))
+    return replace(run.judge_context(part.gate, run_day(run.record)), in_service=True)
 
 
 def _reading(run: Run, host: Host, kind: str, before: NodeResult | None, now_s: float) -> Reading:

@@ -38,6 +38,16 @@ class ContinuousSettings:
         "How long after it said nothing a test is repeated; twice as long each time, up to a day.",
         unit="h", above=0, use="run",
     )  # fmt: skip
+    event_h: float = setting(
+        "Results of a test and node that are nearer to each other than this are one event, of which the best counts; a "
+        "suspect is repeated no sooner.",
+        unit="h", above=0, use="run",
+    )  # fmt: skip
+    congestion_h: float = setting(
+        "The same for tests whose traffic crosses the network of all nodes (nccl_loop, nccl_pair): how long jobs "
+        "beside them may congest it.",
+        unit="h", above=0, use="run",
+    )  # fmt: skip
     system_namespaces: tuple[str, ...] = setting(
         "Namespaces beside those of Kubernetes and of the recipe's components whose pods without GPUs do not keep a "
         "node from being tested.",

@@ -149,6 +149,8 @@ def _xids(host: NodeContext, log: KernelLog, notes: list[str], affected: dict[in
         text = f"XID {number} on {address}, {times} times: {name} ({first[(address, number)].text[:120]})"
         same = [xid.text for xid in log.xids if (xid.address, xid.number) == (address, number)]
         meaning = "marginal" if rule is None else rule.meaning_of(same)
+        if rule is not None and rule.in_service and host.context.in_service:
+            meaning = rule.in_service
         if meaning == "note":
             notes.append(f"XID {number} on {address} ({times} times)")
             continue
@@ -218,7 +220,7 @@ def _quoted(host: NodeContext, log: KernelLog) -> list[Finding]:
     findings: list[Finding] = []
     for (address, number), times in counts.items():
         rule = host.seen.xids.rule(number)
-        if rule is not None and rule.meaning == "note":
+        if rule is not None and "note" in (rule.meaning, rule.in_service if host.context.in_service else None):
             continue
         text = (
             f"XID {number} on {address} is named {times} times as the cause of others; its own line is not in the log"

@@ -5,19 +5,26 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from service_rows import node_result
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.settings_layers import settings_for
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.node_tests.settings import ContinuousSettings
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.node_tests.spec import NodeTest
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.class_rules import (
     Better,
     ClassLimits,
     figure_rules,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.classify import Classified, classify
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.queue_model import BatchLimits, Demand, Standing
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.standing import due_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Rating, Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.dl_unit_model import RATES
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.class_limits import class_limits
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service_model import Figure, NodeResult
 
 DAY, NOW = 86400.0, 100 * 86400.0
@@ -57,12 +64,10 @@ def others(found: Classified) -> set[str]:
 
 
 def slow(*numbers: float, **changes: Any) -> list[NodeResult]:
-    """Results of the bad node, the newest now."""
-    count = len(numbers)
-    return [
-        result(BAD, 1 - 0.1 * (index + 1) / count, figures=gemm(number), **changes)
-        for index, number in enumerate(numbers)
-    ]
+    """Results of the bad node, the newest now; those of less than six hours would be one event."""
+    last = len(numbers) - 1
+    days_ago = [0.1 + (last - index) * 0.25 for index in range(len(numbers))]
+    return [result(BAD, ago, figures=gemm(number), **changes) for ago, number in zip(days_ago, numbers, strict=True)]
 
 
 def test_a_healthy_fleet_is_healthy() -> None:
@@ -96,19 +101,19 @@ def test_a_result_of_a_part_that_was_swapped_since_says_nothing_of_the_node(stat
 
 
 def test_a_soft_failure_is_a_suspect_and_bad_only_by_repeats() -> None:
-    failed = [result(BAD, 1 - n / 10, Status.FAILED, cause="fio-failed", summary="exit 1") for n in range(3)]
+    failed = [result(BAD, 1 - n / 4, Status.FAILED, cause="fio-failed", summary="exit 1") for n in range(3)]
     assert [word(judged(fleet(*failed[:count]))) for count in (1, 2, 3)] == ["suspect", "suspect", "bad"]
     assert judged(fleet(failed[0])).repeats == ((BAD, "dl"),)
 
 
 def test_one_good_result_does_not_make_a_bad_node_healthy_and_three_do() -> None:
     hard = result(BAD, 1.9, Status.FAILED, cause="wrong-results", summary="#wrong 3")
-    good = [result(BAD, 1 - n / 10) for n in range(3)]
+    good = [result(BAD, 1 - n / 4) for n in range(3)]
     assert [word(judged(fleet(hard, *good[:count]))) for count in (0, 1, 2, 3)] == ["bad", "bad", "bad", "healthy"]
 
 
 def test_of_a_bad_node_is_told_how_many_of_its_newest_results_in_a_row_are_bad() -> None:
-    hard = [result(BAD, 1.9 - n / 10, Status.FAILED, cause="wrong-results", summary="#wrong 3") for n in range(3)]
+    hard = [result(BAD, 1.9 - n / 4, Status.FAILED, cause="wrong-results", summary="#wrong 3") for n in range(3)]
     good = result(BAD, 1.0)
     told = [judged(fleet(*some)).in_a_row for some in (hard[:1], hard, [*hard, good], [*hard, good, result(BAD, 0.5)])]
     assert told == [{BAD: 1}, {BAD: 3}, {BAD: 0}, {BAD: 0}]
@@ -141,19 +146,21 @@ def test_of_a_latency_more_is_worse() -> None:
         return gemm(number, "", "us", "fio_p99")
 
     results = fleet(figures=latency(100.0))
-    up = [result(BAD, 1 - n / 10, figures=latency(120.0)) for n in range(3)]
-    down = [result(BAD, 1 - n / 10, figures=latency(80.0)) for n in range(3)]
+    up = [result(BAD, 1 - n / 4, figures=latency(120.0)) for n in range(3)]
+    down = [result(BAD, 1 - n / 4, figures=latency(80.0)) for n in range(3)]
     assert word(judged([*results, *up])) == "bad" and word(judged([*results, *down])) == "healthy"
 
 
-def test_fewer_than_four_nodes_prove_nothing_and_a_history_does() -> None:
+def test_fewer_than_four_nodes_prove_nothing_and_a_history_is_only_unchanged() -> None:
+    """domain.md T205: a node at 60 % of its peers from the first day was healthy once it had a history."""
     three = NODES[:3]
     assert {entry.word for entry in judged(fleet(nodes=three), three).classes} == {"unknown"}
     assert "compared with nobody" in why(judged(fleet(nodes=three), three), "gpu00")
     four = NODES[:4]
     assert {entry.word for entry in judged(fleet(nodes=four), four).classes} == {"healthy"}
     long = [result(node, 1 + n) for node in three for n in range(8)]
-    assert {entry.word for entry in judged(long, three).classes} == {"healthy"}
+    assert {entry.word for entry in judged(long, three).classes} == {"unknown"}
+    assert "unchanged is not known to be good" in why(judged(long, three), "gpu00")
     # Of another cohort, so nobody compares with it.
     alone = fleet(result(BAD, cohort="h100/555"))
     assert word(judged(alone)) == "unknown"
@@ -180,20 +187,20 @@ def test_slower_than_it_was_is_drifting_and_a_swapped_part_begins_a_new_history(
 
 def test_a_swapped_part_is_not_bad_for_what_the_old_one_was() -> None:
     parts = {"gpu0": "GPU-new", "gpu1": "GPU-b"}
-    new = result(BAD, 0.1, figures=gemm(601, "GPU-new"), parts=parts)
+    new = result(BAD, 0.0, figures=gemm(601, "GPU-new"), parts=parts)
     assert word(judged(fleet(*slow(540, 541, 542)))) == "bad"
     assert word(judged(fleet(*slow(540, 541, 542), new))) == "healthy"
 
 
 def test_a_cohort_that_is_slow_together_is_to_blame() -> None:
     many = [
-        result(node, 1 - n / 10, figures=gemm(500)) for node in NODES[:4] for n in range(4)
+        result(node, 1 - n / 4, figures=gemm(500)) for node in NODES[:4] for n in range(4)
     ]  # 40 % of the cohort, each repeated
     found = judged(fleet(*many))
     assert {entry.word for entry in found.classes if entry.node in NODES[:4]} == {"suspect"}
     assert not [entry for entry in found.classes if entry.word == "bad"]
     assert "to blame" in found.cohorts[0] and "4 of 10" in found.cohorts[0]
-    two = [result(node, 1 - n / 10, figures=gemm(500)) for node in NODES[:2] for n in range(4)]
+    two = [result(node, 1 - n / 4, figures=gemm(500)) for node in NODES[:2] for n in range(4)]
     assert {entry.word for entry in judged(fleet(*two)).classes if entry.node in NODES[:2]} == {"bad"}
 
 
@@ -204,7 +211,7 @@ def test_one_fast_node_makes_no_other_bad(count: int) -> None:
     def parts(number: float) -> tuple[Figure, ...]:
         return tuple(gemm(number, f"GPU-{gpu}")[0] for gpu in range(8))
 
-    results = [result(node, 1 - n / 10, figures=parts(750 if node == BAD else 600)) for node in nodes for n in range(4)]
+    results = [result(node, 1 - n / 4, figures=parts(750 if node == BAD else 600)) for node in nodes for n in range(4)]
     found = judged(results, nodes)
     # Of eight and more the others agree with each other; of fewer nobody can tell, and a person looks.
     assert (others(found), word(found)) == (({"healthy"}, "healthy") if count >= 8 else ({"suspect"}, "unknown"))
@@ -225,7 +232,7 @@ def test_what_hit_a_whole_cohort_and_is_over_makes_nobody_bad() -> None:
     once = [result(node, 3, Status.FAILED, cause="wrong-results", summary="#wrong 1") for node in NODES]
     found = judged([*once, *fleet()])
     assert {entry.word for entry in found.classes} == {"suspect"} and "would be bad at once" in found.cohorts[0]
-    slower = [result(node, 4 - n / 10, figures=gemm(500)) for node in NODES[:4] for n in range(4)]
+    slower = [result(node, 4 - n / 4, figures=gemm(500)) for node in NODES[:4] for n in range(4)]
     assert {entry.word for entry in judged([*slower, *fleet()]).classes} == {"suspect", "healthy"}
 
 
@@ -240,7 +247,7 @@ def test_a_new_driver_that_makes_all_slower_is_told_of_the_software() -> None:
 
 def test_nodes_of_one_rack_that_are_slow_are_told_as_such() -> None:
     racks = {node: f"r{index // 2}" for index, node in enumerate(NODES)}
-    two = [result(node, 1 - n / 10, figures=gemm(500)) for node in NODES[:2] for n in range(4)]
+    two = [result(node, 1 - n / 4, figures=gemm(500)) for node in NODES[:2] for n in range(4)]
     found = judged(fleet(*two), racks=racks)
     assert "rack r0: 2 of 2 are slow" in found.cohorts[0]
 
@@ -289,7 +296,7 @@ def test_bits_unlike_those_of_most_are_a_hard_fact() -> None:
     found = judged([*results, result(BAD, digests=bits("1f"))])
     assert word(found) == "bad" and "GPU-b computed other bits" in why(found) and others(found) == {"healthy"}
     assert "20 GPUs" in why(found) and "19 of" in why(found)
-    again = [result(BAD, 0.9 - n / 10, digests=bits("0f")) for n in range(3)]
+    again = [result(BAD, 0.7 - n / 4, digests=bits("0f")) for n in range(3)]
     assert word(judged([*results, result(BAD, digests=bits("1f")), *again[:2]])) == "bad"
     assert word(judged([*results, result(BAD, digests=bits("1f")), *again])) == "healthy"
     many = [result(node, digests=bits("1f")) for node in NODES[:4]]
@@ -306,6 +313,23 @@ def test_a_test_may_have_an_age_of_its_own() -> None:
     results = fleet(result(BAD, 6), nodes=tuple(node for node in NODES if node != BAD))
     limits = ClassLimits(stale_by_test={"dl": 5.0})
     assert word(judged(results)) == "healthy" and word(judged(results, limits=limits)) == "unknown"
+
+
+def test_a_result_falls_due_long_before_it_is_too_old() -> None:
+    """domain.md T210: with both at 7 days the whole site was unknown on every eighth day. Daily cycles at one hour."""
+    limits = class_limits((seven_days(),), settings_for(ContinuousSettings, "continuous", {}), {"read": 1.0})
+    assert (limits.fresh_days("dl"), limits.fresh_days("read")) == (14.0, 1.0)
+    demand = Demand(test="dl", max_age_days=7.0)
+    for cycle in range(1, 15):
+        now_s = NOW + cycle * DAY - 120
+        due, _since, _at = due_of(demand, Standing(known=result(BAD, 0)), {}, BatchLimits(), now_s)
+        assert (due is not None) == (cycle > 7)
+        found = classify("c", NODES, ("dl",), fleet(result(BAD, 0)), now_s, figure_rules(), limits)
+        assert word(found) == "healthy"
+
+
+def seven_days() -> NodeTest:
+    return cast(NodeTest, SimpleNamespace(id="dl", common=SimpleNamespace(days=7.0)))
 
 
 def test_every_rate_of_the_dl_unit_test_is_compared() -> None:

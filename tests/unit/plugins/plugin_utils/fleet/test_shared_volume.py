@@ -35,7 +35,7 @@ def test_the_rules_of_other_figures_would_call_healthy_clients_bad() -> None:
     the other rules are right as well."""
     volume = NoisyVolume(20, "quiet 2")
     volume.go(3, replace(figure_rules(), shared={}))
-    assert len(volume.bad_after_days) >= 3, volume.bad_after_days
+    assert len(volume.bad_after_days) >= 2, volume.bad_after_days
 
 
 @pytest.mark.parametrize("seed", ["small 24", "small 37"])

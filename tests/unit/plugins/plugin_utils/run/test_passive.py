@@ -15,6 +15,7 @@ import pytest
 from sites import make_site
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.declare import Declaration, DeclaredCheck
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evidence import (
     DRIVERS,
     HostEvidence,
@@ -56,7 +57,9 @@ class Bench:
     def read(self, name: str, started: str = "2026-11-21T10:20:00.000Z") -> None:
         write_evidence(self.path, HostEvidence(host=name, reached=True, started=started))
 
-    def _judge(self, part: Declaration, *_rest: Any) -> tuple[Outcome, ...]:
+    def _judge(self, part: Declaration, context: JudgeContext, *_rest: Any) -> tuple[Outcome, ...]:
+        # An XID 94 is a note on a node that works (domain.md T222); at acceptance a person decides.
+        assert context.in_service
         assert [check.id for check in part.checks] == [name for name in self.asked if name == ECC]
         return tuple(self.said.values())
 
@@ -70,7 +73,7 @@ class Bench:
             site=self.site,
             record=SimpleNamespace(run_id=RUN_ID, started="2026-11-21T10:15:00Z"),
             declaration=lambda gate: Declaration(gate=gate, checks=checks),
-            judge_context=lambda _gate, _today: cast(Any, None),
+            judge_context=lambda gate, today: JudgeContext(gate=gate, site=self.site, today=today),
         )
         found = passive.passive_results(
             cast(Any, run), cast(Any, SimpleNamespace(hardware={})), f"{RUN_ID}-cycle-002",
@@ -145,9 +148,9 @@ def test_a_fault_that_was_seen_is_told_whatever_was_not_seen_beside_it(
                 read = HostEvidence(host=name, reached=True, started="2026-11-21T10:21:00Z")
                 write_evidence(bench.path, read, DRIVERS)
 
-    def judge(part: Declaration, *_rest: Any) -> tuple[Outcome, ...]:
+    def judge(part: Declaration, *rest: Any) -> tuple[Outcome, ...]:
         seen_by = "gpu_stack" if unread == "hosts" else "nodes"
-        return bench._judge(part) if part.gate == seen_by else tuple(outcome(name) for name in NAMES)
+        return bench._judge(part, *rest) if part.gate == seen_by else tuple(outcome(name) for name in NAMES)
 
     bench.site = replace(bench.site, driver_owner=DriverOwner.OPERATOR, capabilities=("host_access", "kubernetes"))
     monkeypatch.setattr(passive, "observe", ask)

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -37,3 +39,26 @@ def test_nothing_is_confirmed_by_fewer_than_three_low_samples(low: list[bool]) -
 @given(st.lists(st.booleans(), max_size=20))
 def test_three_good_samples_clear_whatever_was_confirmed_and_six_whatever_was_flaky(low: list[bool]) -> None:
     assert standing([*low, *[False] * 6]).stand is Stand.CLEAR
+
+
+def test_one_more_low_sample_never_makes_it_better() -> None:
+    """Every series of up to nine samples, and every one that has one low sample more; domain.md T206."""
+
+    def rank(low: tuple[bool, ...], needed: int) -> int:
+        # Suspect and flaky are the same doubt, with fewer and with more repeats.
+        return {Stand.CLEAR: 0, Stand.SUSPECT: 1, Stand.FLAKY: 1, Stand.CONFIRMED: 2}[
+            standing(low, needed=needed).stand
+        ]
+
+    for length in range(10):
+        for low in product((False, True), repeat=length):
+            for place in (number for number, is_low in enumerate(low) if not is_low):
+                lower = (*low[:place], True, *low[place + 1 :])
+                for needed in (2, 3):
+                    assert rank(lower, needed) >= rank(low, needed), (low, lower, needed)
+
+
+def test_all_of_the_repeats_may_be_asked_for() -> None:
+    assert standing([True] * 3, needed=3).stand is Stand.SUSPECT
+    assert standing([True] * 4, needed=3).stand is Stand.CONFIRMED
+    assert standing([True, True, False, True, True], needed=3).stand is Stand.FLAKY

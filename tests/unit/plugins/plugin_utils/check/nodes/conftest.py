@@ -366,7 +366,7 @@ class Fleet:
             settings=self.settings,
         )
 
-    def judge(self, gate: str = "nodes", only: str = "") -> tuple[Outcome, ...]:
+    def judge(self, gate: str = "nodes", only: str = "", *, in_service: bool = False) -> tuple[Outcome, ...]:
         """Write the evidence, observe, restore through JSON and judge every check of the gate."""
         for host in self.hosts.values():
             if host.no_file:
@@ -378,7 +378,7 @@ class Fleet:
             write_evidence(self.run_dir, host.evidence(_DRIVER_TOOLS), DRIVERS)
         today = date(2026, 11, 21)
         hardware = {"h100": self.sku} | {other: replace(self.sku, name=other) for other in self.others.values()}
-        context = JudgeContext(gate=gate, site=self.site, today=today, hardware=hardware)
+        context = JudgeContext(gate=gate, site=self.site, today=today, hardware=hardware, in_service=in_service)
         seen = observe_hosts.observe(ObserveContext(site=self.site, run_dir=self.run_dir, today=today))
         value = observe_hosts.OBSERVER.restore(json.loads(dumps(seen)), self.run_dir, self.site)
         checks = [check for check in checks_of(gate, self.site) if check.observer.key == observe_hosts.OBSERVER.key]

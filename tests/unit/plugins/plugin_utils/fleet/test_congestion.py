@@ -1,0 +1,81 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Hours of congestion are one event, however often they are measured, and make no node bad (domain.md T207)."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from service_rows import node_result
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.class_rules import ClassLimits, Word, figure_rules
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.classify import Classified, classify
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Rating, Status
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service_model import Figure, NodeResult
+
+HOUR_S = 3600.0
+
+
+class Island:
+    """Hosts that run nccl_loop when they are asked to."""
+
+    def __init__(self, nodes: int) -> None:
+        self.names = [f"n{number:03d}" for number in range(nodes)]
+        self.results: list[NodeResult] = []
+        self.draw = random.Random(207)
+
+    def measure(self, node: str, hour: float, left: float, status: Status = Status.PASSED) -> None:
+        cause, rating = ("", Rating.GOOD) if status is Status.PASSED else ("slow-adapter", Rating.BAD)
+        figures = (Figure(name="busbw", number=46 * self.draw.gauss(1, 0.006) * left, unit="GB/s"),)
+        self.results.append(node_result(
+            f"c{hour}", node, "nccl_loop", status, rating=rating, cause=cause, figures=figures, parts={}, digests={},
+            started_s=hour * HOUR_S, cohort="h100",
+        ))  # fmt: skip
+
+    def classified(self, hour: float, limits: ClassLimits | None = None) -> Classified:
+        return classify("c", self.names, ("nccl_loop",), self.results, hour * HOUR_S + 600, figure_rules(), limits)
+
+
+@pytest.mark.parametrize(("hot", "nodes"), [(3, 16), (6, 128)])
+@pytest.mark.parametrize("left", [0.88, 0.7])
+def test_four_hours_of_congestion_measured_every_hour_make_nobody_bad(hot: int, nodes: int, left: float) -> None:
+    island = Island(nodes)
+    for name in island.names:
+        island.measure(name, 0, 1)
+    found = island.classified(143)
+    for hour in range(144, 148):
+        again = {node for node, _test in found.repeats}
+        for name in island.names if hour == 144 else again:
+            slow = name in island.names[:hot]
+            status = Status.FAILED if slow and left < 0.75 else Status.PASSED
+            island.measure(name, hour, left if slow else 1, status)
+        found = island.classified(hour)
+        assert not found.repeats, "another result within the hour would be the same event"
+    assert not found.nodes(Word.BAD) and set(found.nodes(Word.SUSPECT)) == set(island.names[:hot])
+    # Whoever measures all the same, by hand and every hour, measures the same event.
+    for hour in range(144, 156):
+        for name in island.names[:hot]:
+            island.measure(name, hour, left, status)
+    assert not island.classified(156).nodes(Word.BAD)
+
+
+@pytest.mark.parametrize("left", [0.88, 0.7])
+def test_what_stays_slow_for_days_is_bad(left: float) -> None:
+    island, status = Island(16), Status.PASSED if left > 0.75 else Status.FAILED
+    for name in island.names:
+        island.measure(name, 0, 1)
+    for day in range(1, 5):
+        island.measure("n003", 24 * day, left, status)
+        words = {entry.node: entry.word for entry in island.classified(24 * day).classes}
+        assert words == dict.fromkeys(island.names, "healthy") | {"n003": "bad" if day == 4 else "suspect"}
+
+
+def test_how_long_an_event_lasts_is_a_limit_of_the_site() -> None:
+    island = Island(16)
+    for name in island.names:
+        island.measure(name, 0, 1)
+    for hour in range(1, 5):
+        island.measure("n003", hour, 0.88)
+    assert not island.classified(5).nodes(Word.BAD)
+    assert island.classified(5, ClassLimits(event_h=1, congestion_h=1)).nodes(Word.BAD) == ("n003",)
