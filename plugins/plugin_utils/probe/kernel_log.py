@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from ..outcome.errors import InputError
 from .kernel_hardware import HardwareEvent, hardware_event
+from .kernel_repeats import Repeated, repeated_events
 from .text import pci_address, plain, unreadable
 
 TOOL = "journalctl -k"
@@ -79,7 +80,7 @@ class KernelLog:
     `began` is the time of the first line if that is the kernel's first one, empty if the log begins later;
     `segfaults` are (program, library); `driver_loaded` the places of the lines in which the GPU driver was loaded;
     `quoted` are XIDs that a line names as the cause of its own, `refused` words of the driver that a GPU needs a reset,
-    with their places."""
+    with their places; `repeated` is what was corrected or ended without damage, counted by part."""
 
     lines: int
     xids: tuple[Xid, ...] = ()
@@ -93,6 +94,7 @@ class KernelLog:
     driver_loaded: tuple[int, ...] = ()
     quoted: tuple[Xid, ...] = ()
     refused: tuple[tuple[str, int], ...] = ()
+    repeated: tuple[Repeated, ...] = ()
 
 
 def parse(text: str) -> KernelLog:
@@ -121,6 +123,7 @@ def parse(text: str) -> KernelLog:
         hardware=tuple(event for _time, message in entries if (event := hardware_event(message)) is not None),
         quoted=tuple(xid for n, entry in enumerate(entries) if (xid := _quoted(n, *entry)) is not None),
         refused=tuple((m[1], n) for n, (_time, message) in enumerate(entries) if (m := _REFUSED.search(message))),
+        repeated=repeated_events(entries),
         driver_loaded=tuple(n for n, (_time, message) in enumerate(entries) if _DRIVER_LOADED.search(message)),
     )
 

@@ -1,20 +1,67 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check kernel-hardware: the kernel reports no uncorrected error of CPU, memory, PCIe, adapters or drives."""
+"""Check kernel-hardware: the kernel reports no uncorrected error of CPU, memory, PCIe, adapters or drives, and few that
+were corrected."""
 
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 
 from ...collect.host_facts import FleetFacts
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
+from ...outcome.wording import first_of
 from ...probe.kernel_hardware import HardwareEvent, Kind
+from ...probe.kernel_repeats import Repeated, RepeatKind
 from ..kit.counting import count
 from ..kit.finding import Finding, Report
+from ..kit.settings import setting
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .node_context import NodeContext, per_host, value_of
 from .observe_hosts import OBSERVER
+
+_REPEATED: dict[RepeatKind, tuple[str, str]] = {
+    "memory-corrected": (
+        "memory-corrected-often",
+        "read the event log of its BMC (`ipmitool sel list`), reseat the memory module that it names; replace it "
+        "if the errors go on",
+    ),
+    "machine-check-corrected": (
+        "machine-check-corrected-often",
+        "`journalctl -k -b | grep -A8 'Hardware Error'` and the event log of its BMC name the part: memory, processor "
+        "or board",
+    ),
+    "pcie-corrected": (
+        "pcie-corrected-often",
+        "`lspci -D -vvv -s <device>`: reseat the card or its riser; replace it if the errors go on",
+    ),
+    "processor-throttled": (
+        "processor-throttled",
+        "look at fans, airflow, heat sinks or coolant of the processors, then reboot the node",
+    ),
+    "driver-task-blocked": (
+        "driver-task-blocked",
+        "`journalctl -k -b | grep -A30 'blocked for more'` shows where it waits; reboot the node, and update the "
+        "driver if it comes back",
+    ),
+    "adapter-warm": ("adapter-hot-often", "look at the airflow over the adapter, and its heat sink"),
+    "drive-timeout": ("drive-timeout-often", "`nvme smart-log` of the drive; reseat it, replace it if timeouts go on"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelHardwareSettings:
+    """Settings of check kernel-hardware."""
+
+    per_hour: dict[str, int] = setting(
+        "How often the kernel may report of one part, within the hour that had most, what was corrected or ended "
+        "without damage. Of processors that heat clocks down its own number of events counts, of tasks of a driver "
+        "that wait each two minutes.",
+        minimum=0,
+        keys=tuple(_REPEATED),
+    )
+
 
 SPEC = CheckSpec(
     id="kernel-hardware",
@@ -24,6 +71,7 @@ SPEC = CheckSpec(
     disturbs=Disturbance.HOST_COMMAND,
     requires=("host_access",),
     causes=("machine-check", "memory-uncorrected", "pcie-fatal", "transceiver-hot", "adapter-dead", "drive-dead"),
+    settings=KernelHardwareSettings,
 )
 _PARTS = "compare the slot of the device with `lspci -D`; reseat it, then its riser; replace it if the error comes back"
 _HINTS: dict[Kind, str] = {
@@ -38,11 +86,13 @@ _HINTS: dict[Kind, str] = {
     "filesystem-read-only": "`findmnt --list --options ro`: check the file system and its drive, then mount it again",
     "adapter-dead": "power-cycle the node; if it comes back, update the adapter's firmware or replace the adapter",
 }
+# So many parts are named.
+_NAMED = 3
 _MARGINAL: frozenset[Kind] = frozenset(("pcie-uncorrected", "transceiver-error", "drive-error", "filesystem-read-only"))
 
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Uncorrected errors since boot fail; what the hardware corrected is not reported by these lines."""
+    """Uncorrected errors since boot fail; what was corrected waits for a person where one part reports it often."""
     return per_host(SPEC, seen, context, _judge, needs=("kernel",))
 
 
@@ -50,11 +100,11 @@ def _judge(host: NodeContext) -> Report | Outcome:
     log = value_of(host.facts.kernel)
     times = Counter((event.kind, event.device) for event in log.hardware)
     last = {(event.kind, event.device): event for event in log.hardware}
-    findings = tuple(_finding(last[key], number) for key, number in times.items())
+    findings = tuple(_finding(last[key], number) for key, number in times.items()) + _repeated(host, log.repeated)
     if not findings and "kernel_log" in host.facts.cut:
         return host.answer.blocked(by="kernel-xid", because="a part of the kernel log was not looked at")
     return Report(
-        summary=f"no uncorrected error in {log.lines} lines since boot",
+        summary=f"no uncorrected error in {log.lines} lines since boot{_few(log.repeated)}",
         findings=findings,
         measured=(Measure("hardware_errors", len(log.hardware), "count"),),
         expected=(Expectation("hardware_errors", "==", 0, Basis.RULE, "count"),),
@@ -68,6 +118,31 @@ def _finding(event: HardwareEvent, times: int) -> Finding:
     hint = _HINTS[event.kind].replace("<device>", event.device or "<device>")
     hint += " (<device>: an adapter that `lspci -d 15b3:` lists)" if "<device>" in hint else ""
     return Finding(cause=event.kind, text=text, hint=hint, marginal=event.kind in _MARGINAL)
+
+
+def _few(repeated: tuple[Repeated, ...]) -> str:
+    """Return what is below the limits, as a note: kinds with the number of their reports."""
+    numbers = Counter[str]()
+    for entry in repeated:
+        numbers[entry.kind] += entry.times
+    return f"; noted: {', '.join(f'{kind} {number}' for kind, number in sorted(numbers.items()))}" if numbers else ""
+
+
+def _repeated(host: NodeContext, repeated: tuple[Repeated, ...]) -> tuple[Finding, ...]:
+    limits = host.settings(KernelHardwareSettings).per_hour
+    findings: list[Finding] = []
+    for kind, (cause, hint) in _REPEATED.items():
+        limit = limits[kind]
+        often = sorted(
+            (entry for entry in repeated if entry.kind == kind and entry.worst_hour > limit),
+            key=lambda entry: (-entry.worst_hour, entry.part),
+        )
+        if often:
+            parts = first_of([f"{entry.part} {entry.worst_hour}" for entry in often], _NAMED)
+            text = f"{kind} within one hour: {parts}, allowed {limit}; the last: {often[0].text[:200]}"
+            filled = hint.replace("<device>", often[0].part)
+            findings.append(Finding(cause=cause, text=text, hint=filled, marginal=True))
+    return tuple(findings)
 
 
 CHECK = Check(SPEC, OBSERVER, judge)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -12,6 +13,7 @@ from datetime import UTC, datetime
 from ...collect.host_facts import FleetFacts
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ...probe.kernel_log import KernelLog, Xid
+from ...probe.kernel_repeats import seconds, worst_hour
 from ...probe.nvidia_smi_model import SmiLog
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
@@ -28,6 +30,9 @@ class KernelXidSettings:
         "Time in ISO 8601 with its zone, such as 2026-11-22T10:00:00+00:00. XIDs and SXids before it are told and not "
         "judged: state when GPUs were reset by hand whose driver logs no reset (no XID 154). Empty: since boot."
     )
+    sxids_per_hour: int = setting(
+        "How often an NVSwitch may report one non-fatal SXid of one link, within the hour that had most.", minimum=0
+    )
 
 
 SPEC = CheckSpec(
@@ -42,6 +47,8 @@ SPEC = CheckSpec(
 )
 _ACTION_XID = 154
 _OFF_BUS_XID = 79
+_LINK = re.compile(r"\bLink \d{1,3}\b")
+_SWITCH_HINT = "drain the node and reset all its GPUs and NVSwitches; if it comes back, look at the NVLink it names"
 
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
@@ -69,7 +76,7 @@ def _judge(host: NodeContext, affected: dict[int, list[str]]) -> Report | Outcom
     if isinstance(since, Outcome):
         return since
     log = _after_repairs(value_of(host.facts.kernel), since, notes)
-    findings = _xids(host, log, notes, affected) + _sxids(log, notes) + _off_bus(host, log)
+    findings = _xids(host, log, notes, affected) + _sxids(host, log, notes) + _off_bus(host, log)
     findings += _quoted(host, log)
     findings = findings or _refused(log)
     if not findings and "kernel_log" in host.facts.cut:
@@ -185,19 +192,36 @@ def _actions(host: NodeContext, log: KernelLog, notes: list[str]) -> list[Findin
     return findings
 
 
-def _sxids(log: KernelLog, notes: list[str]) -> list[Finding]:
+def _sxids(host: NodeContext, log: KernelLog, notes: list[str]) -> list[Finding]:
     findings: list[Finding] = []
-    counts = Counter((xid.address, xid.number, xid.text) for xid in log.sxids)
+    mild = [xid for xid in log.sxids if xid.text.lower().startswith(("non-fatal", "non fatal"))]
+    counts = Counter((xid.address, xid.number, xid.text) for xid in log.sxids if xid not in mild)
     for (address, number, text), times in counts.items():
         said = f"SXid {number} on NVSwitch {address}, {times} times: {text[:120]}"
-        if text.lower().startswith(("non-fatal", "non fatal")):
-            notes.append(f"SXid {number} on {address} (non-fatal)")
-            continue
         fatal = text.lower().startswith("fatal")
-        hint = "drain the node and reset all its GPUs and NVSwitches; if it comes back, look at the NVLink it names"
-        findings.append(
-            Finding(cause="sxid-fatal" if fatal else "sxid-unknown", text=said, hint=hint, marginal=not fatal)
-        )
+        cause = "sxid-fatal" if fatal else "sxid-unknown"
+        findings.append(Finding(cause=cause, text=said, hint=_SWITCH_HINT, marginal=not fatal))
+    return findings + _mild_sxids(host, mild, notes)
+
+
+def _mild_sxids(host: NodeContext, mild: list[Xid], notes: list[str]) -> list[Finding]:
+    """Judge non-fatal SXids: one is ordinary, many within an hour are a link that is failing."""
+    limit = host.settings(KernelXidSettings).sxids_per_hour
+    links: dict[tuple[str, str], list[Xid]] = {}
+    for xid in mild:
+        match = _LINK.search(xid.text)
+        links.setdefault((xid.address, match[0] if match else f"SXid {xid.number}"), []).append(xid)
+    findings: list[Finding] = []
+    for (address, link), same in links.items():
+        numbers = ", ".join(map(str, dict.fromkeys(xid.number for xid in same)))
+        most = worst_hour((seconds(xid.time), 1) for xid in same)
+        if most <= limit:
+            notes.append(f"SXid {numbers} on {address} (non-fatal, {len(same)} times)")
+            continue
+        said = f"non-fatal SXid {numbers} on NVSwitch {address}, {link}: {most} within one hour, allowed {limit}"
+        text = f"{said}; the last: {same[-1].text[:120]}"
+        hint = f"`nvidia-smi nvlink -e` shows the link; {_SWITCH_HINT}"
+        findings.append(Finding(cause="sxid-often", text=text, hint=hint, marginal=True))
     return findings
 
 

@@ -110,13 +110,14 @@ def dmi_tables(node: Node) -> str:
 def kernel_logs(node: Node, booted: datetime) -> dict[str, str]:
     """Return the kernel log in the four forms that journalctl and dmesg print."""
     forms: dict[str, list[str]] = {"journal-iso.txt": [], "journal.txt": [], "dmesg.txt": [], "dmesg-iso.txt": []}
-    for line in sorted(node.kernel_log, key=lambda line: line.at_s):
-        when = booted + timedelta(seconds=line.at_s)
+    lines = [(line.at_s + n * line.every_s, line.text) for line in node.kernel_log for n in range(line.times)]
+    for at_s, text in sorted(lines, key=lambda line: line[0]):
+        when = booted + timedelta(seconds=at_s)
         stamp = when.strftime("%Y-%m-%dT%H:%M:%S")
-        forms["journal-iso.txt"].append(f"{stamp}+00:00 {node.name} kernel: {line.text}")
-        forms["journal.txt"].append(f"{when:%b %d %H:%M:%S} {node.name} kernel: {line.text}")
-        forms["dmesg.txt"].append(f"[{line.at_s:12.6f}] {line.text}")
-        forms["dmesg-iso.txt"].append(f"{stamp},{when.microsecond:06d}+00:00 {line.text}")
+        forms["journal-iso.txt"].append(f"{stamp}+00:00 {node.name} kernel: {text}")
+        forms["journal.txt"].append(f"{when:%b %d %H:%M:%S} {node.name} kernel: {text}")
+        forms["dmesg.txt"].append(f"[{at_s:12.6f}] {text}")
+        forms["dmesg-iso.txt"].append(f"{stamp},{when.microsecond:06d}+00:00 {text}")
     return {name: "".join(f"{line}\n" for line in lines) for name, lines in forms.items()}
 
 

@@ -170,10 +170,12 @@ class Clock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogLine:
-    """One line of the kernel log, so many seconds after the boot."""
+    """One line of the kernel log, so many seconds after the boot, and so many `times`, one `every_s` seconds."""
 
     at_s: float
     text: str
+    times: int = 1
+    every_s: float = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
