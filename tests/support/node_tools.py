@@ -43,6 +43,9 @@ def network_texts(hcas: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
             for number in range(8)
         )
         or "no ECN settings\n",
+        "lscpu": "CPU(s):  192\nOn-line CPU(s) list:  0-191\nModel name:  Xeon\nSocket(s):  2\n",
+        "free": "     total used free\nMem: 2164199866368 43283997327 2120915869041 0 0 2120915869041\nSwap: 0 0 0\n",
+        "clock_source": "tsc\n",
         "disk_space": (
             "Filesystem 1024-blocks Used Available Capacity Mounted on\n/dev/sda2 959786032 290512000 620000000 32% /\n"
         ),

@@ -19,6 +19,8 @@ NOT_RECORDED = {
     "partition-keys": "pkeys-not-collected",
     "unit-limits": "systemctl-show-not-collected",
     "cpu-governor": "cpu-governors-not-collected",
+    "host-size-uniform": "lscpu-not-collected",
+    "clock-source": "clock-source-not-collected",
     "cgroup-uniform": "cgroup-hierarchy-not-collected",
     "dcgm-health": "dcgmi-health-not-collected",
     # It did not ask mlxlink.

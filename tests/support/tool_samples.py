@@ -13,8 +13,10 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe import (
     dmidecode,
     ethtool_stats,
     fi_info,
+    free,
     gid_table,
     ibv_devinfo,
+    lscpu,
     mlnx_qos,
     mlxlink,
     pkeys,
@@ -70,6 +72,17 @@ MORE_SAMPLES: dict[str, Sample] = {
         "/sys/class/infiniband/mlx5_0/ports/1/pkeys/0:0xffff\n/sys/class/infiniband/mlx5_0/ports/1/pkeys/1:0x0001\n",
     ),
     "cpu_governors": (cpu_governors.parse, "    190 performance\n      2 powersave\n"),
+    "lscpu": (
+        lscpu.parse,
+        "Architecture:            x86_64\nCPU(s):                  192\nOn-line CPU(s) list:     0-95,97-191\n"
+        "Model name:              Intel(R) Xeon(R) Platinum 8468\nThread(s) per core:      2\nSocket(s):  2\n"
+        "NUMA node(s):            2\n",
+    ),
+    "free": (
+        free.parse,
+        "               total        used        free      shared  buff/cache   available\n"
+        "Mem:   2164199866368 43283997327 2120915869041 8388608 4194304 2120915869041\nSwap:  0 0 0\n",
+    ),
     "mlnx_qos": (
         mlnx_qos.parse,
         "DCBX mode: OS controlled\nPriority trust state: dscp\ndscp2prio mapping:\n\tprio:3 dscp:26,24,\n"
@@ -128,6 +141,11 @@ MORE_STATED: dict[str, Stated] = {
     ),
     "pkeys": (lambda ports: [(p.port, p.keys) for p in ports], [("mlx5_0:1", (1, 0xFFFF))]),
     "cpu_governors": (lambda found: found, {"performance": 190, "powersave": 2}),
+    "lscpu": (
+        lambda found: (found.count, found.online, found.text()),
+        (192, 191, "191 x Intel(R) Xeon(R) Platinum 8468 (1 are off), 2 sockets, 2 threads a core, 2 NUMA nodes"),
+    ),
+    "free": (lambda found: found, 2164199866368),
     "mlnx_qos": (
         lambda ports: [(p.trust, p.pfc, p.dscp, [(c.number, c.priorities) for c in p.classes]) for p in ports],
         [("dscp", (3,), {26: 3, 24: 3}, [(3, (3,))])],

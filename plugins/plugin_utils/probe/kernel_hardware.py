@@ -10,7 +10,9 @@ severity: fatal`), drivers/net/ethernet/mellanox/mlx5/core/{events,health}.c (`P
 Cable error, High Temperature`, `device's health compromised - reached miss count`), drivers/nvme/host/pci.c
 (`controller is down; will reset: CSTS=0xffffffff`, `Removing after probe failure status: -19`, `Disabling device after
 reset failure`), block/blk-core.c (`critical medium error, dev nvme0n1`), fs/ext4/super.c (`Remounting filesystem
-read-only`), fs/xfs (`Filesystem has been shut down`, `Shutting down filesystem`). Corrected errors, `Cable unplugged`
+read-only`), fs/xfs (`Filesystem has been shut down`, `Shutting down filesystem`),
+kernel/time/clocksource.c (`timekeeping watchdog on CPU3: Marking clocksource 'tsc' as unstable because the skew is too
+large`). Corrected errors, `Cable unplugged`
 and `Detected insufficient power on the PCIe slot` are ordinary lines of healthy hosts and no event.
 """
 
@@ -31,6 +33,7 @@ Kind = Literal[
     "drive-dead",
     "drive-error",
     "filesystem-read-only",
+    "clock-lost",
 ]
 _MACHINE_CHECK = re.compile(r"CPU \d+: Machine Check(?: Exception)?: [0-9a-f]+ Bank \d+: ([0-9a-f]{1,16})\b", re.I)
 _UNCORRECTED_BIT = 1 << 61
@@ -51,6 +54,8 @@ _DRIVES: tuple[tuple[Kind, re.Pattern[str]], ...] = (
     ),
     ("filesystem-read-only", re.compile(_READ_ONLY)),
 )
+# The watchdog of the kernel's clocks, for one that was trusted before; at boot it tries others (`tsc-early`).
+_CLOCK = re.compile(r"Marking clocksource 'tsc' as unstable because the skew is too large")
 _DEAD = re.compile(r"device's health compromised|\bunrecoverable (?:hardware )?error")
 
 
@@ -83,6 +88,8 @@ def _kind(message: str) -> Kind | None:
     if "(Fatal)" in message or "(Non-Fatal)" in message:
         severity = _AER.search(message)
         return None if severity is None else _PCIE[severity.group(1).lower()]
+    if "clocksource" in message:
+        return "clock-lost" if _CLOCK.search(message) else None
     if "mlx5" in message:
         return _adapter(message)
     return next((kind for kind, pattern in _DRIVES if pattern.search(message)), None)

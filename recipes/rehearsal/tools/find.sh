@@ -11,6 +11,7 @@ case "$*" in
     "-L /sys/class/infiniband "*"/hw_counters/"*) cat "$out/efa-counters.txt" ;;
     "-L /sys/class/infiniband "*) cat "$out/port-counters.txt" ;;
     "-L /sys/class/net "*"/ecn/"*) cat "$out/ecn.txt" ;;
+    "/sys/devices/system/clocksource "*) cat "$out/clock-source.txt" ;;
     "/sys/class/nvme "*) cat "$out/nvme.txt" ;;
     "/sys/devices/system/cpu/cpufreq "*) cat "$out/governors.txt" ;;
     *) exec /usr/bin/find "$@" ;;

@@ -84,11 +84,15 @@ _HINTS: dict[Kind, str] = {
     "drive-dead": "`nvme list` and `lspci -D`: reseat or replace the drive that is missing there, then reboot the node",
     "drive-error": "`nvme smart-log` of the drive; replace it if errors grow, else accept it with a ticket",
     "filesystem-read-only": "`findmnt --list --options ro`: check the file system and its drive, then mount it again",
+    "clock-lost": "`cat /sys/devices/system/clocksource/clocksource0/current_clocksource` is the clock that took its "
+    "place; update the BIOS, and look for system management interrupts if it comes back after a reboot",
     "adapter-dead": "power-cycle the node; if it comes back, update the adapter's firmware or replace the adapter",
 }
 # So many parts are named.
 _NAMED = 3
-_MARGINAL: frozenset[Kind] = frozenset(("pcie-uncorrected", "transceiver-error", "drive-error", "filesystem-read-only"))
+_MARGINAL: frozenset[Kind] = frozenset(
+    ("pcie-uncorrected", "transceiver-error", "drive-error", "filesystem-read-only", "clock-lost")
+)
 
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:

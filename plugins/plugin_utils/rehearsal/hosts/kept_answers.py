@@ -34,6 +34,7 @@ TOOLS = (
     "show_gids", "ibv_devinfo", "mlnx_qos", "roce_ecn", "pkeys", "dmidecode", "lsmod", "chronyc", "timedatectl",
     "phc2sys", "ntpq", "uname", "fabric_manager", "ofed_info", "dcgmi_health", "systemctl_show", "cpu_governors",
     "disk_space", "waiting_processes", "nvme_health", "network_mounts", "module_licence", "ipmi_sensors", "imex_domain",
+    "lscpu", "free", "clock_source",
 )  # fmt: skip
 """Tools of recipes/tools.yaml whose simulators print files of their host and nothing else."""
 STATE_AT = "/run/gpu-node"

@@ -1,10 +1,11 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Renders what a simulated host's tools print of the machine below its GPUs: disks, programs, mounts, sensors.
+"""Renders what a simulated host's tools print of the machine below its GPUs: size, disks, programs, mounts, sensors.
 
 `df` in POSIX form (GNU coreutils, src/df.c), `ps` (procps-ng), `findmnt -r` (util-linux), `nvme smart-log -o json`
-(linux-nvme/nvme-cli, nvme-print-json.c), `ipmitool sdr` (ipmitool, lib/ipmi_sdr.c).
+(linux-nvme/nvme-cli, nvme-print-json.c), `ipmitool sdr` (ipmitool, lib/ipmi_sdr.c),
+`lscpu` (util-linux, sys-utils/lscpu.c), `free` (procps-ng, src/free.c).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from ..model.values import Node
 _DISK_KIB = 959_786_032
 _LOG_KIB = 8_192_000
 _PROCESSES = 1873
+_PROCESSORS = 192
 _SENSORS = (
     ("Inlet Temp", "24 degrees C"), ("CPU1 Temp", "51 degrees C"), ("Fan1", "8160 RPM"), ("Fan2", "8040 RPM"),
     ("PS1 Input Power", "1480 Watts"), ("PS2 Input Power", "1472 Watts"), ("PS Redundancy", "0x00"),
@@ -31,8 +33,31 @@ def outputs(node: Node) -> dict[str, str]:
         "nvme.txt": "".join(f"/sys/class/nvme/nvme{number}\n" for number in range(node.setup.nvme_drives)),
         **{f"nvme{number}.json": _smart_log(node, number) for number in range(node.setup.nvme_drives)},
         "sensors.txt": _sensors(node),
+        "lscpu.txt": _processors(node),
+        "free.txt": _memory(node),
+        "clock-source.txt": f"{node.setup.clock_source}\n",
         "module-licence.txt": f"{node.setup.module_licence}\n",
     }
+
+
+def _processors(node: Node) -> str:
+    """Return what lscpu prints of two sockets with two threads a core; processors that do not run are listed apart."""
+    there, running = max(node.setup.processors, _PROCESSORS), node.setup.processors
+    off = [("Off-line CPU(s) list", f"{running}-{there - 1}")] if running < there else []
+    rows = [
+        ("Architecture", "x86_64"), ("CPU(s)", str(there)), ("On-line CPU(s) list", f"0-{running - 1}"), *off,
+        ("Model name", node.setup.processor), ("Thread(s) per core", "2"), ("Core(s) per socket", str(there // 4)),
+        ("Socket(s)", "2"), ("NUMA node(s)", "2"),
+    ]  # fmt: skip
+    return "".join(f"{name + ':':<25}{text}\n" for name, text in rows)
+
+
+def _memory(node: Node) -> str:
+    total = (node.setup.memory_gib << 30) - (node.setup.reserved_mib << 20)
+    used = total // 50
+    title = "               total        used        free      shared  buff/cache   available\n"
+    rest = "8388608 4194304"
+    return f"{title}Mem:    {total} {used} {total - used} {rest} {total - used}\nSwap: 0 0 0\n"
 
 
 def _disks(node: Node) -> str:

@@ -17,7 +17,8 @@ class HostSetup:
     that of the driver's kernel module. Of its `nvme_drives` the first has the warning bits `nvme_warning` and is worn
     to `nvme_used_percent`. `mounts` are its file systems of the network, with `mount_options`. `sensor` is one more
     sensor of its management controller, as `ipmitool sdr` prints it; `imex` what its IMEX service says where it has
-    one."""
+    one. So many `processors` of the kind `processor` run, `clock_source` keeps the kernel's time, and main memory is
+    `memory_gib` less the `reserved_mib` that its firmware keeps."""
 
     memlock: str = "infinity"
     nofile: str = "1048576"
@@ -33,6 +34,11 @@ class HostSetup:
     mount_options: str = "rw,relatime,vers=4.2,hard,proto=tcp"
     sensor: str = ""
     imex: str = "READY"
+    processors: int = 192
+    processor: str = "Intel(R) Xeon(R) Platinum 8468"
+    memory_gib: int = 2048
+    reserved_mib: int = 33210
+    clock_source: str = "tsc"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

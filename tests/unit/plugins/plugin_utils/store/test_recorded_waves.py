@@ -123,7 +123,7 @@ def test_every_check_of_nodes_that_compares_hosts_says_so() -> None:
     named = {spec.id for spec in specs if spec.id.endswith("-uniform")}
     by_judge = {
         "roce-setup", "roce-ecn", "cpu-governor", "partition-keys", "unit-limits", "imex-domain", "network-mounts",
-        "nvme-health",
+        "nvme-health", "clock-source",
     }  # fmt: skip
     assert {spec.id for spec in specs if spec.compares} == named | by_judge
     assert COMPARING in named
