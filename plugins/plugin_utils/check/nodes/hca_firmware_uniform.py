@@ -1,42 +1,74 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check hca-firmware-uniform: adapters of one type and name run the same firmware on all hosts of a SKU."""
+"""Check hca-firmware-uniform: the adapters for GPU traffic of a SKU run one firmware for each type, others in their
+place the same on all hosts."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from ...collect.host_facts import FleetFacts
 from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Outcome, SubjectKind
+from ...site.model import Host
+from ..kit.settings import setting
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from .hca_state import SPEC as HCA_STATE
+from .hca_state import HcaStateSettings
+from .node_context import NodeContext
 from .observe_hosts import OBSERVER
 from .part_versions import Part, PartVersions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HcaFirmwareSettings:
+    """Settings of check hca-firmware-uniform."""
+
+    versions: dict[str, str] = setting(
+        "The firmware that every adapter of a type must have, by the type that `ibstat` prints, such as "
+        "{MT4129: 28.43.2566}; for other types that of most like them."
+    )
+
 
 SPEC = CheckSpec(
     id="hca-firmware-uniform",
     gate="nodes",
-    title="One adapter firmware for each place of a SKU",
+    title="One firmware for the adapters of a SKU",
     per=SubjectKind.NODE,
     compares=True,
     disturbs=Disturbance.HOST_COMMAND,
-    requires=("infiniband",),
+    requires=("host_access", "infiniband|roce"),
+    settings=HcaFirmwareSettings,
 )
+_COMPUTE = "for GPU traffic"
 
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """The firmware of most: adapters of one type in different places (compute, storage) may differ for good reason."""
-
-    found = {host.name: _adapters(seen, host.name) for host in context.site.in_scope}
+    """The firmware of most: adapters for GPU traffic are compared with each other, in one host and over all, because
+    a place that is behind everywhere is alike; one for storage or management with those in its place."""
+    found = {host.name: _adapters(seen, context, host) for host in context.site.in_scope}
     versions = PartVersions(
-        SPEC, found, lambda host, name: host.part(SubjectKind.HCA, name), word="firmware", needs="hcas"
+        SPEC,
+        found,
+        lambda host, name: host.part(SubjectKind.HCA, name),
+        word="firmware",
+        needs="hcas",
+        stated_by_kind=context.settings_of(SPEC.id, HcaFirmwareSettings).versions,
     )
     return versions.judge(seen, context)
 
 
-def _adapters(seen: FleetFacts, name: str) -> tuple[Part, ...]:
-    hcas = seen.hosts[name].hcas if name in seen.hosts else ()
-    found = () if isinstance(hcas, ProbeFailure) else hcas
-    return tuple(Part(hca.name, (hca.kind, hca.name), hca.firmware) for hca in found)
+def _adapters(seen: FleetFacts, context: JudgeContext, entry: Host) -> tuple[Part, ...]:
+    hcas = seen.hosts[entry.name].hcas if entry.name in seen.hosts else ()
+    if isinstance(hcas, ProbeFailure) or entry.sku not in context.hardware:
+        return ()
+    stated = context.settings_of(HCA_STATE.id, HcaStateSettings, entry.sku).hcas
+    names = NodeContext(SPEC, context, seen, entry).adapters(stated).names if hcas else ()
+    compute = {name.partition(":")[0] for name in names}
+    return tuple(
+        Part(hca.name, (hca.kind, _COMPUTE if hca.name in compute else hca.name), hca.firmware) for hca in hcas
+    )
 
 
 CHECK = Check(SPEC, OBSERVER, judge)

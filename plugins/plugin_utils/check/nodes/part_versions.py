@@ -1,13 +1,13 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Firmware of parts that should be alike on all hosts of a SKU: the part at one place is compared over the fleet."""
+"""Firmware of parts that should be alike on all hosts of a SKU: parts that are alike are compared over the fleet."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ...collect.host_facts import FleetFacts
 from ...outcome.model import Basis, Expectation, Outcome, Subject
@@ -38,7 +38,8 @@ class PartVersions:
 
     `parts` are those of every host in scope, none of a host whose tool gave nothing usable; `subject` makes the subject
     of a part; `word` is what a version is of, such as `VBIOS`; `needs` the fact that the parts come from; `stated` the
-    version that all must have, empty: that of most. `rules` gives what else of a host is against what the site states.
+    version that all must have, empty: that of most; `stated_by_kind` gives it by the kind of part (first word of its
+    `alike`). `rules` gives what else of a host is against what the site states.
     """
 
     spec: CheckSpec
@@ -47,6 +48,7 @@ class PartVersions:
     word: str
     needs: str
     stated: str = ""
+    stated_by_kind: Mapping[str, str] = field(default_factory=dict)
     rules: Callable[[NodeContext], Sequence[Finding]] = no_rules
 
     @property
@@ -60,8 +62,10 @@ class PartVersions:
         halves = {
             host.name: ", ".join(sorted({part.version for part in self.parts[host.name]}))
             for host in context.site.in_scope
-            if not self.stated
-            and any(part.version and not usual[(host.sku, *part.alike)] for part in self.parts[host.name])
+            if any(
+                part.version and not self._stated(part) and not usual[(host.sku, *part.alike)]
+                for part in self.parts[host.name]
+            )
         }
         hint = f"bring one half to the {self.word} of the other; accept it only with a reason (gpufleet_acceptances)"
         split = shared_outcome(
@@ -84,6 +88,9 @@ class PartVersions:
                     versions.setdefault((host.sku, *part.alike), Counter())[part.version] += 1
         return {place: _most(counts) for place, counts in versions.items()}
 
+    def _stated(self, part: Part) -> str:
+        return self.stated or self.stated_by_kind.get(part.alike[0], "")
+
     def _host(
         self, host: NodeContext, usual: Mapping[tuple[str, ...], str], ruled: Sequence[Finding]
     ) -> Report | Outcome:
@@ -92,7 +99,7 @@ class PartVersions:
         if blind and not ruled:
             text = f"no {self.word} is reported for {', '.join(blind)}"
             return host.answer.unknown(f"{self.slug}-not-reported", text, f"read it on {host.name}", evidence=proof)
-        wanted = [self.stated or usual.get((host.entry.sku, *part.alike), "") for part in mine]
+        wanted = [self._stated(part) or usual.get((host.entry.sku, *part.alike), "") for part in mine]
         seen = ", ".join(sorted({part.version for part in mine})) or "of no part"
         differing = (
             self._finding(host, part, right)

@@ -214,12 +214,19 @@ def _put_back(model: ClusterModel, parts: dict[str, Any], source: str) -> Cluste
     if parts["rail"] is not None:
         changed_rail = _structured(Rail, parts["rail"], source)
         rails = tuple(changed_rail if rail.name == changed_rail.name else rail for rail in rails)
+        nodes = tuple(_with_rail(node, changed_rail) for node in nodes) if changed_rail.firmware else nodes
     if parts["node"] is not None:
         changed = _structured(Node, parts["node"], source)
         nodes = tuple(changed if node.name == changed.name else node for node in nodes)
     return replace(
         model, facility=facility, stack=stack, infiniband=infiniband, nccl=nccl, racks=racks, rails=rails, nodes=nodes
     )
+
+
+def _with_rail(node: Node, rail: Rail) -> Node:
+    """Return the node with the firmware of a rail in its adapter there."""
+    hcas = (replace(hca, firmware=rail.firmware) if hca.index == rail.index else hca for hca in node.hcas)
+    return replace(node, hcas=tuple(hcas))
 
 
 def _structured(kind: type[Any], data: Any, source: str) -> Any:

@@ -340,11 +340,13 @@ class Rack:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rail:
-    """The leaf switches that connect adapter `index` of every node; `goodput` as for an adapter."""
+    """The leaf switches that connect adapter `index` of every node; `goodput` as for an adapter, `firmware` that of all
+    these adapters, where it is not that of their type."""
 
     name: str
     index: int
     goodput: float = 1.0
+    firmware: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

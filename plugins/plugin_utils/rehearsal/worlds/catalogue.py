@@ -20,6 +20,10 @@ HOSTS_WANTED = {"multi_node": 2, "three_hosts": 3, "eight_hosts": 8}
 """How many hosts of one kind a world must have for each word: hosts are compared with equal ones."""
 
 
+# So many parts are needed for one of them to be the odd one.
+_ODD_ONE = 3
+
+
 def load_worlds(directory: Path) -> dict[str, World]:
     """Return every world by id.
 
@@ -78,6 +82,7 @@ def offers(world: World, hardware: Mapping[str, Sku], model: ClusterModel) -> fr
         "adapter_names": not (world.plan and model.infiniband.switches)
         or "{hca}" in model.infiniband.adapter_description,
         "standby": model.infiniband.subnet_managers == "both",
+        "three_adapters": all(len(node.hcas) >= _ODD_ONE for node in model.nodes),
         "two_gpus": all(len(node.gpus) > 1 for node in model.nodes),
         **{word: alike >= least for word, least in HOSTS_WANTED.items()},
         "chrony": all("chronyc" not in node.tools for node in model.nodes),

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from fleet_faults import AnyFleet, gpu, said
@@ -103,8 +104,35 @@ def test_fleet_of_two_halves_is_one_fact_with_two_lists_of_hosts(
     assert "gpu05, gpu06, gpu07, gpu08" in outcomes[0].summary
 
 
-def test_adapters_of_other_places_may_have_other_firmware(fleet: AnyFleet) -> None:
+def test_storage_adapters_may_have_other_firmware(fleet: AnyFleet) -> None:
     """Compute and storage adapters of one type are serviced apart from each other."""
+    fleet.stated_hcas = ("mlx5_0", "mlx5_1", "mlx5_2", "mlx5_3")
     for one in fleet.hosts.values():
-        one.hcas["mlx5_3"]["firmware"] = "28.36.1010"
+        one.hcas["mlx5_9"] = {"firmware": "28.36.1010"}
     assert {o.status for o in fleet.judge(only="hca-firmware-uniform")} == {Status.PASSED}
+    fleet.hosts["gpu02"].hcas["mlx5_9"]["firmware"] = "28.39.1002"
+    assert said(fleet.judge(only="hca-firmware-uniform"), Status.OTHER) == {
+        ("hca-firmware-uniform", "hca-firmware-mismatch", "gpu02/mlx5_9")
+    }
+
+
+@pytest.mark.parametrize("fabric", ["infiniband", "roce"])
+def test_a_place_that_is_behind_on_all_hosts_is_not_alike(fleet: AnyFleet, fabric: str) -> None:
+    fleet.sku = replace(fleet.sku, fabric=fabric)
+    for one in fleet.hosts.values():
+        for values in one.hcas.values():
+            values.update(layer="InfiniBand" if fabric == "infiniband" else "Ethernet")
+        one.hcas["mlx5_3"]["firmware"] = "28.36.1010"
+    assert said(fleet.judge(only="hca-firmware-uniform"), Status.OTHER) == {
+        ("hca-firmware-uniform", "hca-firmware-mismatch", f"gpu{n:02d}/mlx5_3") for n in (1, 2, 3)
+    }
+
+
+def test_a_site_states_the_firmware_of_a_type_of_adapters(fleet: AnyFleet) -> None:
+    check, wanted = "hca-firmware-uniform", {"MT4129": "28.43.2566"}
+    fleet.settings[check] = {"versions": wanted}
+    assert {o.cause for o in fleet.judge(only=check)} == {"hca-firmware-mismatch"}
+    fleet.settings[check] = {"versions": {"MT4131": "40.45.1200"}}
+    assert {o.status for o in fleet.judge(only=check)} == {Status.PASSED}
+    fleet.settings[check] = {"versions": {"MT4129": "28.39.1002"}}
+    assert {o.status for o in fleet.judge(only=check)} == {Status.PASSED}
