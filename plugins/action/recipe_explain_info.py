@@ -12,6 +12,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec imp
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.explain import explain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.request import answer
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.detected import request_for
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.owner_layer import with_owner
 
 
 class ActionModule(ModuleAction):
@@ -21,8 +22,10 @@ class ActionModule(ModuleAction):
 
     def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
         del task_vars
-        answered = answer(request_for(options))
-        found = explain(answered.result, answered.catalogue, options["selector"])
+        request = request_for(options)
+        answered = answer(request)
+        _owned, laid_over = with_owner(answered, request.overrides, options["driver_owner"])
+        found = explain(answered.result, answered.catalogue, options["selector"], laid_over)
         return {
             "exit_code": 0,
             "msg": found.lines(),

@@ -11,6 +11,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.modul
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.query import query_shown
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.request import answer
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.detected import request_for
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.owner_layer import with_owner
 
 
 class ActionModule(ModuleAction):
@@ -20,6 +21,7 @@ class ActionModule(ModuleAction):
 
     def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
         del task_vars
-        answered = answer(request_for(options))
+        request = request_for(options)
+        answered, _laid_over = with_owner(answer(request), request.overrides, options["driver_owner"])
         value = query_shown(answered.result, answered.catalogue, options["selector"])
         return {"exit_code": 0, "value": value, "warnings": [*answered.warnings]}

@@ -25,6 +25,13 @@ options:
       - Empty means the chain of the layers.
     type: str
     default: ""
+  driver_owner:
+    description:
+      - Who installs the GPU driver, C(gpufleet_driver_owner). What a run lays over the recipe for it counts as its last
+        layer.
+      - Without it the recipe is asked as its layers and O(overrides) make it.
+    type: str
+    choices: [host, operator]
 """
 
 EXAMPLES = r"""
@@ -32,6 +39,12 @@ EXAMPLES = r"""
   gpufleet.bringup.recipe_explain_info:
     criteria: {service: kind, accelerator: a100}
     selector: components.gpu-operator.values.driver.enabled
+
+- name: Ask the same of a site whose hosts have the driver, as a run installs it
+  gpufleet.bringup.recipe_explain_info:
+    criteria: {service: generic, accelerator: h100, os: ubuntu, intent: training}
+    selector: components.gpu-operator.values.driver.enabled
+    driver_owner: host
 """
 
 RETURN = r"""

@@ -25,6 +25,13 @@ options:
       - Empty means the whole recipe, its components by name with their merged chart values.
     type: str
     default: ""
+  driver_owner:
+    description:
+      - Who installs the GPU driver, C(gpufleet_driver_owner). What a run lays over the recipe for it counts as its last
+        layer.
+      - Without it the recipe is asked as its layers and O(overrides) make it.
+    type: str
+    choices: [host, operator]
 """
 
 EXAMPLES = r"""

@@ -219,6 +219,31 @@ def test_the_playbook_answers_for_the_hosts_of_the_inventory(repository: Path, t
     assert "generic-infiniband" in done.stdout
 
 
+def test_the_playbook_explains_what_the_run_of_an_inventory_lays_over(repository: Path, tmp_path: Path) -> None:
+    """U113: `query` with an inventory said true, recipe.json of the run of that inventory false."""
+    stated = {
+        "gpufleet_criteria": {"service": "generic", "os": "ubuntu", "intent": "training"},
+        "gpufleet_overrides": '{"gpu-operator": {"driver": {"version": "0.0.1"}}}',
+    }
+    inventory = tmp_path / "hosts.yml"
+    hosts = {"a": {"gpufleet_sku": "dgx-h100"}}
+    inventory.write_text(json.dumps({"all": {"vars": stated, "children": {"gpu_nodes": {"hosts": hosts}}}}))
+    environment = {**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(repository / ".cache"), "ANSIBLE_NOCOLOR": "1"}
+    said = {}
+    for words in ("driver.enabled", "driver.version"):
+        done = subprocess.run(
+            [str(Path(sys.executable).with_name("ansible-playbook")), "gpufleet.bringup.recipe", "-i", str(inventory),
+             "-e", "gpufleet_recipe_command=explain",
+             "-e", f"gpufleet_recipe_selector=components.gpu-operator.values.{words}"],
+            env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+        said[words] = done.stdout
+    assert "components.gpu-operator.values.driver.enabled = false" in said["driver.enabled"]
+    assert "gpufleet_driver_owner: host (the inventory) set false, replacing true" in said["driver.enabled"]
+    assert "overrides (built in) set" in said["driver.version"] and "0.0.1" in said["driver.version"]
+
+
 def test_the_playbook_writes_through_a_link_and_never_to_standard_output(repository: Path, tmp_path: Path) -> None:
     (tmp_path / "real.yaml").write_text("old\n")
     (tmp_path / "link.yaml").symlink_to("real.yaml")

@@ -163,12 +163,19 @@ def _query(parser: ArgumentParser) -> None:
     parser.add_argument("path", nargs="?", metavar="PATH", help="such as components.gpu-operator.version")
     parser.add_argument("--selector", metavar="PATH", help="the same")
     _question(parser)
+    _owner(parser)
     _format(parser, "text", "yaml", "json")
+
+
+def _owner(parser: ArgumentParser) -> None:
+    told = "who installs the driver at the site: with what a run lays over the recipe for it"
+    parser.add_argument("--driver-owner", choices=("host", "operator"), help=told)
 
 
 def _values(parser: ArgumentParser) -> None:
     parser.add_argument("component", metavar="COMPONENT")
     _question(parser)
+    _owner(parser)
     _format(parser, "yaml", "json")
 
 

@@ -8,13 +8,16 @@ from __future__ import annotations
 import json
 from argparse import Namespace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..outcome.errors import InputError, NotFoundError
 from ..recipe.model import RecipeResult
 from ..recipe.request import Answer
 from .answer import formatted, warn, write, write_lines
 from .questions import answered, kept_in, one_path, request_for
+
+if TYPE_CHECKING:
+    from ..recipe.explain import Stage
 
 
 def recipe(arguments: Namespace) -> int:
@@ -98,12 +101,23 @@ def _versions(result: RecipeResult) -> list[tuple[str, str]]:
     return [(name, found[name].version or found[name].tag) for name in result.order if name in found]
 
 
+def _asked(arguments: Namespace) -> tuple[Answer, Answer, tuple[Stage, ...]]:
+    """Return the recipe of its layers, the same as the owner of the driver makes it, and what is laid over for that."""
+    request = request_for(arguments)
+    found = answered(request)
+    if not arguments.driver_owner:
+        return found, found, ()
+    from ..run.owner_layer import with_owner
+
+    return found, *with_owner(found, request.overrides, arguments.driver_owner)
+
+
 def query(arguments: Namespace) -> int:
     """Print one value: a single one as it is, anything else as YAML."""
     from ..recipe.query import query_shown
 
-    found = answered(request_for(arguments))
-    value = query_shown(found.result, found.catalogue, one_path(arguments))
+    _found, owned, _laid_over = _asked(arguments)
+    value = query_shown(owned.result, owned.catalogue, one_path(arguments))
     if arguments.format in (None, "text") and not isinstance(value, dict | list):
         write_lines([value if isinstance(value, str) else json.dumps(value)])
     else:
@@ -115,8 +129,8 @@ def explain(arguments: Namespace) -> int:
     """Print which layers set a value; without a path the chains of layers."""
     from ..recipe.explain import explain as explained
 
-    found = answered(request_for(arguments))
-    explanation = explained(found.result, found.catalogue, one_path(arguments))
+    found, _owned, laid_over = _asked(arguments)
+    explanation = explained(found.result, found.catalogue, one_path(arguments), laid_over)
     if arguments.format in (None, "text"):
         write_lines(explanation.lines())
         return 0
@@ -131,7 +145,7 @@ def values(arguments: Namespace) -> int:
     from ..recipe.hydrate import component_values
     from ..recipe.nearest import unknown_hint
 
-    found = answered(request_for(arguments))
+    _found, found, _laid_over = _asked(arguments)
     component = found.result.component(arguments.component)
     if component is None:
         hint = unknown_hint(arguments.component, [each.name for each in found.result.components])

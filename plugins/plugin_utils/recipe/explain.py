@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..outcome.errors import NotFoundError
 from .hydrate import file_values, value_files
@@ -18,6 +19,14 @@ from .paths import leaves, lookup, parse_path, shown
 from .query import query_map, query_shown, shown_value
 from .resolve import BASE, chain, matching_leaves, with_defaults, with_mixin, with_profiles
 from .yaml_text import Path
+
+
+class Stage(NamedTuple):
+    """The recipe as it is after one layer, with the layer's name and file (empty: built in)."""
+
+    layer: str
+    file: str
+    result: RecipeResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,23 +104,23 @@ class Explanation:
 _ABSENT = object()
 
 
-def _stages(result: RecipeResult, catalogue: Catalogue) -> list[tuple[str, str, RecipeResult]]:
+def _stages(result: RecipeResult, catalogue: Catalogue) -> list[Stage]:
     """Return the recipe after each layer, after each mixin, and after registry defaults."""
     draft = Draft()
-    stages: list[tuple[str, str, RecipeResult]] = []
+    stages: list[Stage] = []
     for name in result.layers:
         layer = catalogue.layers[name]
         draft = draft.with_fragment(layer.fragment, layer.dialect)
-        stages.append((name, layer.file, _as_result(result, draft)))
+        stages.append(Stage(name, layer.file, _as_result(result, draft)))
     for name in result.mixins:
         draft = with_mixin(draft, catalogue.mixins[name])
-        stages.append((f"mixin {name}", catalogue.mixins[name].file, _as_result(result, draft)))
+        stages.append(Stage(f"mixin {name}", catalogue.mixins[name].file, _as_result(result, draft)))
     layers = tuple(catalogue.layers[name] for name in result.layers)
     for layer in layers:
         if layer.profile is not None:
             draft = with_profiles(draft, (layer,), result.profiles)
             name = f"profile {layer.profile.name}={result.profiles[layer.profile.name]}"
-            stages.append((name, layer.file, _as_result(result, draft)))
+            stages.append(Stage(name, layer.file, _as_result(result, draft)))
     return stages
 
 
@@ -130,15 +139,16 @@ def _source_file(stage: RecipeResult, catalogue: Catalogue, path: Path, file: st
     if len(path) < 4 or path[0] != "components" or path[2] != "values":
         return file
     component = stage.component(str(path[1]))
-    if component is None or _has(component.overrides, path[3:]):
+    if component is None or has(component.overrides, path[3:]):
         return file
     for name in reversed(value_files(component, catalogue)):
-        if _has(file_values(name, catalogue), path[3:]):
+        if has(file_values(name, catalogue), path[3:]):
             return str(catalogue.files[name])
     return file
 
 
-def _has(data: Any, path: Path) -> bool:
+def has(data: Any, path: Path) -> bool:
+    """Return whether something lies at a path, be it null."""
     try:
         lookup(data, path)
     except NotFoundError:
@@ -146,8 +156,10 @@ def _has(data: Any, path: Path) -> bool:
     return True
 
 
-def explain(result: RecipeResult, catalogue: Catalogue, selector: str) -> Explanation:
+def explain(result: RecipeResult, catalogue: Catalogue, selector: str, laid_over: Sequence[Stage] = ()) -> Explanation:
     """Return which layers set a value, in order, and what each replaced; secrets are masked by their keys.
+
+    What a run lays over the result comes last; the value is then that of the last of these.
 
     Raises:
         NotFoundError: the finished recipe has no such value.
@@ -155,11 +167,11 @@ def explain(result: RecipeResult, catalogue: Catalogue, selector: str) -> Explan
     path = parse_path(selector)
     if not path:
         return Explanation(path="", value=None, chains=chains(result, catalogue), mixins=result.mixins, origins=())
-    final = query_shown(result, catalogue, selector)
+    final = query_shown(laid_over[-1].result if laid_over else result, catalogue, selector)
     origins: list[Origin] = []
     before: Any = _ABSENT
     told: Any = None
-    for name, file, stage in _watched(result, catalogue, path):
+    for name, file, stage in [*_watched(result, catalogue, path), *laid_over]:
         data = query_map(stage, catalogue)
         try:
             value = lookup(data, path)
@@ -189,15 +201,15 @@ def chains(result: RecipeResult, catalogue: Catalogue) -> tuple[tuple[str, ...],
     return tuple(found) or ((BASE,),)
 
 
-def _watched(result: RecipeResult, catalogue: Catalogue, path: Path) -> list[tuple[str, str, RecipeResult]]:
+def _watched(result: RecipeResult, catalogue: Catalogue, path: Path) -> list[Stage]:
     stages = _stages(result, catalogue)
     if not stages:
         return []
-    last = stages[-1][2]
+    last = stages[-1].result
     defaulted = tuple(with_defaults(c, catalogue.registry.get(c.name)) for c in last.components)
     complete = replace(last, components=defaulted, order=deployment_order(defaulted))
-    stages.append(("registry", _registry_file(catalogue, path), complete))
-    stages.append(("overrides", "", result))
+    stages.append(Stage("registry", _registry_file(catalogue, path), complete))
+    stages.append(Stage("overrides", "", result))
     return stages
 
 

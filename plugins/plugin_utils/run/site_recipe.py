@@ -28,6 +28,7 @@ from .benchmark_inputs import take_benchmark_inputs
 from .driver_layer import driver_overrides
 from .hardware_layers import gpu_counts, hardware_criteria
 from .known_checks import checks_by_id
+from .owner_layer import replaced_layers
 from .pending import write_pending_suites
 from .pool_layers import differing, pooled_answer, recipe_data_of
 from .recipe_capabilities import with_dra
@@ -91,10 +92,12 @@ def _with_values_of(site: Site, answered: Answer, request: Request, hardware: Ma
     settings = settings_for(GpuStackSettings, GPU_STACK, site.settings.get(GPU_STACK, {}))
     told = site_values(settings, values, stated, catalogue, site.pools)
     overrides = dict(told.values)
-    for more in (driver_overrides(site.driver_owner, values, stated), gpu_counts(site, hardware, values, stated)):
+    owned = driver_overrides(site.driver_owner, values, stated)
+    for more in (owned, gpu_counts(site, hardware, values, stated)):
         for name, own in more.items():
             overrides[name] = merged_values(overrides.get(name, {}), own)
-    warnings = (*answered.warnings, *told.warnings)
+    replaced = replaced_layers(answered, request.recipe_data, site.driver_owner, owned)
+    warnings = (*answered.warnings, *told.warnings, *replaced)
     if not overrides:
         return replace(answered, warnings=warnings)
     result = with_overrides(answered.result, catalogue, overrides, check=False)

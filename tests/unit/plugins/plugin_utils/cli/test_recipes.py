@@ -51,6 +51,19 @@ def private(tmp_path: Path) -> Path:
     return root
 
 
+def test_the_owner_of_the_driver_is_laid_over_what_is_asked_for(gpufleet: Command) -> None:
+    asked = ("--service", "generic", "--accelerator", "h100", "--os", "ubuntu", "--intent", "training")
+    enabled, host = "components.gpu-operator.values.driver.enabled", ("--driver-owner", "host")
+    assert (gpufleet("query", enabled, *asked).out, gpufleet("query", enabled, *asked, *host).out) == (
+        "true\n",
+        "false\n",
+    )
+    told = "  gpufleet_driver_owner: host (the inventory) set false, replacing true\n"
+    assert gpufleet("explain", enabled, *asked, *host).out.endswith(told)
+    values = yaml.safe_load(gpufleet("values", "gpu-operator", *asked, *host).out)
+    assert values["driver"]["enabled"] is False
+
+
 def test_a_recipe_is_printed_as_yaml_and_as_json_and_is_that_of_the_module(gpufleet: Command) -> None:
     expected = plain(answer(request_of({"criteria": CRITERIA})).result)
     printed, as_json = gpufleet("recipe", *ASKED), gpufleet("recipe", *ASKED, "--format", "json")

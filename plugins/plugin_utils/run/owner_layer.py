@@ -1,0 +1,102 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What gpufleet_driver_owner lays over a recipe, as a layer of query and explain, and whose values it replaces."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..recipe.explain import Stage, has
+from ..recipe.hydrate import component_values, file_values, value_files
+from ..recipe.overrides import component_name, with_overrides
+from ..recipe.paths import leaves, lookup, shown
+from ..recipe.request import Answer
+from ..recipe.yaml_text import Path as ValuePath
+from ..site.model import DriverOwner
+from .driver_layer import driver_overrides
+
+VARIABLE = "gpufleet_driver_owner"
+
+
+def with_owner(answered: Answer, stated: Mapping[str, Any], owner: str | None) -> tuple[Answer, tuple[Stage, ...]]:
+    """Return the recipe as a run with this driver owner has it, and what was laid over it; without one as it is.
+
+    Args:
+        answered: the recipe, the user's overrides in it.
+        stated: the user's overrides by component.
+        owner: `host` or `operator`.
+
+    Raises:
+        InputError: the recipe's layers, or the overrides, say the opposite.
+    """
+    if not owner:
+        return answered, ()
+    catalogue = answered.catalogue
+    values = {entry.name: component_values(entry, catalogue) for entry in answered.result.components}
+    own = {component_name(key, list(values), catalogue): value for key, value in stated.items()}
+    overrides = driver_overrides(DriverOwner(owner), values, own)
+    if not overrides:
+        return answered, ()
+    result = with_overrides(answered.result, catalogue, overrides, check=False)
+    return replace(answered, result=result), (Stage(f"{VARIABLE}: {owner}", "the inventory", result),)
+
+
+def replaced_layers(
+    answered: Answer, recipe_data: Sequence[Path], owner: DriverOwner, overrides: Mapping[str, Any]
+) -> tuple[str, ...]:
+    """Return a warning for each value of the site's own recipe data that the owner of the driver replaces.
+
+    Args:
+        answered: the recipe before the overrides.
+        recipe_data: directories of the site; what our catalogue says is replaced without a word.
+        owner: who installs the driver.
+        overrides: what driver_overrides made of it, by component.
+    """
+    if not recipe_data or not overrides:
+        return ()
+    told = []
+    for path, value in leaves(dict(overrides)):
+        stated = _last_stated(answered, recipe_data, str(path[0]), path[1:])
+        if stated is not None and stated.value != value:
+            selector = shown(("components", path[0], "values", *path[1:]))
+            told.append(
+                f"{selector} is {json.dumps(value)}, because {VARIABLE} is {owner.value}; {stated.layer} "
+                f"({stated.file}) sets {json.dumps(stated.value, default=str)}, which has no effect. Take it out "
+                f"there, or set {VARIABLE} to what is meant."
+            )
+    return tuple(told)
+
+
+class _Stated(NamedTuple):
+    layer: str
+    file: str
+    value: Any
+
+
+def _last_stated(answered: Answer, recipe_data: Sequence[Path], component: str, path: ValuePath) -> _Stated | None:
+    """Return the last layer or mixin of these directories that states a chart value, also where it changed nothing."""
+    result, catalogue = answered.result, answered.catalogue
+    roots = [directory.expanduser().resolve() for directory in recipe_data]
+    sources = [(f"layer {name}", catalogue.layers[name]) for name in result.layers]
+    fragments = [(name, layer.file, layer.fragment) for name, layer in sources]
+    fragments += [
+        (f"mixin {name}", catalogue.mixins[name].file, catalogue.mixins[name].fragment) for name in result.mixins
+    ]
+    last: _Stated | None = None
+    for name, file, fragment in fragments:
+        for entry in fragment.components:
+            if entry.name != component:
+                continue
+            places = [
+                (str(catalogue.files[below]), file_values(below, catalogue)) for below in value_files(entry, catalogue)
+            ]
+            for place, values in [*places, (file, entry.overrides)]:
+                own = any(Path(place).expanduser().resolve().is_relative_to(root) for root in roots)
+                if own and has(values, path):
+                    last = _Stated(name, place, lookup(values, path))
+    return last
