@@ -30,6 +30,8 @@ def is_foreign(api_version: str) -> bool:
 
 
 _TEXTS = Items(Text())
+# What a registry entry may say that its chart renders, and what is looked for in the manifest of its release.
+WORKLOADS = ("Deployment", "DaemonSet", "StatefulSet")
 CONSTRAINT = Table(
     {
         "name": Text(),
@@ -168,7 +170,7 @@ _COMPONENT = Table(
             )
         ),
         "healthCheck": Table({"assertFile": Text()}),
-        "workloads": Items(Table({"kind": Text(), "name": Text()}, required=("kind", "name"))),
+        "workloads": Items(Table({"kind": Text(WORKLOADS), "name": Text()}, required=("kind", "name"))),
     },
     required=("name", "displayName"),
 )

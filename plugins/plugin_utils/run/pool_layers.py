@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from ..hardware.sku import Sku
@@ -17,6 +18,7 @@ from ..recipe.model import Catalogue
 from ..recipe.overrides import with_overrides
 from ..recipe.pools import pooled_data
 from ..recipe.request import Answer, Request, answer_pools, catalogue_of
+from ..runtime.recipe_files import RECIPES
 from ..site.model import Host, Site
 
 # What a SKU says of its hosts; to state less than it has is no contradiction.
@@ -103,7 +105,22 @@ def recipe_data_of(answered: Answer, site: Site, hardware: Mapping[str, Sku]) ->
         hosts = hosts_by_pool(site, hardware, answered.catalogue)
         entries = pooled_data(answered.pools, answered.catalogue)["pools"]
         data["pools"] = [{**entry, "hosts": list(hosts[entry["name"]])} for entry in entries]
+    for reference in data["componentRefs"]:
+        stated = _own_workloads(reference["name"], answered.catalogue)
+        if stated:
+            reference["workloads"] = stated
     return data
+
+
+def _own_workloads(component: str, catalogue: Catalogue) -> list[dict[str, str]]:
+    """Return the workloads that a registry entry of the site says its chart renders.
+
+    Those of our entries are not: values that a site sets may switch any of them off.
+    """
+    entry = catalogue.registry.get(component)
+    if entry is None or Path(entry.file).resolve().is_relative_to(RECIPES):
+        return []
+    return [dict(stated) for stated in entry.data.get("workloads") or ()]
 
 
 def differing(site: Site, hardware: Mapping[str, Sku]) -> tuple[str, ...]:

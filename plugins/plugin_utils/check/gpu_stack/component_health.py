@@ -49,6 +49,7 @@ SPEC = CheckSpec(
         "workload-flapping",
         "workload-missing",
         "workload-not-ready",
+        "workload-not-rendered",
         "workload-scaled-to-zero",
     ),
 )
@@ -84,6 +85,13 @@ def _one(cluster: ClusterState, context: JudgeContext, name: str) -> Outcome:
     young = not_lasting(answer, cluster.workloads_for(component), bad_nodes(cluster, context)) if not fault else None
     if young is not None:
         return young
+    missing = _not_rendered(cluster, component, context) if fault is None else ""
+    if missing:
+        hint = (
+            f"correct `workloads` of {name} in registry.yaml of your recipe data (gpufleet_recipe_data), or switch the "
+            "workload on in the component's values"
+        )
+        return answer.failed("workload-not-rendered", missing, hint, **_facts(cluster, component, context))
     if fault is None:
         return _healthy(answer, cluster, component, context)
     cause, text, hint = fault
@@ -106,6 +114,24 @@ def _unread(answer: Answer, component: ComponentState) -> Outcome:
         return answer.unknown("manifest-unread", f"what the release must run is not known: {component.unread}", hint)
     text = "this run did not record which workloads the release's manifest contains"
     return answer.unknown("manifest-unread", text, "run the gate again with this release of the collection")
+
+
+def _not_rendered(cluster: ClusterState, component: ComponentState, context: JudgeContext) -> str:
+    """Return which workload the site's registry entry names and the release has not, empty if there is none.
+
+    Of what somebody else installed the entry says nothing.
+    """
+    stated = (recipe_component(component.name, context) or {}).get("workloads") or ()
+    if component.owner or not isinstance(stated, list | tuple):
+        return ""
+    there = {(entry.kind, entry.name) for entry in component.promised or ()}
+    there |= {(workload.kind, workload.name) for workload in cluster.workloads_for(component)}
+    missing = [f"{entry['kind']} {entry['name']}" for entry in stated if (entry["kind"], entry["name"]) not in there]
+    if not missing:
+        return ""
+    rendered = first_of(sorted(f"{kind} {name}" for kind, name in there), 6) or "no workload"
+    named = first_of(missing, 3)
+    return f"the registry entry names {named}, and release {component.release or component.name} has {rendered}"
 
 
 def _runs_something(cluster: ClusterState, component: ComponentState) -> bool:

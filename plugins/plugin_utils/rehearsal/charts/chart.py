@@ -147,7 +147,9 @@ def _workload(chart: str, workload: Workload, fault: str) -> str:
     selector = {"app.kubernetes.io/instance": "{{ .Release.Name }}", **app}
     pod: dict[str, Any] = {"metadata": {"labels": selector}, "spec": _pod_spec(workload)}
     spec: dict[str, Any] = {"selector": {"matchLabels": selector}, "template": pod}
-    if workload.kind == "Deployment":
+    if workload.kind == "StatefulSet":
+        spec["serviceName"] = workload.name
+    if workload.kind != "DaemonSet":
         spec["replicas"] = f"@read:1:{workload.reads['replicas']}" if "replicas" in workload.reads else 1
     # KWOK plays a fault, see roles/rehearsal/files/kwok/stages.yaml.tpl.
     if fault:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -31,7 +31,7 @@ class Crd:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """One Deployment or DaemonSet; `name`, `when` and `crashes_when` are Helm text.
+    """One Deployment, DaemonSet or StatefulSet; `name`, `when` and `crashes_when` are Helm text.
 
     `reads` says where in the values what of its pods stands (nodeSelector, tolerations, affinity, priorityClassName,
     runtimeClassName), and how many there are (replicas). `selects` are labels of nodes that its pods want, `priority`
@@ -135,9 +135,12 @@ def load_stand_ins() -> Mapping[str, StandIn]:
     return found
 
 
-def stand_in_for(chart: str) -> StandIn:
-    """Return the stand-in of a chart; one that we know nothing about gets one Deployment named after its release."""
+def stand_in_for(chart: str, stated: Sequence[Mapping[str, str]] = ()) -> StandIn:
+    """Return the stand-in of a chart; one that we know nothing about gets the workloads (kind, name) that its registry
+    entry states, else one Deployment named after its release."""
     known = load_stand_ins().get(chart)
     if known:
         return known
+    if stated:
+        return StandIn(workloads=tuple(Workload(entry["kind"], entry["name"], (entry["name"],)) for entry in stated))
     return StandIn(workloads=(Workload("Deployment", '{{ include "standin.fullname" . }}', (chart,)),))

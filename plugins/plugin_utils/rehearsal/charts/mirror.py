@@ -73,7 +73,8 @@ def build_mirror(
 
     Args:
         directory: where the packages go; made when it is not there.
-        components: component references of a recipe (name, chart, version, type).
+        components: component references of a recipe (name, chart, version, type), with `workloads` (kind, name) as
+            their registry entries state.
         states: component or chart name to what is wrong with it, as the model's stack has it: `never-ready` (the first
             workload keeps failing), `image-missing` (its image cannot be pulled) or `install-fails` (the mirror lacks
             the package).
@@ -96,7 +97,7 @@ def build_mirror(
         if ref is None or state == "install-fails":
             continue
         fault = _FAULTS.get(state or "", "")
-        files = chart_files(ref.chart, ref.version, stand_in_for(ref.chart), fault)
+        files = chart_files(ref.chart, ref.version, stand_in_for(ref.chart, component.get("workloads") or ()), fault)
         path = directory / ref.file_name
         _write(path, package(ref.chart, files))
         paths.append(path)

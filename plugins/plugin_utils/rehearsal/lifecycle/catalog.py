@@ -14,7 +14,7 @@ from ...runtime.strict import read_yaml
 _LAYERS = ("overlays", "mixins")
 
 
-def charts_of(directories: Sequence[Path]) -> list[dict[str, str]]:
+def charts_of(directories: Sequence[Path]) -> list[dict[str, Any]]:
     """Return a reference for every chart and Kustomize component, in every version that registries and layers name.
 
     The union and not one resolved recipe: whatever criteria the run has, and whatever an upgrade asks for, is there.
@@ -34,8 +34,16 @@ def charts_of(directories: Sequence[Path]) -> list[dict[str, str]]:
         chart = str(reference.get("chart") or _chart(registry.get(name, {})) or name)
         found.add((name, chart, str(reference.get("version") or "")))
     rows = sorted((name, chart, version) for name, chart, version in found if chart and version)
-    charts = [{"name": name, "chart": chart, "version": version, "type": "Helm"} for name, chart, version in rows]
+    charts: list[dict[str, Any]] = [
+        {"name": name, "chart": chart, "version": version, "type": "Helm", "workloads": _workloads(registry.get(name))}
+        for name, chart, version in rows
+    ]
     return charts + _built(directories, registry)
+
+
+def _workloads(entry: dict[str, Any] | None) -> list[dict[str, str]]:
+    """Return the workloads that a registry entry says its chart renders; a chart we do not know is given these."""
+    return [dict(stated) for stated in _list(entry or {}, "workloads")]
 
 
 def _built(directories: Sequence[Path], registry: dict[str, dict[str, Any]]) -> list[dict[str, str]]:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,27 @@ def site(*pools: SitePool, skus: tuple[str, ...] = ("dgx-h100", "dgx-a100", "dgx
     hosts = [Host(name=f"gpu{n}", sku=sku, node_name=f"gpu{n}") for n, sku in enumerate(skus, 1)]
     made = make_site(hosts, criteria=GENERIC, driver_owner=DriverOwner.OPERATOR)
     return replace(made, pools=pools)
+
+
+def test_the_recipe_of_a_run_has_the_workloads_of_the_sites_own_entries_alone(tmp_path: Path) -> None:
+    entry = {
+        "name": "acme-tuner", "displayName": "ACME tuner", "workloads": [{"kind": "Deployment", "name": "acme-main"}],
+        "helm": {"defaultRepository": "https://charts.example", "defaultChart": "acme-tuner", "defaultVersion": "1.0.0",
+                 "defaultNamespace": "acme"},
+    }  # fmt: skip
+    head = {"apiVersion": "gpufleet.bringup/v1", "kind": "ComponentRegistry"}
+    (tmp_path / "registry.yaml").write_text(json.dumps({**head, "components": [entry]}), encoding="utf-8")
+    (tmp_path / "overlays").mkdir()
+    layer = {
+        "apiVersion": "gpufleet.bringup/v1", "kind": "RecipeMetadata", "metadata": {"name": "acme"},
+        "spec": {"criteria": {"intent": "training"}, "componentRefs": [{"name": "acme-tuner"}]},
+    }  # fmt: skip
+    (tmp_path / "overlays" / "acme.yaml").write_text(json.dumps(layer), encoding="utf-8")
+    given = make_site(criteria=GENERIC)
+    answered = answer_for(given, {"recipe_data": [str(tmp_path)], "overrides": {}}, {})
+    references = recipe_data_of(answered, given, {})["componentRefs"]
+    stated = {ref["name"]: ref["workloads"] for ref in references if "workloads" in ref}
+    assert stated == {"acme-tuner": [{"kind": "Deployment", "name": "acme-main"}]}
 
 
 def recipe_of(given: Site, hardware: dict[str, Sku], **overrides: Any) -> dict[str, Any]:

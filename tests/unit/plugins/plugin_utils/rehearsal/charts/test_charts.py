@@ -45,6 +45,18 @@ def test_packages_are_named_as_a_mirror_names_them(tmp_path: Path) -> None:
     assert sorted(path.name for path in (tmp_path / "new" / "mirror").iterdir()) == sorted(p.name for p in paths)
 
 
+def test_an_unknown_chart_has_the_workloads_that_its_registry_entry_states(tmp_path: Path) -> None:
+    stated = [{"kind": "Deployment", "name": "acme-main"}, {"kind": "StatefulSet", "name": "acme-store"}]
+    acme, volcano = stand_in_for("acme", stated).workloads, stand_in_for("volcano", stated).workloads
+    assert [(found.kind, found.name) for found in acme] == [("Deployment", "acme-main"), ("StatefulSet", "acme-store")]
+    assert volcano == load_stand_ins()["volcano"].workloads
+    assert [found.kind for found in stand_in_for("plain").workloads] == ["Deployment"]
+    (path,) = build_mirror(tmp_path, [{**_ref("acme"), "workloads": stated}])
+    with tarfile.open(fileobj=io.BytesIO(gzip.decompress(path.read_bytes()))) as archive:
+        texts = [handle.read().decode() for name in archive.getnames() if (handle := archive.extractfile(name))]
+    assert sum('"kind": "StatefulSet"' in text and "acme-store" in text for text in texts) == 1
+
+
 def test_the_same_input_gives_the_same_bytes(tmp_path: Path) -> None:
     refs = [_ref(name) for name in load_stand_ins()]
     first, second = build_mirror(tmp_path / "a", refs), build_mirror(tmp_path / "b", refs)
