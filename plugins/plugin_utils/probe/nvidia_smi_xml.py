@@ -211,6 +211,7 @@ def _gpu(reader: _Reader) -> Gpu:
         "fabric": _fabric(reader),
         "clock_events": _clock_events(reader),
         "slowdown_us": _slowdowns(reader),
+        "modes": _modes(element),
         **_link(reader),
         **_state(reader),
     }
@@ -225,6 +226,22 @@ def _either(one: bool | None, other: bool | None) -> bool | None:
 
 def _bus_id(element: ElementTree.Element) -> str:
     return pci_address(element.get("id") or _required(element, "pci/pci_bus_id"))
+
+
+# What somebody or a module parameter sets, by its place in the document.
+_MODES = {
+    "compute mode": "compute_mode",
+    "GSP firmware": "gsp_firmware_version",
+    "addressing mode": "addressing_mode",
+    "application clock": "applications_clocks/graphics_clock",
+    "application clock of memory": "applications_clocks/mem_clock",
+    "clocks limited by a setting": "clocks_event_reasons/clocks_event_reason_applications_clocks_setting",
+}
+
+
+def _modes(element: ElementTree.Element) -> dict[str, str]:
+    found = {name: (element.findtext(path) or "").strip() for name, path in _MODES.items()}
+    return {name: text for name, text in found.items() if text}
 
 
 def _link(reader: _Reader) -> dict[str, int | None]:

@@ -66,11 +66,12 @@ class Gpu:
     listed, no longer answering. `compute` is the part of its rate of arithmetic that it has when it is busy, `training`
     what happens to a rank of a training on it. `power_limit` is the part of its default limit that it is held to,
     `slowdown` the reason for which its clock is lowered, `vbios` its own where it is not that of its kind,
-    `held_down` what heat or power do to it under a long load, `under_load` what the load of Node.hurt_by does to it.
-    `nvlink_replays` its first NVLink has counted; of its links that are up `nvlinks_slow` run at half of their rate.
-    Under load its PCIe link has `loaded_generation` and `loaded_width`, 0: all that it is able to. In the DL unit test
-    `numerics` is what its arithmetic does, `gemm`
-    the part of its rate of matrix products, `hbm` of copies within its memory."""
+    `compute_mode` whose programs may use it, `gsp` whether its own processor runs the driver's firmware,
+    `clock_limit_mhz` the limit that somebody set for its clock (0: none), `held_down` what heat or power do to it
+    under a long load, `under_load` what the load of Node.hurt_by does to it. `nvlink_replays` its first NVLink has
+    counted; of its links that are up `nvlinks_slow` run at half of their rate. Under load its PCIe link has
+    `loaded_generation` and `loaded_width`, 0: all that it is able to. In the DL unit test `numerics` is what its
+    arithmetic does, `gemm` the part of its rate of matrix products, `hbm` of copies within its memory."""
 
     index: int
     uuid: str
@@ -105,6 +106,9 @@ class Gpu:
     power_limit: float = 1.0
     slowdown: Slowdown = ""
     vbios: str = ""
+    compute_mode: str = "Default"
+    gsp: bool = True
+    clock_limit_mhz: int = 0
     under_load: Literal["", "lost", "nvlink-errors"] = ""
     nvlink_replays: int = 0
     loaded_generation: int = 0

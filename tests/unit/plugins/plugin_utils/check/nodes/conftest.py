@@ -96,7 +96,7 @@ class FakeGpu:
             "mig_pending": "", "state": "Completed", "status": "Success", "health": "N/A", "width": "16x", "gen": "5",
             "action": "None", "replay": "150", "clique": "0", "cluster": "00000000-0000-0000-0000-000000000000",
             "remap": "", "persistence": "Enabled", "temp": "31", "margin": "56 C", "limit": "700.00 W",
-            "draw": "70.00 W", "vbios": "96.00.99.00.01", "slow": "", "gen_max": "5",
+            "draw": "70.00 W", "vbios": "96.00.99.00.01", "slow": "", "gen_max": "5", "modes": "",
         } | self.values  # fmt: skip
         remap = v["remap"] or (
             "<remapped_row_corr>0</remapped_row_corr><remapped_row_unc>0</remapped_row_unc>"
@@ -109,7 +109,7 @@ class FakeGpu:
         return (
             f'<gpu id="0000{self.bus}"><product_name>{self.product}</product_name><serial>{self.serial}</serial>'
             f"<uuid>{self.uuid}</uuid><persistence_mode>{v['persistence']}</persistence_mode>"
-            f"<vbios_version>{v['vbios']}</vbios_version>{self._reasons(v['slow'])}"
+            f"{v['modes']}<vbios_version>{v['vbios']}</vbios_version>{self._reasons(v['slow'])}"
             f"<temperature><gpu_temp>{v['temp']} C</gpu_temp><gpu_temp_tlimit>{v['margin']}</gpu_temp_tlimit>"
             f"</temperature><gpu_power_readings><instant_power_draw>{v['draw']}</instant_power_draw>"
             f"<current_power_limit>{v['limit']}</current_power_limit>"
@@ -138,10 +138,10 @@ class FakeGpu:
 
     @staticmethod
     def _reasons(active: str) -> str:
-        names = ("gpu_idle", "hw_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown", "sw_thermal_slowdown")
-        words = {name: "Active" if name in ("gpu_idle", active) else "Not Active" for name in names}
-        tag = "clocks_event_reason"
-        lines = "".join(f"<{tag}_{name}>{word}</{tag}_{name}>" for name, word in words.items())
+        names = ("gpu_idle", "applications_clocks_setting", "hw_slowdown", "hw_thermal_slowdown",
+                 "hw_power_brake_slowdown", "sw_thermal_slowdown")  # fmt: skip
+        tag, on = "clocks_event_reason", ("gpu_idle", active)
+        lines = "".join(f"<{tag}_{name}>{'' if name in on else 'Not '}Active</{tag}_{name}>" for name in names)
         return f"<{tag}s>{lines}</{tag}s>" if active != "none" else ""
 
 

@@ -1,0 +1,76 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Check gpu-modes-uniform: the GPUs of a SKU are set to work alike: compute mode, GSP firmware, limits of clocks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ...collect.host_facts import FleetFacts
+from ...outcome.model import Outcome, SubjectKind
+from ...probe.nvidia_smi_model import Gpu, SmiLog
+from ..kit.finding import Finding
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from .node_context import NodeContext
+from .observe_hosts import OBSERVER
+from .part_versions import Part, PartVersions
+
+SPEC = CheckSpec(
+    id="gpu-modes-uniform",
+    gate="nodes",
+    title="GPUs of a SKU are set to work alike",
+    per=SubjectKind.NODE,
+    compares=True,
+    disturbs=Disturbance.HOST_COMMAND,
+    needs_driver=True,
+)
+_COMPUTE, _PROHIBITED = "compute mode", "Prohibited"
+
+
+def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
+    """The modes of most GPUs of the SKU: one that differs computes otherwise, or not at all, under the same driver."""
+    live = {host.name: _live(seen, host.name) for host in context.site.in_scope}
+    known: dict[str, dict[str, None]] = {}
+    for host in context.site.in_scope:
+        for gpu in live[host.name]:
+            known.setdefault(host.sku, {}).update(dict.fromkeys(gpu.modes))
+    versions = PartVersions(
+        SPEC,
+        {
+            host.name: tuple(part for gpu in live[host.name] for part in _parts(gpu, known[host.sku]))
+            for host in context.site.in_scope
+        },
+        lambda host, bus_id: host.gpu(bus_id),
+        word="state",
+        needs="smi",
+        rules=_rules,
+    )
+    return versions.judge(seen, context)
+
+
+def _live(seen: FleetFacts, name: str) -> tuple[Gpu, ...]:
+    smi = seen.hosts[name].smi if name in seen.hosts else None
+    return tuple(gpu for gpu in smi.gpus if not gpu.trouble) if isinstance(smi, SmiLog) else ()
+
+
+def _parts(gpu: Gpu, known: Mapping[str, None]) -> list[Part]:
+    """Return the modes of a GPU; one that other GPUs of the SKU report and it does not is another one."""
+    return [Part(gpu.bus_id, (gpu.product, mode), f"{mode} {gpu.modes.get(mode, 'not reported')}") for mode in known]
+
+
+def _rules(host: NodeContext) -> list[Finding]:
+    return [
+        Finding(
+            cause="compute-prohibited",
+            text=f"{gpu.bus_id}: {_COMPUTE} {_PROHIBITED}, so no program can use the GPU",
+            hint=f"`nvidia-smi -i <gpu> -c 0` on {host.name}",
+            subjects=(host.gpu(gpu.bus_id),),
+            marginal=True,
+        )
+        for gpu in host.live_gpus
+        if gpu.modes.get(_COMPUTE) == _PROHIBITED
+    ]
+
+
+CHECK = Check(SPEC, OBSERVER, judge)
