@@ -25,6 +25,7 @@ SPEC = CheckSpec(
     disturbs=Disturbance.HOST_COMMAND,
     needs_driver=True,
 )
+_LIMITED = "clocks limited by a setting"
 _COMPUTE, _PROHIBITED = "compute mode", "Prohibited"
 
 
@@ -56,7 +57,12 @@ def _live(seen: FleetFacts, name: str) -> tuple[Gpu, ...]:
 
 def _parts(gpu: Gpu, known: Mapping[str, None]) -> list[Part]:
     """Return the modes of a GPU; one that other GPUs of the SKU report and it does not is another one."""
-    return [Part(gpu.bus_id, (gpu.product, mode), f"{mode} {gpu.modes.get(mode, 'not reported')}") for mode in known]
+    return [
+        Part(gpu.bus_id, (gpu.product, mode), f"{mode} {gpu.modes.get(mode, 'not reported')}")
+        for mode in known
+        # Check gpu-throttle says that a GPU lists no reasons for its clocks.
+        if mode != _LIMITED or gpu.clock_events is not None
+    ]
 
 
 def _rules(host: NodeContext) -> list[Finding]:
