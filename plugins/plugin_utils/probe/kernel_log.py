@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass
 
 from ..outcome.errors import InputError
+from .driver_start import StartFailure, start_failures
 from .kernel_hardware import HardwareEvent, hardware_event
 from .kernel_repeats import Repeated, repeated_events
 from .text import pci_address, plain, unreadable
@@ -80,7 +81,8 @@ class KernelLog:
     `began` is the time of the first line if that is the kernel's first one, empty if the log begins later;
     `segfaults` are (program, library); `driver_loaded` the places of the lines in which the GPU driver was loaded;
     `quoted` are XIDs that a line names as the cause of its own, `refused` words of the driver that a GPU needs a reset,
-    with their places; `repeated` is what was corrected or ended without damage, counted by part."""
+    with their places; `starts` is why it did not start a GPU; `repeated` is what was corrected or ended without damage,
+    counted by part."""
 
     lines: int
     xids: tuple[Xid, ...] = ()
@@ -95,6 +97,7 @@ class KernelLog:
     quoted: tuple[Xid, ...] = ()
     refused: tuple[tuple[str, int], ...] = ()
     repeated: tuple[Repeated, ...] = ()
+    starts: tuple[StartFailure, ...] = ()
 
 
 def parse(text: str) -> KernelLog:
@@ -124,6 +127,7 @@ def parse(text: str) -> KernelLog:
         quoted=tuple(xid for n, entry in enumerate(entries) if (xid := _quoted(n, *entry)) is not None),
         refused=tuple((m[1], n) for n, (_time, message) in enumerate(entries) if (m := _REFUSED.search(message))),
         repeated=repeated_events(entries),
+        starts=start_failures([message for _time, message in entries]),
         driver_loaded=tuple(n for n, (_time, message) in enumerate(entries) if _DRIVER_LOADED.search(message)),
     )
 

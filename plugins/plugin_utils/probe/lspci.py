@@ -21,6 +21,10 @@ _REVISION = re.compile(r"\(rev ([0-9a-f]{2})\)")
 # [10de:2330]`, and without -nn there are names alone.
 _GPU_CLASSES = {"0300": "VGA compatible controller", "0302": "3D controller", "0380": "Display controller"}
 _BRIDGE = ("0604", "PCI bridge")
+# Accelerators of other makers: class 12 (ROCm/gpu-operator#151), or a display controller that drives no display.
+_ACCELERATOR_CLASSES = {"1200": "Processing accelerators", "0302": "3D controller", "0380": "Display controller"}
+_OTHER_MAKERS = {"1002": "AMD", "1da3": "Intel Habana", "8086": "Intel"}
+_OTHER_NAMES = {"Advanced Micro Devices": "AMD", "Habana Labs": "Intel Habana", "Intel Corporation": "Intel"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,16 @@ class PciDevice:
         """Whether it is a GPU by NVIDIA (not a bridge, an NVSwitch or an audio function)."""
         nvidia = self.pci_id.startswith("10de:") if self.pci_id else self.name.startswith("NVIDIA")
         return nvidia and (self.class_id in _GPU_CLASSES if self.class_id else self.class_name in _GPU_CLASSES.values())
+
+    @property
+    def other_accelerator(self) -> str:
+        """The maker of an accelerator that is none of NVIDIA's; empty for any other device."""
+        classes = _ACCELERATOR_CLASSES
+        if not (self.class_id in classes if self.class_id else self.class_name in classes.values()):
+            return ""
+        if self.pci_id:
+            return _OTHER_MAKERS.get(self.pci_id.partition(":")[0], "")
+        return next((maker for name, maker in _OTHER_NAMES.items() if self.name.startswith(name)), "")
 
     @property
     def is_pci_bridge(self) -> bool:

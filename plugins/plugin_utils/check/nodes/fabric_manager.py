@@ -10,6 +10,7 @@ from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ..kit.finding import Finding, Report
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from .driver_start import last_start
 from .node_context import NodeContext, per_host
 from .observe_hosts import OBSERVER
 
@@ -41,6 +42,8 @@ def _judge(host: NodeContext) -> Report | Outcome:
     if state != "active":
         hint = "`systemctl enable --now nvidia-fabricmanager`; its version must be the driver's"
         text = f"nvidia-fabricmanager is {state}"
+        if mismatch := [failure.text for failure in last_start(host) if failure.kind == "versions"]:
+            text += f"; the driver in the kernel log: {mismatch[-1]}"
         findings = (Finding(cause="fabric-manager-inactive", text=text, hint=hint),)
     return Report(
         summary="nvidia-fabricmanager is active",

@@ -5,16 +5,20 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from typing import Any
 
 from ...collect.host_facts import FleetFacts
 from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ...probe.nvidia_smi_model import Gpu, SmiLog
+from ...probe.text import pci_address
 from ..kit.counting import count
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from .driver_start import NotStarted, not_started
 from .node_context import NodeContext, per_host
 from .observe_hosts import OBSERVER
 from .pci_census import nvidia_gpus
@@ -41,6 +45,7 @@ SPEC = CheckSpec(
     causes=(
         "gpu-missing", "gpu-extra", "gpu-lost", "gpu-wrong-product", "gpu-wrong-memory", "gpu-duplicate-uuid",
         "gpu-duplicate-serial", "gpu-inforom-corrupted", "driver-not-loaded", "driver-library-mismatch",
+        "gpu-driver-unfit", "gpu-start-failed",
     ),
     settings=CensusSettings,
 )  # fmt: skip
@@ -48,6 +53,9 @@ _RESET = "drain the node and reboot it; if the GPU stays away, replace it (read 
 _NO_DRIVER = ("couldn't communicate with the nvidia driver", "nvidia driver is not loaded", "driver not loaded")
 _MISMATCH = "driver/library version mismatch"
 _NO_DEVICE = "no devices were found"
+# `Unable to determine the device handle for GPU5: 0000:B1:00.0: Unknown Error` in place of the document, and older
+# `... for GPU 0000:B1:00.0: GPU is lost`.
+_NO_HANDLE = re.compile(r"unable to determine the device handle for (?:gpu ?\d*:? ?)?([0-9a-f:.]{7,16}): ?([^.]{1,60})")
 # RETURN VALUE of nvidia-smi(1): 14 says that an infoROM is corrupted, and the document is printed all the same.
 _INFOROM_CORRUPTED = 14
 
@@ -135,6 +143,8 @@ def _without_list(host: NodeContext, failure: ProbeFailure) -> Outcome:
     said = failure.text.lower()
     details = {"evidence": host.evidence("smi", failure.text)}
     if any(text in said for text in _NO_DRIVER):
+        if reason := not_started(host):
+            return _unstarted(host, "the NVIDIA driver is not loaded", reason, details)
         hint = "`systemctl status nvidia-persistenced; dmesg | grep NVRM; modprobe nvidia` on the node"
         return host.answer.failed("driver-not-loaded", "the NVIDIA driver is not loaded", hint, **details)
     if _MISMATCH in said:
@@ -144,8 +154,22 @@ def _without_list(host: NodeContext, failure: ProbeFailure) -> Outcome:
         pci = host.facts.pci
         if not isinstance(pci, ProbeFailure) and not nvidia_gpus(pci):
             return host.answer.blocked(by="pci-census", because="no GPU listed, and none that answers on the PCI bus")
-        return host.answer.failed("gpu-missing", f"0 of {count(host.sku.gpus, 'GPU')} listed", _RESET, **details)
+        text = f"0 of {count(host.sku.gpus, 'GPU')} listed"
+        if reason := not_started(host):
+            return _unstarted(host, text, reason, details)
+        return host.answer.failed("gpu-missing", text, _RESET, **details)
+    if handle := _NO_HANDLE.search(said):
+        address = pci_address(handle.group(1))
+        text = f"{address}: the driver says {handle.group(2).strip()!r}, so that nvidia-smi lists no GPU of this host"
+        return host.answer.failed("gpu-lost", text, _RESET, more_subjects=(host.gpu(address),), **details)
     return host.tool_failure("smi", failure)
+
+
+def _unstarted(host: NodeContext, text: str, reason: NotStarted, details: dict[str, Any]) -> Outcome:
+    """Return the outcome for GPUs of which the driver says why it did not start them."""
+    parts = tuple(host.gpu(address) for address in reason.addresses)
+    said = f"{text}; the driver in the kernel log: {reason.line}"
+    return host.answer.failed(reason.cause, said, reason.hint, more_subjects=parts, **details)
 
 
 def _count_findings(host: NodeContext, smi: SmiLog) -> list[Finding]:
@@ -162,11 +186,13 @@ def _count_findings(host: NodeContext, smi: SmiLog) -> list[Finding]:
         gone = [device.address for device in nvidia_gpus(host.facts.pci) if device.address not in own]
     where = f" (not {', '.join(gone)})" if gone else ""
     counted = "" if smi.count_agrees else f", while the driver counts {smi.attached_gpus}"
+    reason = not_started(host, gone) if gone else None
+    said = f"; the driver in the kernel log: {reason.line}" if reason else ""
     return [
         Finding(
-            cause="gpu-missing",
-            text=f"{listed} of {count(expected, 'GPU')} listed{where}{counted}",
-            hint=_RESET,
+            cause=reason.cause if reason else "gpu-missing",
+            text=f"{listed} of {count(expected, 'GPU')} listed{where}{counted}{said}",
+            hint=reason.hint if reason else _RESET,
             subjects=tuple(host.gpu(address) for address in gone),
         )
     ]

@@ -21,7 +21,7 @@ SPEC = CheckSpec(
     per=SubjectKind.NODE,
     disturbs=Disturbance.HOST_COMMAND,
     requires=("host_access",),
-    causes=("gpu-not-on-pci", "gpu-extra-on-pci", "pci-device-wrong", "pci-device-dead"),
+    causes=("gpu-not-on-pci", "gpu-extra-on-pci", "pci-device-wrong", "pci-device-dead", "accelerator-other-maker"),
 )
 _RESEAT = "power-cycle the node through its BMC; if the GPU stays away, reseat or replace it"
 
@@ -76,6 +76,13 @@ def _count_findings(host: NodeContext, alive: tuple[PciDevice, ...], dead: int) 
         return [Finding(cause="gpu-extra-on-pci", text=text, hint="correct gpufleet_sku of the host")]
     if present == expected:
         return []
+    if not present and (others := [d for d in value_of(host.facts.pci) if d.other_accelerator]):
+        text = (
+            f"no GPU by NVIDIA on the PCI bus, and {count(len(others), 'accelerator')} by {others[0].other_accelerator}"
+        )
+        text += f", such as {others[0].address} ({others[0].pci_id or others[0].name})"
+        hint = f"this collection brings up GPUs by NVIDIA: correct gpufleet_sku of {host.name}, or take the host out"
+        return [Finding(cause="accelerator-other-maker", text=text, hint=hint)]
     known = {device.address for device in alive}
     common = host.seen.slots.get(host.entry.sku, ())
     # Only where the others' places include all of this host's is the empty place known.

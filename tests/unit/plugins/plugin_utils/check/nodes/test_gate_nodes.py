@@ -223,6 +223,8 @@ def test_every_cause_that_a_check_names_is_shown_by_a_fault() -> None:
         ("nvme-health", "nvme-failing"), ("gpu-ecc", "ecc-unrepairable"), ("gpu-pcie-load", "pcie-generation-reduced"),
         ("gpu-pcie-load", "pcie-width-drops"), ("network-mounts", "mount-missing"),
         ("partition-keys", "partition-key-limited"), ("partition-keys", "partition-key-missing"),
+        ("gpu-census", "gpu-driver-unfit"), ("gpu-census", "gpu-start-failed"),
+        ("pci-census", "accelerator-other-maker"),
     }  # fmt: skip
     elsewhere |= {("host-state-after-diag", cause) for cause in load_growth.CAUSES}
     specs = [check.spec for check in all_checks() if check.spec.gate == "nodes" and check.observer.key == "hosts"]
