@@ -22,6 +22,8 @@ from .workloads import Workload, release_of
 
 API_SERVICES = Kind("apiregistration.k8s.io/v1", "APIService", "apiservices", namespaced=False)
 NOT_AVAILABLE = "api-not-available"
+# Of a component about which the API server refused to answer, to helm or to us.
+NOT_ANSWERED = "api-not-answered"
 Json = dict[str, Any]
 
 

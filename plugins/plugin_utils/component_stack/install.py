@@ -14,11 +14,15 @@ from time import monotonic, sleep
 from ..clients.helm.chart import chart_source
 from ..clients.helm.helm import GRACE_S, Helm, HelmError, ReleaseRequest
 from ..clients.kube.cluster import Cluster
+from ..clients.kube.errors import UnansweredError
 from ..clients.kube.kinds import Kind
+from ..clients.kube.transport import PATIENCE_S
 from ..clients.kube.wait import Phase, State, until, wait_all
 from ..outcome.errors import BringupError
+from ..runtime.backoff import Backoff
 from ..runtime.clock import Deadline, elapsed_text
 from ..runtime.progress import Emit, silent
+from .api_services import NOT_ANSWERED
 from .apply import apply_manifests, preview_manifests
 from .crds import apply_crds, await_served, preview_crds
 from .facts import stack_facts
@@ -151,7 +155,7 @@ class Installer:
                 state="failed",
                 reason=reason,
                 hint=error.hint,
-                cause="release-not-deployed",
+                cause=NOT_ANSWERED if _is_unanswered(error) else "release-not-deployed",
                 duration_s=round(monotonic() - started, 1),
             )
         return _done(step, state, works, monotonic() - started)
@@ -184,16 +188,23 @@ class Installer:
         self.emit(f"{component.name}: applied in {elapsed_text(monotonic() - started)}, waiting until it is ready")
 
     def _upgrade(self, component: Component, request: ReleaseRequest, *, take_ownership: bool) -> None:
-        """Upgrade a release, once more where the API server went away in the middle of it, or where a helm of a run of
-        ours that was killed had not yet ended when this one looked."""
-        try:
-            self.helm.upgrade(request, take_ownership=take_ownership)
-        except HelmError as error:
-            if not error.cut_off and not (error.two_at_once and self._ended(component)):
-                raise
-            self.emit(f"{component.name}: {error.reason}; once more")
+        """Upgrade a release, again while the API server goes away or has no time in the middle of it, and once more
+        where a helm of a run of ours that was killed had not yet ended when this one looked."""
+        backoff, deadline, met = Backoff(), None, False
+        while True:
+            try:
+                self.helm.upgrade(request, take_ownership=take_ownership)
+                return
+            except HelmError as error:
+                # As long as our own client asks, counted from the first answer that did not come.
+                deadline = deadline or Deadline.after(PATIENCE_S)
+                again = error.cut_off and deadline.left_s > 0
+                if not again and (met or not (error.two_at_once and self._ended(component))):
+                    raise
+                met |= error.two_at_once
+                self.emit(f"{component.name}: {error.reason}; once more")
+            sleep(backoff.pause_s())
             request = self.request(component, self._freed(component))
-            self.helm.upgrade(request, take_ownership=take_ownership)
 
     def _freed(self, component: Component) -> int:
         """Return the newest revision of a release as it is now (0: there is none), freed where a helm died on it."""
@@ -280,6 +291,10 @@ def _may_start(component: Component, done: dict[str, Done]) -> bool:
 def _blocker(component: Component, done: dict[str, Done]) -> str:
     bad = [name for name in component.depends_on if name in done and done[name].state not in _GO_ON]
     return bad[0] if bad else ""
+
+
+def _is_unanswered(error: BringupError) -> bool:
+    return isinstance(error, UnansweredError) or (isinstance(error, HelmError) and error.cut_off)
 
 
 def _not_started(step: Step, blocker: str) -> Done:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from ...component_stack.api_services import API_SERVICES, NOT_AVAILABLE
+from ...component_stack.api_services import API_SERVICES, NOT_ANSWERED, NOT_AVAILABLE
 from ...component_stack.chart_version import same_chart_version
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, Subject, SubjectKind
 from ...outcome.wording import first_of
@@ -31,6 +31,7 @@ SPEC = CheckSpec(
     duration_s=5.0,
     requires=("kubernetes",),
     causes=(
+        NOT_ANSWERED,
         NOT_AVAILABLE,
         "component-foreign",
         "component-missing",
@@ -104,6 +105,9 @@ def _one(cluster: ClusterState, context: JudgeContext, name: str) -> Outcome:
         if root:
             text = f"{name} is not installed: it depends on {root}, which is not healthy"
             return answer.blocked(by=SPEC.id, because=text)
+    if cause == NOT_ANSWERED:
+        # Tried and not known: what the server would have said of it is in nobody's hands.
+        return answer.unknown(cause, f"{name} was not installed: {text}", hint, **_facts(cluster, component, context))
     return answer.failed(cause, text, hint, **_facts(cluster, component, context))
 
 

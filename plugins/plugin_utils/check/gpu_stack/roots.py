@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any
 
 from ...clients.kube.taints import taint_of
-from ...component_stack.api_services import NOT_AVAILABLE
+from ...component_stack.api_services import NOT_ANSWERED, NOT_AVAILABLE
 from ...component_stack.chart_version import same_chart_version
 from ...component_stack.facts import KnownFailure, stack_facts
 from ...component_stack.promised import broken_promise
@@ -131,6 +131,9 @@ def _release_fault(component: ComponentState, wanted: str) -> tuple[str, str, st
     name = component.name
     if component.installing_cause == "component-foreign":
         return "component-foreign", component.installing_reason, component.installing_hint
+    if component.installing_cause == NOT_ANSWERED:
+        # Whatever release is there, it is not known to be the one of this recipe.
+        return NOT_ANSWERED, component.installing_reason, component.installing_hint
     if component.owner and not component.release:
         text = f"no controller of {name} was found for {component.owner}"
         return None if component.used else ("component-missing", text, "fix it, or let this collection install it")
@@ -146,6 +149,10 @@ def _release_fault(component: ComponentState, wanted: str) -> tuple[str, str, st
         why = f": {component.installing_reason}" if component.installing_reason else ""
         hint = component.installing_hint or f"helm history {name} -n {namespace}"
         return "release-not-deployed", f"release {component.release} is {component.status}{why}", hint
+    if component.installing == "failed" and not component.owner and same_chart_version(component.version, wanted):
+        # What was there before is still in force, with the values of then.
+        text = f"release {component.release} was not changed to what the recipe wants: {component.installing_reason}"
+        return "release-not-deployed", text, component.installing_hint or f"helm history {name} -n {namespace}"
     if not same_chart_version(component.version, wanted) and not component.owner:
         text = f"release {component.release} has version {component.version or 'unknown'}, the recipe wants {wanted}"
         why = f"; {component.installing_reason}" if component.installing_reason else ""

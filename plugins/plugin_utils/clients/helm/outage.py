@@ -1,8 +1,13 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Which words of helm mean that the API server is away, and whether helm had begun by then; which that another helm
-works on the release. Pure."""
+"""Which words of helm mean that the API server is away or has no time, and whether helm had begun by then; which that
+another helm works on the release. Pure.
+
+client-go, with which helm asks, repeats a 429 or 5xx by itself only where it carries `Retry-After`: an answer without,
+such as that of a load balancer, ends helm. Its words are those of kubernetes/apimachinery, pkg/api/errors/errors.go
+(NewGenericServerResponse), or the message of the server's own Status, which may be anything.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +20,26 @@ _CUT = re.compile(
     r'(?:Get|Post|Put|Patch|Delete) "https?://[^/" ]+/(?:version|apis?/|openapi/)[^"]*": [^\n]*'
     r"(?:connection refused|connection reset|broken pipe|EOF|TLS handshake timeout|i/o timeout|no route to host)"
     r"|http2: client connection lost|etcdserver: (?:leader changed|request timed out)"
+)
+_REFUSED = re.compile(
+    r"the server has received too many requests and has asked us to try again later|Too many requests"
+    r"|the server is currently unable to handle the request|the server was unable to return a response in the time"
+    r"|an error on the server \(.*\) has prevented the request from succeeding|apiserver is shutting down"
+    r"|error trying to reach service|Internal error occurred: (?!failed calling )",
+    re.DOTALL,
+)
+# What helm does before it records a revision: it reads those that there are, asks what the cluster serves, makes the
+# namespace and definitions that are not there yet, and looks whose the objects are (helm/helm, pkg/storage/driver,
+# pkg/action/install.go, validate.go). After that an upgrade may be repeated as if nothing had been.
+_READING = re.compile(
+    r"query: failed to query with labels: |list: failed to list: |get: failed to get |failed to install CRD "
+    r"|Unable to continue with (?:install|update): could not get information about|could not get server version"
+    r"|unable to build kubernetes objects from |failed to download openapi"
+)
+# What stays as it is however often it is asked.
+_FINAL = re.compile(
+    r"forbidden|[Uu]nauthorized|not found|could not find the requested resource|no matches for kind|already exists"
+    r"|is invalid|denied the request|failed calling webhook|error validating|cannot (?:list|get|create)|x509:"
 )
 # helm/helm: `ErrReleaseExists` of pkg/storage/driver/driver.go, pkg/action/upgrade.go and pkg/action/install.go, whose
 # word had a hyphen before 3.19.
@@ -30,10 +55,14 @@ def two_at_once(stderr: str) -> bool:
 
 
 def nothing_begun(stderr: str) -> bool:
-    """Tell whether helm ended because the server is away, before it changed anything."""
-    return _BEFORE in stderr
+    """Tell whether helm ended because the server is away or has no time, before it changed anything."""
+    if _BEFORE in stderr:
+        return True
+    return _READING.search(stderr) is not None and _FINAL.search(stderr) is None
 
 
 def cut_off(stderr: str) -> bool:
-    """Tell whether helm ended because the server went away, whatever it had done by then."""
-    return nothing_begun(stderr) or _CUT.search(stderr) is not None
+    """Tell whether helm ended because the server went away or refused to answer, whatever it had done by then."""
+    if nothing_begun(stderr) or _CUT.search(stderr) is not None:
+        return True
+    return _REFUSED.search(stderr) is not None and _FINAL.search(stderr) is None

@@ -17,7 +17,12 @@ _USER = re.compile(r'User "([^"]+)"')
 _VERBS = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 
-class UnreachableError(UnavailableError):
+class UnansweredError(UnavailableError):
+    """The API server, or what stands before it, had no time or ran into an error of its own: what was asked is not
+    known."""
+
+
+class UnreachableError(UnansweredError):
     """No connection to the API server, or one that broke.
 
     Attributes:
@@ -112,7 +117,7 @@ def error_of(status: int, method: str, path: str, verb: str, body: bytes) -> Bri
             subject, f"refused ({status}): {message}.", "correct the object; the message names the field"
         )
     hint = "look at the API server's log and at its readiness: kubectl get --raw /readyz?verbose"
-    return UnavailableError(subject, f"HTTP {status}: {message}.", hint)
+    return UnansweredError(subject, f"HTTP {status}: {message}.", hint)
 
 
 def _forbidden(subject: str, message: str) -> ForbiddenError:

@@ -265,6 +265,59 @@ def _runs(tmp_path: Path) -> int:
     return len((tmp_path / "runs").read_text(encoding="utf-8").split())
 
 
+# What helm 3.21 printed before servers that answered some of its requests so: an empty body, HTML, a Status.
+QUERY = "Error: query: failed to query with labels: "
+BUSY = (
+    f"{QUERY}the server has received too many requests and has asked us to try again later (get secrets)",
+    f'{QUERY}an error on the server ("") has prevented the request from succeeding (get secrets)',
+    f"{QUERY}the server is currently unable to handle the request (get secrets)",
+    f"{QUERY}the server was unable to return a response in the time allotted, but may still be processing the request",
+    f"{QUERY}spoiled: by a test",
+    "Error: Kubernetes cluster unreachable: the server is currently unable to handle the request",
+    "Error: failed to install CRD crds/c.yaml: 1 error occurred:\n\t* spoiled: by a test",
+    "Error: Unable to continue with install: could not get information about the resource ConfigMap: spoiled: by test",
+)
+# After a revision was recorded.
+LATE = (
+    'Error: UPGRADE FAILED: an error on the server ("<html><h1>502 Bad Gateway</h1></html>") has prevented the request '
+    "from succeeding (patch deployments.apps op)",
+    "Error: create: failed to create: the server has received too many requests and has asked us to try again later",
+    "Error: INSTALLATION FAILED: Internal error occurred: etcdserver: request timed out",
+)
+# Answers that stay as they are.
+FINAL = (
+    f'{QUERY}secrets is forbidden: User "u" cannot list resource "secrets"',
+    'Error: UPGRADE FAILED: Internal error occurred: failed calling webhook "v.x": Post "https://w.x": no endpoints',
+    'Error: Unable to continue with install: ServiceAccount "a" in namespace "x" exists and cannot be imported into '
+    "the current release: invalid ownership metadata",
+    'Error: unable to build kubernetes objects from release manifest: resource mapping not found for name: "a" '
+    'namespace: "": no matches for kind "X" in version "y/v1"',
+    "Error: failed to install CRD crds/c.yaml: the server could not find the requested resource",
+)
+
+
+@pytest.mark.parametrize("said", BUSY)
+def test_helm_is_repeated_where_a_server_without_time_met_what_only_reads(tmp_path: Path, said: str) -> None:
+    _failing(tmp_path, said, 2).upgrade(_request(tmp_path))
+    assert _runs(tmp_path) == 3
+
+
+@pytest.mark.parametrize("said", LATE)
+def test_a_server_without_time_in_the_middle_of_an_upgrade_is_told_as_that(tmp_path: Path, said: str) -> None:
+    with pytest.raises(HelmError) as caught:
+        _failing(tmp_path, said, 1).upgrade(_request(tmp_path))
+    assert caught.value.cut_off and _runs(tmp_path) == 1
+    (tmp_path / "runs").unlink()
+    assert _failing(tmp_path, said, 2).releases() == {}
+
+
+@pytest.mark.parametrize("said", FINAL)
+def test_what_the_server_means_is_not_asked_again(tmp_path: Path, said: str) -> None:
+    with pytest.raises(HelmError) as caught:
+        _failing(tmp_path, said, 1).upgrade(_request(tmp_path))
+    assert not caught.value.cut_off and _runs(tmp_path) == 1
+
+
 @pytest.mark.parametrize("said", [AWAY, CUT, "Error: etcdserver: leader changed"])
 def test_what_only_reads_is_asked_again_while_the_api_server_is_away(tmp_path: Path, said: str) -> None:
     assert _failing(tmp_path, said, 2).releases() == {}

@@ -11,6 +11,7 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
 
@@ -21,6 +22,11 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.helm.helm
     ReleaseRequest,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.errors import (
+    ForbiddenError,
+    UnansweredError,
+    UnreachableError,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import SECRETS, Kind
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack import install
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.install import Installer
@@ -32,6 +38,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.m
     Component,
     Step,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import UnavailableError
 
 COMPONENT = Component(name="op", namespace="ns", chart="op", version="1.0.0", source="")
 
@@ -116,10 +123,44 @@ def test_an_upgrade_that_an_outage_cut_off_is_made_once_more(
     assert applied(FakeHelm([True], left), tmp_path) == asked
 
 
-@pytest.mark.parametrize("failures", [[False], [True, True]])
-def test_another_failure_and_a_second_outage_are_told(failures: list[bool], tmp_path: Path) -> None:
+def test_another_failure_is_final(tmp_path: Path) -> None:
+    helm = FakeHelm([False, False])
     with pytest.raises(HelmError, match="EOF"):
-        applied(FakeHelm(failures), tmp_path)
+        applied(helm, tmp_path)
+    assert helm.asked == ["upgrade to 2"]
+
+
+def test_a_server_that_refuses_again_and_again_is_asked_as_long_as_our_own_client_asks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A quarter of all answers were 429, 500 or 503: each further request of a chart may meet one."""
+    monkeypatch.setattr(install, "sleep", lambda _s: None)
+    assert len(applied(FakeHelm([True] * 7), tmp_path)) == 8
+    monkeypatch.setattr(install, "PATIENCE_S", 0.0)
+    helm = FakeHelm([True, True])
+    with pytest.raises(HelmError, match="EOF"):
+        applied(helm, tmp_path)
+    assert len(helm.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "cause"),
+    [
+        (UnansweredError("Kubernetes API list /x", "HTTP 503: busy."), "api-not-answered"),
+        (UnreachableError("Kubernetes API x", "cannot be reached."), "api-not-answered"),
+        (ForbiddenError("Kubernetes API list /x", "forbidden."), "release-not-deployed"),
+    ],
+)
+def test_what_the_server_refused_to_answer_is_told_apart_from_what_it_refused(
+    error: UnavailableError, cause: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "op-1.0.0.tgz").touch()
+    helm = FakeHelm([])
+    monkeypatch.setattr(helm, "upgrade", Mock(side_effect=error))
+    installer = Installer(cast(Helm, helm), cast(Cluster, FakeCluster()), str(tmp_path))
+    step = Step(component="op", action=Action.UPGRADE, namespace="ns", wanted_version="1.0.0", found_revision=1)
+    done = installer._one(COMPONENT, step)
+    assert (done.state, done.cause) == ("failed", cause)
 
 
 OURS = {MANAGED_BY_LABEL: MANAGED_BY, REVISION_LABEL: "2"}

@@ -10,7 +10,7 @@ import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.cluster_state import ClusterState
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.promised import Promised
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Rating, Status
 
 from .conftest import changed_component, context, healthy, judged, workload
 
@@ -54,6 +54,30 @@ def test_what_is_used_and_does_not_work_fails() -> None:
     assert (waits.status, waits.cause) == (Status.FAILED, "workload-not-ready")
     none = _about_volcano(_used())
     assert (none.status, none.cause) == (Status.FAILED, "component-missing")
+
+
+@pytest.mark.parametrize("release", ["", "batch/volcano"])
+def test_what_the_api_server_refused_to_answer_is_other_and_not_missing(release: str) -> None:
+    """Four untouched components were `component-missing` because a load balancer had no time for helm."""
+    view = changed_component(
+        healthy(), "volcano", release=release, installing="failed", installing_cause="api-not-answered",
+        installing_reason="helm upgrade volcano: Error: query: failed to query with labels: busy",
+        installing_hint="",
+    )  # fmt: skip
+    said = _about_volcano(view)
+    assert (said.status, said.rating, said.cause) == (Status.OTHER, Rating.UNKNOWN, "api-not-answered")
+    assert not [o.check for o in judged(view, context()) if o.status is Status.FAILED]
+
+
+def test_a_release_that_could_not_be_changed_is_not_the_one_that_the_recipe_wants() -> None:
+    """The release of before stays in force, at the same version and with the values of then."""
+    view = changed_component(
+        healthy(), "volcano", installing="failed", installing_cause="release-not-deployed",
+        installing_reason="helm upgrade volcano: Error: UPGRADE FAILED: denied the request",
+    )  # fmt: skip
+    said = _about_volcano(view)
+    assert (said.status, said.cause) == (Status.FAILED, "release-not-deployed")
+    assert "was not changed to what the recipe wants" in said.summary
 
 
 @pytest.mark.parametrize("release", ["", "batch/volcano"])
