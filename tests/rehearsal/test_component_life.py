@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fault_proxy import HELM, HELM_FAULTS, FaultProxy, tls_upstream
 from installing import begin, kill
 from recorded import made
 from rehearsal_harness import ROOT, Rehearsed, rehearse
@@ -24,6 +25,8 @@ from waiting import eventually
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack import component_health, observe_cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext, ObserveContext
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.helm.helm import Helm
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import Connection
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import PODS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.tell import save_results
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
@@ -258,3 +261,23 @@ def test_kills_at_any_moment_end_in_the_objects_of_an_undisturbed_installation(b
         if kills < KILLS:
             _remove(bench)
     print(f"{kills} kills in {rounds} rounds, {time.monotonic() - started:.0f} s; undisturbed {whole_s:.1f} s")
+
+
+def test_a_server_without_time_for_helm_changes_nothing_of_what_is_installed(bench: StackBench, tmp_path: Path) -> None:
+    """One of twenty-five of helm's requests is answered with 429, 500, 502, 503 or 504, mostly without Retry-After."""
+    whole = bench.helm
+    proxy = FaultProxy(tls_upstream(Path(bench.kubeconfig)), seed=5, share=0.04, asker=HELM, faults=HELM_FAULTS)
+    proxy.write_kubeconfig(tmp_path / "faulty.kubeconfig")
+    proxy.start()
+    bench.helm = Helm(Connection(kubeconfig=str(tmp_path / "faulty.kubeconfig")), binary=bench.helm_program)
+    try:
+        done = bench.install(RECIPE)
+    finally:
+        bench.helm = whole
+        proxy.stop()
+    try:
+        assert set(done.values()) == {"ready"}, done
+        assert sum(proxy.counts[fault] for fault in HELM_FAULTS) > 5, proxy.counts
+        assert {release.status for release in whole.releases().values()} == {"deployed"}
+    finally:
+        _remove(bench)

@@ -4,7 +4,7 @@
 """A proxy between the product and an API server that spoils a share of the requests, drawn from a seed.
 
 Towards the product it speaks plain HTTP, towards the server TLS with the client certificate of a kubeconfig. Only what
-the product's own client asks is spoiled (`User-Agent`): Helm answers for itself. One connection is one request.
+the product's own client asks is spoiled (`User-Agent`), or what helm asks (`asker`). One connection is one request.
 
     python tests/support/fault_proxy.py --upstream DIRECTORY_OR_KUBECONFIG --kubeconfig WRITTEN --seed 1
 
@@ -41,7 +41,10 @@ FAULTS = (
 )  # fmt: skip
 _SLOW_S = 1.5
 _HEAD_LIMIT = 256 * 1024
+# What ends helm: its client repeats a 429 or 5xx by itself only where it has `Retry-After`.
+HELM_FAULTS = ("busy", "busy-retry-after", "error", "unavailable", "bad-gateway", "gateway-timeout")
 _OURS = re.compile(rb"^user-agent: *gpufleet\.bringup\r$", re.IGNORECASE | re.MULTILINE)
+HELM = re.compile(rb"^user-agent: *helm/", re.IGNORECASE | re.MULTILINE)
 _ODD = ("nan", "-3", "Sun, 22 Nov 2026 12:00:00 GMT", "soon")
 
 
@@ -53,6 +56,8 @@ class FaultProxy:
         upstream: connects to the server; asked once a request.
         seed: of the faults.
         share: share of the requests that are spoiled.
+        asker: whose requests these are, found in their headers.
+        faults: those that are drawn.
         counts: requests by what became of them.
         away: while set, every connection is closed at once, as by a server that restarts.
         asked: method and path of every request, in order.
@@ -61,6 +66,8 @@ class FaultProxy:
     upstream: Callable[[], socket.socket]
     seed: int = 1
     share: float = SHARE
+    asker: re.Pattern[bytes] = _OURS
+    faults: tuple[str, ...] = FAULTS
     counts: collections.Counter[str] = field(default_factory=collections.Counter)
     away: threading.Event = field(default_factory=threading.Event)
     asked: list[str] = field(default_factory=list)
@@ -160,8 +167,8 @@ class FaultProxy:
 
     def _draw(self, head: bytes) -> str:
         with self._lock:
-            spoiled = _OURS.search(head) is not None and self._random.random() < self.share
-            return self._random.choice(FAULTS) if spoiled else ""
+            spoiled = self.asker.search(head) is not None and self._random.random() < self.share
+            return self._random.choice(self.faults) if spoiled else ""
 
     def _said(self, fault: str) -> bytes:
         with self._lock:
@@ -173,7 +180,13 @@ class FaultProxy:
             "odd-retry-after": _status(429, "TooManyRequests", odd),
             "error": _status(500, "InternalError"),
             "unavailable": _status(503, "ServiceUnavailable"),
+            "bad-gateway": _page(502, "Bad Gateway"),
+            "gateway-timeout": _page(504, "Gateway Time-out"),
         }.get(fault, b"")
+
+
+# How the API server begins such a message (kubernetes/apimachinery, pkg/api/errors/errors.go).
+_WORDS = {429: "Too many requests: ", 500: "Internal error occurred: "}
 
 
 def _status(code: int, reason: str, retry_after: str = "") -> bytes:
@@ -182,11 +195,18 @@ def _status(code: int, reason: str, retry_after: str = "") -> bytes:
         "apiVersion": "v1",
         "status": "Failure",
         "reason": reason,
-        "message": f"spoiled: {reason}",
+        "message": f"{_WORDS.get(code, '')}spoiled: {reason}",
     }
     body = json.dumps(said | {"code": code}).encode()
     extra = f"Retry-After: {retry_after}\r\n" if retry_after else ""
     head = f"HTTP/1.1 {code} {reason}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n{extra}"
+    return head.encode() + b"Connection: close\r\n\r\n" + body
+
+
+def _page(code: int, words: str) -> bytes:
+    """Return what a load balancer says when nobody behind it answers."""
+    body = f"<html><body><h1>{code} {words}</h1></body></html>".encode()
+    head = f"HTTP/1.1 {code} {words}\r\nContent-Type: text/html\r\nContent-Length: {len(body)}\r\n"
     return head.encode() + b"Connection: close\r\n\r\n" + body
 
 

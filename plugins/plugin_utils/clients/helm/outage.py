@@ -36,6 +36,8 @@ _READING = re.compile(
     r"|Unable to continue with (?:install|update): could not get information about|could not get server version"
     r"|unable to build kubernetes objects from |failed to download openapi"
 )
+# What helm asks of each object while it changes the cluster, which changes nothing itself (pkg/kube/client.go).
+_LOOKING = re.compile(r"could not get information about the resource")
 # What stays as it is however often it is asked.
 _FINAL = re.compile(
     r"forbidden|[Uu]nauthorized|not found|could not find the requested resource|no matches for kind|already exists"
@@ -65,4 +67,5 @@ def cut_off(stderr: str) -> bool:
     """Tell whether helm ended because the server went away or refused to answer, whatever it had done by then."""
     if nothing_begun(stderr) or _CUT.search(stderr) is not None:
         return True
-    return _REFUSED.search(stderr) is not None and _FINAL.search(stderr) is None
+    said = _REFUSED.search(stderr) or _LOOKING.search(stderr)
+    return said is not None and _FINAL.search(stderr) is None

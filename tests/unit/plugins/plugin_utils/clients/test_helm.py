@@ -282,6 +282,7 @@ LATE = (
     'Error: UPGRADE FAILED: an error on the server ("<html><h1>502 Bad Gateway</h1></html>") has prevented the request '
     "from succeeding (patch deployments.apps op)",
     "Error: create: failed to create: the server has received too many requests and has asked us to try again later",
+    "Error: UPGRADE FAILED: could not get information about the resource: spoiled: ServiceUnavailable",
     "Error: INSTALLATION FAILED: Internal error occurred: etcdserver: request timed out",
 )
 # Answers that stay as they are.
