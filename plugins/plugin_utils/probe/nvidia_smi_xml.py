@@ -125,7 +125,9 @@ def _count(text: str) -> int:
 
 
 def _version(root: ElementTree.Element) -> str:
-    text = _required(root, "driver_version")
+    # Newer drivers print the version of the kernel's part beside it, and announce that driver_version goes.
+    text = (root.findtext("kmd_version") or "").strip() if root.find("driver_version") is None else ""
+    text = text or _required(root, "driver_version")
     if not re.fullmatch(r"\d+(\.\d+)+", text):
         raise unreadable(TOOL, text, "a version in driver_version")
     return text

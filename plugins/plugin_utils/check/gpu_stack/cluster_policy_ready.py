@@ -144,6 +144,12 @@ def _operand(answer: Answer, cluster: ClusterState, context: JudgeContext, opera
         "operand-not-ready",
         f"kubectl logs {pod} -n {workload.namespace} --all-containers; kubectl describe pod {workload.pod}".rstrip(),
     )
+    if not workload.desired and not workload.pod:
+        # NFD whose own pods a taint keeps away labels no node, so that no operand is wanted anywhere.
+        hint = (
+            f"no node has the labels of its nodeSelector: kubectl describe daemonset {workload.name} -n "
+            f"{workload.namespace}; kubectl get nodes -L nvidia.com/gpu.present; look at the pods of NFD and at taints"
+        )
     text = f"{operand.title}{where}: {workload.reason} ({workload.ready} of {workload.desired} ready)"
     known = named_failure(workload)
     if known:

@@ -9,6 +9,7 @@ before it in that order already explains what it sees; then it is blocked by tha
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -37,6 +38,10 @@ _BY_OLM = {
     GPU_OPERATOR: ("gpu-operator-ocp-olm", "gpu-operator-ocp"),
     NETWORK_OPERATOR: ("network-operator-ocp-olm",),
 }
+# A program that died may print on: a banner (`[Vector addition of 50000 elements]`), how it cleaned up.
+_ERROR = re.compile(
+    r"\b(?:errors?|fail(?:ed|ure)?|fatal|panic|cannot|could not|unable|denied|refused)\b|: no such ", re.I
+)
 
 
 def node_fault(node: NodeState | None) -> tuple[str, str] | None:
@@ -114,9 +119,11 @@ def named_failure(workload: Workload) -> tuple[KnownFailure, str] | None:
 
 
 def last_words(workload: Workload) -> str:
-    """Return the last line of a failing pod's log, to be put behind a text; empty where none was read."""
+    """Return the line of a failing pod's log that tells of an error, the last one of several, to be put behind a text:
+    the last line of all where none does, empty where no log was read."""
     lines = [line for line in workload.said.splitlines() if line.strip()]
-    return f"; it says: {lines[-1].strip()[:300]}" if lines else ""
+    telling = [line for line in lines if _ERROR.search(line)]
+    return f"; it says: {(telling or lines)[-1].strip()[:300]}" if lines else ""
 
 
 def _put_back(component: ComponentState) -> str:

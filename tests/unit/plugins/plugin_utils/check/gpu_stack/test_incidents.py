@@ -97,6 +97,41 @@ def test_a_log_that_names_no_known_cause_is_quoted() -> None:
     assert "it says: something that nobody has seen" in found.summary
 
 
+@pytest.mark.parametrize(
+    ("log", "quoted"),
+    [
+        ("[Vector addition of 50000 elements]\nFailed to allocate device vector A (error code initialization error)!\n"
+         "[Vector addition of 50000 elements]", "Failed to allocate device vector A"),
+        ("error: first\nlevel=fatal msg=second\nstopping", "second"),
+    ],
+)  # fmt: skip
+def test_the_line_of_the_error_is_quoted_and_not_what_is_printed_after_it(log: str, quoted: str) -> None:
+    (found,) = _held(_crashing(DRIVER, log))
+    assert f"it says: {quoted}" in found.summary or f"msg={quoted}" in found.summary
+
+
+def test_an_operand_that_no_node_wants_has_no_logs_to_read() -> None:
+    """incident nfd-taint: NFD's pods are kept away by a taint, so that no node is labelled."""
+    (found,) = [
+        o
+        for o in _held(changed_operand(healthy(), PLUGIN, desired=0, ready=0, state="failed", pod="", nodes=()))
+        if o.check == "cluster-policy-ready"
+    ]
+    assert "kubectl logs" not in found.hint and "nvidia.com/gpu.present" in found.hint
+
+
+def test_the_dra_driver_names_the_root_that_it_was_given() -> None:
+    """kubernetes-sigs/dra-driver-nvidia-gpu#389"""
+    said = "run: chroot /driver-root nvidia-smi\nchroot: failed to run command 'nvidia-smi': No such file or directory"
+    sick = workload("nvidia-dra-driver-gpu-main", "nvidia-dra-driver-gpu/nvidia-dra-driver-gpu", ready=0,
+                    state="failed", cause="pod-crash-looping", reason="Init:0/1", pod="p", said=said)  # fmt: skip
+    view = healthy()
+    workloads = tuple(sick if entry.name == sick.name else entry for entry in view.workloads or ())
+    (found,) = _held(replace(view, workloads=workloads))
+    assert (found.check, found.cause) == ("component-health", "driver-root-wrong")
+    assert "nvidiaDriverRoot" in found.hint
+
+
 def test_no_gpus_after_an_upgrade_of_the_device_plugin() -> None:
     """NVIDIA/k8s-device-plugin#1645: its pod is ready and offers nothing; a restart of it helps."""
     (found,) = _held(changed_node(healthy(), "gpu02", allocatable={"nvidia.com/gpu": 0}))

@@ -100,6 +100,15 @@ def test_shipped_bounds_are_for_their_model_accelerator_and_load() -> None:
         ("GatedRepoError: 401 Client Error", "model-not-found", "token_secret"),
         ("OSError: We couldn't connect to 'the hub' to load the files", "model-hub-unreachable", "volume"),
         ("RuntimeError: No CUDA GPUs are available", "gpu-not-usable", "gpu_stack"),
+        # vllm-project/vllm#21661, #1710; huggingface/huggingface_hub#4128
+        ("(EngineCore_0 pid=7) RuntimeError: NCCL error: unhandled cuda error", "nccl-error", "fabric_validation"),
+        ("RuntimeError: NCCL error: ncclShmOpen: unhandled system error", "shm-too-small", "emptyDir"),
+        ("RuntimeError: CUDA error: no kernel image is available for execution on the device",
+         "image-without-gpu-code", "image"),
+        ("RuntimeError: The NVIDIA driver on your system is too old (found 12020).", "driver-too-old", "update"),
+        ("RuntimeError: CUDA driver version is insufficient for CUDA runtime version", "driver-too-old", "update"),
+        ("OSError: a/b is not a local folder and is not a valid model identifier listed on 'https://hub'\nIf this is a "
+         "private repository, make sure to pass a token", "model-not-found", "token_secret"),
     ],
 )  # fmt: skip
 def test_last_words_of_a_server(words: str, cause: str, flag: str) -> None:
@@ -108,6 +117,14 @@ def test_last_words_of_a_server(words: str, cause: str, flag: str) -> None:
     assert found.cause == cause
     assert flag in found.hint
     assert stated_by({}).understand("INFO all is well") is None
+
+
+def test_a_server_without_fabric_manager_says_802(shared: Path) -> None:
+    """findings/captures-fails: huggingface/huggingface_hub#4128, NVIDIA/nvrc#159."""
+    log = (shared / "findings/captures-fails/P118-vllm-server-errors.log").read_text(encoding="utf-8")
+    found = stated_by({}).understand(log)
+    assert found is not None
+    assert (found.cause, found.blames_host) == ("fabric-manager-not-ready", True)
 
 
 def test_a_server_uses_every_gpu_of_its_host() -> None:

@@ -122,3 +122,17 @@ def test_accelerators_of_another_maker_are_named(fleet: AnyFleet, shared: Path) 
     display = "0000:03:00.0 VGA compatible controller [0300]: ASPEED Technology ASPEED Graphics Family [1a03:2000]\n"
     host.tools["lspci"] = ToolRun(argv=("lspci",), rc=0, stdout=display)
     assert one(fleet, "pci-census").cause == "gpu-not-on-pci"
+
+
+def test_a_document_that_has_only_the_version_of_the_kernels_part(fleet: AnyFleet) -> None:
+    host = fleet.hosts["gpu02"]
+    text = host.evidence().tools["nvidia_smi_xml"].stdout
+    old = "<driver_version>580.105.08</driver_version>"
+    assert old in text
+    for new, status in (
+        ("<kmd_version>580.105.08</kmd_version>", PASSED),
+        ("", Status.OTHER),
+        (f"<kmd_version>1.2</kmd_version>{old}", PASSED),
+    ):
+        host.tools["nvidia_smi_xml"] = ToolRun(argv=("nvidia-smi",), rc=0, stdout=text.replace(old, new))
+        assert one(fleet, "gpu-census").status is status
