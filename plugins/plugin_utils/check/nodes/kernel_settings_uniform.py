@@ -1,27 +1,43 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check kernel-settings-uniform: huge pages, NUMA balancing, IOMMU and the like are set alike on all hosts of a SKU."""
+"""Check kernel-settings-uniform: settings of the kernel and parameters of the boot are alike on all hosts of a SKU."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
 from ...collect.host_facts import FleetFacts
 from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Outcome, SubjectKind
+from ...site.model import Host
 from ..kit.settings import setting
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .observe_hosts import OBSERVER
 from .part_versions import Part, PartVersions
+
+Values = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelSettingsSettings:
     """Settings of check kernel-settings-uniform."""
 
-    sysctls: tuple[str, ...] = setting("Settings of the kernel that all hosts of a SKU have alike (sysctl).")
-    boot_parameters: tuple[str, ...] = setting("Parameters of the boot that all hosts of a SKU have alike.")
+    sysctls: tuple[str, ...] = setting(
+        "Settings of the kernel (sysctl) that are compared on every host, also where they are not set, or two halves "
+        "of the hosts have them differently. All others are compared where most hosts of the SKU have one value."
+    )
+    boot_parameters: tuple[str, ...] = setting("The same of parameters of the boot.")
+    sysctls_vary: tuple[str, ...] = setting(
+        "Patterns (*, ?) of settings of the kernel that differ between healthy hosts: counters, names, what follows "
+        "from the exact size of the memory."
+    )
+    boot_parameters_vary: tuple[str, ...] = setting(
+        "Patterns of parameters of the boot that differ between healthy hosts: what names the machine or its disks."
+    )
 
 
 SPEC = CheckSpec(
@@ -40,28 +56,56 @@ _UNSET = "not set"
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """A difference may be meant, so a person decides; the value of most hosts is the usual one."""
     settings = context.settings_of(SPEC.id, KernelSettingsSettings)
-    versions = PartVersions(
-        SPEC,
-        {host.name: _values(seen, host.name, settings) for host in context.site.in_scope},
-        lambda host, _name: host.answer.subject,
-        word="kernel setting",
-        needs="sysctl",
-    )
+    skus: dict[str, list[Host]] = {}
+    for host in context.site.in_scope:
+        skus.setdefault(host.sku, []).append(host)
+    parts: dict[str, tuple[Part, ...]] = {}
+    for hosts in skus.values():
+        parts |= _parts(seen, [host.name for host in hosts], settings)
+    versions = PartVersions(SPEC, parts, lambda host, _name: host.answer.subject, word="kernel setting", needs="sysctl")
     return versions.judge(seen, context)
 
 
-def _values(seen: FleetFacts, name: str, settings: KernelSettingsSettings) -> tuple[Part, ...]:
-    """Return the settings of a host; an empty value stands for what could not be read."""
-    if name not in seen.hosts:
-        return ()
-    sysctls, boot = seen.hosts[name].read("sysctl", dict), seen.hosts[name].read("boot", dict)
-    if isinstance(sysctls, ProbeFailure):
-        return ()
-    found = [(word, sysctls.get(f"/proc/sys/{word.replace('.', '/')}") or _UNSET) for word in settings.sysctls]
-    found += [
-        (word, "" if isinstance(boot, ProbeFailure) else boot.get(word, _UNSET)) for word in settings.boot_parameters
-    ]
-    return tuple(Part(word, (word,), value) for word, value in found)
+def _parts(seen: FleetFacts, names: Sequence[str], settings: KernelSettingsSettings) -> dict[str, tuple[Part, ...]]:
+    """Return what is compared of hosts of one SKU; an empty value stands for what could not be read."""
+    there = [name for name in names if name in seen.hosts]
+    sysctls = {name: _values(seen, name, "sysctl", settings.sysctls_vary) for name in there}
+    boots = {name: _values(seen, name, "boot", settings.boot_parameters_vary) for name in there}
+    # A setting that a host lacks belongs to a module that is not loaded there; a parameter is left out on purpose.
+    odd_sysctls = _odd([found for found in sysctls.values() if found is not None], {*settings.sysctls}, unset="")
+    odd_boots = _odd(
+        [found for found in boots.values() if found is not None], {*settings.boot_parameters}, unset=_UNSET
+    )
+    parts: dict[str, tuple[Part, ...]] = dict.fromkeys(names, ())
+    for name in there:
+        mine, boot = sysctls[name], boots[name]
+        if mine is not None:
+            said = {word: mine.get(word, _UNSET) or _UNSET for word in settings.sysctls}
+            said |= {word: mine[word] for word in odd_sysctls if word in mine}
+            for word in (*settings.boot_parameters, *odd_boots):
+                said[f"boot parameter {word}"] = "" if boot is None else boot.get(word, _UNSET)
+            parts[name] = tuple(Part(word, (word,), value) for word, value in said.items())
+    return parts
+
+
+def _values(seen: FleetFacts, name: str, fact: str, vary: Sequence[str]) -> Values | None:
+    """Return settings by name, those that vary left out; None where they could not be read."""
+    found = seen.hosts[name].read(fact, dict)
+    if isinstance(found, ProbeFailure):
+        return None
+    words = ((str(path).removeprefix("/proc/sys/").replace("/", "."), str(value)) for path, value in found.items())
+    return {word: value for word, value in words if not any(fnmatchcase(word, pattern) for pattern in vary)}
+
+
+def _odd(hosts: Sequence[Values], listed: set[str], *, unset: str) -> list[str]:
+    """Return the settings that most of the hosts have alike, and at least one has not; an empty `unset` leaves out the
+    hosts that lack a setting."""
+    found: list[str] = []
+    for word in sorted({word for values in hosts for word in values} - listed):
+        said = Counter(value for values in hosts if (value := values.get(word, unset)) or word in values)
+        if len(said) > 1 and 2 * max(said.values()) > said.total():
+            found.append(word)
+    return found
 
 
 CHECK = Check(SPEC, OBSERVER, judge)

@@ -35,6 +35,8 @@ def outputs(node: Node) -> dict[str, str]:
         "sensors.txt": _sensors(node),
         "lscpu.txt": _processors(node),
         "free.txt": _memory(node),
+        "sysctl.txt": "".join(f"/proc/sys/{name}:{text}\n" for name, text in node.setup.sysctls.items()),
+        "cmdline.txt": f"{node.setup.cmdline}\n" if node.setup.cmdline else "",
         "clock-source.txt": f"{node.setup.clock_source}\n",
         "module-licence.txt": f"{node.setup.module_licence}\n",
     }

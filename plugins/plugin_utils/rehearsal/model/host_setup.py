@@ -6,7 +6,7 @@ what its network ports are told."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +18,8 @@ class HostSetup:
     to `nvme_used_percent`. `mounts` are its file systems of the network, with `mount_options`. `sensor` is one more
     sensor of its management controller, as `ipmitool sdr` prints it; `imex` what its IMEX service says where it has
     one. So many `processors` of the kind `processor` run, `clock_source` keeps the kernel's time, and main memory is
-    `memory_gib` less the `reserved_mib` that its firmware keeps."""
+    `memory_gib` less the `reserved_mib` that its firmware keeps. `sysctls` are settings of its kernel, by name, that
+    are not those of the machine below, `cmdline` its parameters of the boot, empty for those of the machine below."""
 
     memlock: str = "infinity"
     nofile: str = "1048576"
@@ -39,6 +40,8 @@ class HostSetup:
     memory_gib: int = 2048
     reserved_mib: int = 33210
     clock_source: str = "tsc"
+    sysctls: dict[str, str] = field(default_factory=dict)
+    cmdline: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

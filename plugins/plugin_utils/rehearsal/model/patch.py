@@ -21,7 +21,7 @@ from .spec import Change, Fault, ModelSpec, Shape
 from .values import ClusterModel, Node, Rack, Rail
 
 # Dictionaries whose keys are free words take new ones; records do not.
-_FREE_WORDS = ("tools", "services", "diag", "components", "printed", "smi_xml", "busbw_gbps", "adapters")
+_FREE_WORDS = ("tools", "services", "diag", "components", "printed", "smi_xml", "sysctls", "busbw_gbps", "adapters")
 _OPERATIONS = ("set", "append", "add", "multiply")
 
 

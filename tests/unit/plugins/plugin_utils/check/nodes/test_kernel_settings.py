@@ -34,14 +34,60 @@ def test_hosts_that_are_set_alike_pass(fleet: AnyFleet) -> None:
     [
         ({"sysctl": SYSCTLS.format(1, 0)}, "kernel.numa_balancing: kernel setting 1, expected 0"),
         ({"sysctl": SYSCTLS.format(0, 51200)}, "vm.nr_hugepages: kernel setting 51200, expected 0"),
-        ({"kernel_cmdline": "BOOT_IMAGE=/vmlinuz ro\n"}, "iommu: kernel setting not set, expected pt"),
-        ({"kernel_cmdline": "ro iommu=pt pci=realloc=off\n"}, "pci: kernel setting realloc=off, expected not set"),
+        ({"kernel_cmdline": "BOOT_IMAGE=/vmlinuz ro\n"}, "boot parameter iommu: kernel setting not set, expected pt"),
+        (
+            {"kernel_cmdline": "ro iommu=pt pci=realloc=off\n"},
+            "boot parameter pci: kernel setting realloc=off, expected not set",
+        ),
     ],
 )
 def test_the_odd_one_out_is_for_a_person(fleet: AnyFleet, texts: dict[str, str], says: str) -> None:
     outcomes = judged(fleet, **texts)
     assert said(outcomes, Status.OTHER) == {(CHECK, "kernel-settings-mismatch", "gpu02")}
     assert says in next(outcome.summary for outcome in outcomes if outcome.cause)
+
+
+MORE = (
+    "/proc/sys/net/core/rmem_max:{}\n/proc/sys/kernel/nmi_watchdog:{}\n/proc/sys/fs/file-nr:{} 0 9223372036854775807\n"
+    "/proc/sys/kernel/random/boot_id:{}\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("odd", "says"),
+    [
+        ({"sysctl": SYSCTLS.format(0, 0) + MORE.format(65536, 0, 9, "x")}, "net.core.rmem_max: kernel setting 65536"),
+        ({"sysctl": SYSCTLS.format(0, 0) + MORE.format(212992, 1, 9, "x")}, "kernel.nmi_watchdog: kernel setting 1"),
+        (
+            {"kernel_cmdline": "ro iommu=pt intel_idle.max_cstate=9\n"},
+            "intel_idle.max_cstate: kernel setting 9, expected 1",
+        ),
+        ({"kernel_cmdline": "ro iommu=pt\n"}, "intel_idle.max_cstate: kernel setting not set, expected 1"),
+        ({"sysctl": SYSCTLS.format(0, 0) + MORE.format(212992, 0, 5000, "y")}, ""),
+        ({"sysctl": SYSCTLS.format(0, 0) + MORE.format(212992, 0, 9, "x") + "/proc/sys/fs/xfs/rotorstep:1\n"}, ""),
+        ({"kernel_cmdline": "BOOT_IMAGE=/b root=UUID=2 resume=UUID=3 ro iommu=pt intel_idle.max_cstate=1\n"}, ""),
+    ],
+)
+def test_all_that_most_hosts_have_alike_is_compared_less_what_varies(
+    fleet: AnyFleet, odd: dict[str, str], says: str
+) -> None:
+    usual = {
+        "sysctl": SYSCTLS.format(0, 0) + MORE.format(212992, 0, 8224, "b"),
+        "kernel_cmdline": "BOOT_IMAGE=/a root=UUID=1 ro iommu=pt intel_idle.max_cstate=1\n",
+    }
+    for name, host in fleet.hosts.items():
+        for tool, text in (usual | (odd if name == "gpu02" else {})).items():
+            host.tools[tool] = ToolRun(argv=(tool,), rc=0, stdout=text)
+    outcomes = fleet.judge(only=CHECK)
+    assert said(outcomes, Status.OTHER) == ({(CHECK, "kernel-settings-mismatch", "gpu02")} if says else set())
+    assert any(says in outcome.summary for outcome in outcomes)
+
+
+def test_what_every_host_has_differently_names_no_host(fleet: AnyFleet) -> None:
+    for number, host in enumerate(fleet.hosts.values()):
+        text = SYSCTLS.format(0, 0) + f"/proc/sys/kernel/not_listed:{number}\n"
+        host.tools["sysctl"] = ToolRun(argv=("sysctl",), rc=0, stdout=text)
+    assert {outcome.status for outcome in fleet.judge(only=CHECK)} == {Status.PASSED}
 
 
 def test_other_parameters_of_the_boot_may_differ(fleet: AnyFleet) -> None:
