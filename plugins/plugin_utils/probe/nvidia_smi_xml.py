@@ -267,6 +267,7 @@ def _state(reader: _Reader) -> dict[str, str | int | float | None]:
         "memory_temperature_c": reader.whole("temperature/memory_temp"),
         "recovery_action": reader.text("gpu_recovery_action"),
         "reset_status": reader.text("gpu_reset_status/reset_required"),
+        "module_id": reader.text("platformInfo/module_id"),
         "vbios": reader.text("vbios_version"),
         "virtualisation": reader.text("gpu_virtualization_mode/virtualization_mode"),
         "temperature_c": reader.whole("temperature/gpu_temp"),

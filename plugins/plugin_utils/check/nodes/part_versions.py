@@ -32,14 +32,20 @@ def no_rules(_host: NodeContext) -> Sequence[Finding]:
     return ()
 
 
+def no_wait(_host: NodeContext) -> Outcome | None:
+    """No host waits for another check."""
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class PartVersions:
     """Versions of the parts of a fleet, and what is judged of them.
 
-    `parts` are those of every host in scope, none of a host whose tool gave nothing usable; `subject` makes the subject
-    of a part; `word` is what a version is of, such as `VBIOS`; `needs` the fact that the parts come from; `stated` the
-    version that all must have, empty: that of most; `stated_by_kind` gives it by the kind of part (first word of its
-    `alike`). `rules` gives what else of a host is against what the site states.
+    `parts` are those of every host in scope, none of a host whose tool gave nothing usable; `subject` makes the
+    subject of a part; `word` is what a version is of, such as `VBIOS`; `needs` the fact that the parts come from;
+    `stated` the version that all must have, empty: that of most; `stated_by_kind` gives it by the kind of part (first
+    word of its `alike`). `waits` gives what a host waits for that cannot be compared yet, `rules` what else of a host
+    is against what the site states.
     """
 
     spec: CheckSpec
@@ -50,6 +56,7 @@ class PartVersions:
     stated: str = ""
     stated_by_kind: Mapping[str, str] = field(default_factory=dict)
     rules: Callable[[NodeContext], Sequence[Finding]] = no_rules
+    waits: Callable[[NodeContext], Outcome | None] = no_wait
 
     @property
     def slug(self) -> str:
@@ -73,6 +80,8 @@ class PartVersions:
         )
 
         def judge_host(host: NodeContext) -> Report | Outcome:
+            if (waiting := self.waits(host)) is not None:
+                return waiting
             ruled = self.rules(host)
             if host.name not in halves or ruled:
                 return self._host(host, usual, ruled)

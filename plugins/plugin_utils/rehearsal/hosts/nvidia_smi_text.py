@@ -146,9 +146,9 @@ def _bus_cell(node: Node, gpu: Gpu, hca: Hca) -> str:
     gpus, nics = len(node.gpus), len(node.hcas)
     if node.nic_view == "hidden":
         return "SYS"
-    if hca in node.hcas and node.nic_view == "pairs" and hca.index // 2 == gpu.index // 2:
+    if hca in node.hcas and node.nic_view == "pairs" and hca.slot // 2 == gpu.index // 2:
         return "PXB"
-    if hca in node.hcas and node.nic_view != "pairs" and hca.index * gpus // nics == gpu.index:
+    if hca in node.hcas and node.nic_view != "pairs" and hca.slot * gpus // nics == gpu.index:
         return "PIX"
     near = _side(node, hca) == _half(gpu.index, gpus) and node.nic_view != "apart"
     return "NODE" if near else "SYS"
@@ -162,7 +162,7 @@ def _nic_cell(node: Node, one: Hca, other: Hca) -> str:
 
 def _side(node: Node, hca: Hca) -> int:
     """The processor that an adapter hangs on; those that carry no GPU traffic hang on the first."""
-    return _half(hca.index, len(node.hcas)) if hca in node.hcas else 0
+    return _half(hca.slot, len(node.hcas)) if hca in node.hcas else 0
 
 
 def pcie_under_load(node: Node) -> str:

@@ -48,8 +48,9 @@ class HostSetup:
 class PortSetup:
     """`pkeys` are the partition keys that the subnet manager gave an InfiniBand port, as the kernel prints them,
     `drops` the packets that an EFA device had no buffer for, `ecn` the priorities on which a RoCE port marks and heeds
-    congestion (the adapter's default: all)."""
+    congestion (the adapter's default: all). `slot` is the place of the adapter in its host, -1 for that of its rail."""
 
     pkeys: tuple[str, ...] = ("0xffff",)
     drops: int = 0
     ecn: tuple[int, ...] = (0, 1, 2, 3, 4, 5, 6, 7)
+    slot: int = -1

@@ -156,6 +156,11 @@ class Hca:
     mtu: int = 4096
     setup: PortSetup = field(default_factory=PortSetup)
 
+    @property
+    def slot(self) -> int:
+        """Its place among the adapters of the host: that of its rail, unless somebody put it elsewhere."""
+        return self.index if self.setup.slot < 0 else self.setup.slot
+
 
 def _natural(name: str) -> tuple[tuple[int, str | int], ...]:
     """The order in which tools list names: mlx5_2 before mlx5_10."""
