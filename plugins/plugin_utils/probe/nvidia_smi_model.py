@@ -69,7 +69,7 @@ class Gpu:
     `bus_id` is `dddd:bb:dd.f` in lower case. `clock_events` are the active reasons for lower clocks; None: the document
     lists no reasons. `temperature_margin_c` is what is left until the GPU slows down;
     `slowdown_us` counts microseconds by reason since the driver was loaded, where the driver counts them. `modes` are
-    how it was set to work, as the document prints them, by name; those that the document lacks are left out. `module_id` is
+    how it was set to work, as the document prints them, by name, where it has them; `module_id` is
     its place on the board.
     """
 
