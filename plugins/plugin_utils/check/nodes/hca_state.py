@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 
 from ...collect.host_facts import FleetFacts
 from ...collect.tool_reading import ProbeFailure
@@ -26,8 +25,10 @@ from ...site.adapters import (
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
-from .node_context import NodeContext, per_host
+from .boot_time import settling
+from .node_context import NodeContext, per_host, value_of
 from .observe_hosts import OBSERVER
+from .rail_alike import rail_differences
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +93,8 @@ def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """
     hosts = [NodeContext(SPEC, context, seen, entry) for entry in context.site.in_scope if entry.name in seen.hosts]
     wrong = wrong_names([host for host in hosts if _has_adapters(host)])
-    outcomes = per_host(SPEC, seen, context, lambda host: wrong.get(host.name) or _judge(host))
+    alike = rail_differences(_rails([host for host in hosts if _has_adapters(host)]))
+    outcomes = per_host(SPEC, seen, context, lambda h: wrong.get(h.name) or _judge(h, alike.get(h.name, [])))
     return tuple({id(outcome): outcome for outcome in outcomes}.values())
 
 
@@ -101,7 +103,20 @@ def _has_adapters(host: NodeContext) -> bool:
     return sku is not None and carries_gpu_traffic(sku)
 
 
-def _judge(host: NodeContext) -> Report | Outcome:
+def _rails(hosts: Sequence[NodeContext]) -> list[tuple[NodeContext, list[tuple[str, IbPort]]]]:
+    """Return the InfiniBand hosts that have every adapter, with their ports rail by rail."""
+    known = [(host, host.adapters(host.settings(HcaStateSettings).hcas)) for host in hosts if _on_infiniband(host)]
+    rows = [
+        (host, found, [(e.name, e.port) for e in _ports(value_of(host.facts.hcas), found)]) for host, found in known
+    ]
+    return [(host, ports) for host, found, ports in rows if found.complete and len(ports) == found.wanted]
+
+
+def _on_infiniband(host: NodeContext) -> bool:
+    return host.sku.fabric == "infiniband" and not isinstance(host.facts.hcas, ProbeFailure)
+
+
+def _judge(host: NodeContext, alike: list[Finding]) -> Report | Outcome:
     sku = host.sku
     if not _has_adapters(host):
         if sku.fabric in LINK_LAYERS:
@@ -118,6 +133,7 @@ def _judge(host: NodeContext) -> Report | Outcome:
     ports = _ports(hcas, found)
     problems = {entry.name: finding for entry in ports if (finding := _port_finding(host, entry)) is not None}
     findings = [*_missing(host, found, ports), *problems.values(), *_disputed(host, found), *_from_kernel(host, found)]
+    findings += alike if not problems else []
     rates = [entry.port.rate_gbps for entry in ports if entry.name not in problems]
     return Report(
         summary=f"{len(rates)} ports Active, LinkUp, {min(rates, default=0)} Gb/s or more; {found.basis_text}",
@@ -334,7 +350,7 @@ def _from_kernel(host: NodeContext, found: ComputeAdapters) -> list[Finding]:
     flaps = [
         device
         for device, time in log.flaps
-        if device not in others and not _settling(log.began, time, settings.link_settle_s)
+        if device not in others and not settling(log.began, time, settings.link_settle_s)
     ]
     limit = settings.link_flaps
     for device, times in Counter(flaps).items():
@@ -351,30 +367,6 @@ def _from_kernel(host: NodeContext, found: ComputeAdapters) -> list[Finding]:
             hint = "compare the slot with the SKU's wiring; reseat the adapter"
             findings.append(Finding(cause="hca-pcie-limited", text=text, hint=hint, marginal=True))
     return findings
-
-
-def _settling(began: str, time: str, settle_s: float) -> bool:
-    """Tell whether it was so soon after the boot. A log that does not begin with the boot cannot tell."""
-    first, then = _seconds(began), _seconds(time)
-    return first is not None and then is not None and 0 <= then - first < settle_s
-
-
-def _seconds(stamp: str) -> float | None:
-    """Return a time stamp of the kernel log as seconds, since whenever its form counts from."""
-    try:
-        return float(stamp)
-    except ValueError:
-        pass
-    text = stamp.replace(",", ".")
-    for form in ("%a %b %d %H:%M:%S %Y", "%Y %b %d %H:%M:%S"):
-        try:
-            return datetime.strptime(text if form.endswith("%Y") else f"2000 {text}", form).timestamp()
-        except ValueError:
-            continue
-    try:
-        return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
-    except ValueError:
-        return None
 
 
 def _is_compute(host: NodeContext, found: ComputeAdapters, address: str) -> bool:
