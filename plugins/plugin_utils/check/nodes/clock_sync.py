@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from statistics import median_low
 
 from ...collect.host_facts import FleetFacts
 from ...collect.tool_reading import ProbeFailure
@@ -24,7 +25,17 @@ from .observe_hosts import OBSERVER
 class ClockSyncSettings:
     """Settings of check clock-sync."""
 
-    clock_offset_s: float = setting("Largest difference to the time source, either way.", unit="s", above=0)
+    clock_offset_s: float = setting(
+        "Largest difference to the time source, either way; beyond it a person decides, of PTP it fails.",
+        unit="s",
+        above=0,
+    )
+    clock_offset_failed_s: float = setting("Difference to an NTP source beyond which a clock fails.", unit="s", above=0)
+    stratum_spread: int = setting(
+        "By how much the stratum of a host may differ from the median of all hosts: a server that lost its source goes "
+        "on by its own clock, at another stratum.",
+        minimum=0,
+    )
     clock_error_s: float = setting(
         "Largest error that the time service allows for: offset, root dispersion and half of the root delay together "
         "(chronyc(1), RFC 5905). It grows while no source answers.",
@@ -48,13 +59,41 @@ _HINT = "`chronyc sources -v` on the node; check its time servers in chrony.conf
 _NO_DAEMON = "506 cannot talk to daemon"
 # Leap second announcements are no trouble.
 _UNSYNCHRONISED = 16
+_PTP = "ptp"
 _GOOD_LEAP = ("Normal", "Insert second", "Delete second")
 
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """An offset of 0 without a source means nothing, so leap status and stratum come first; without chrony another
     service that keeps the clock is as good."""
-    return per_host(SPEC, seen, context, _judge)
+    strata = sorted(found for host in context.site.in_scope if (found := _stratum(seen, host.name)) is not None)
+    usual = median_low(strata) if strata else None
+
+    def judge_host(host: NodeContext) -> Report | Outcome:
+        result = _judge(host)
+        return result if isinstance(result, Outcome) else _beside_the_fleet(host, result, usual)
+
+    return per_host(SPEC, seen, context, judge_host)
+
+
+def _stratum(seen: FleetFacts, name: str) -> int | None:
+    """Return the stratum of a host whose clock follows a source."""
+    if name not in seen.hosts:
+        return None
+    clock, daemon = seen.hosts[name].clock, seen.hosts[name].read("ntp", NtpDaemon)
+    found = daemon if isinstance(clock, ProbeFailure) else clock
+    return found.stratum if not isinstance(found, ProbeFailure) and 0 < found.stratum < _UNSYNCHRONISED else None
+
+
+def _beside_the_fleet(host: NodeContext, report: Report, usual: int | None) -> Report:
+    """Return the report with what only the other hosts show: a clock that is good by its own word follows another
+    kind of source than theirs."""
+    mine, spread = _stratum(host.seen, host.name), host.settings(ClockSyncSettings).stratum_spread
+    if report.findings or mine is None or usual is None or abs(mine - usual) <= spread:
+        return report
+    text = f"stratum {mine}, and {usual} on most hosts: its server may follow no source but its own clock"
+    hint = "`chronyc sources -v` on the node names its server; look there for the source that it lost"
+    return replace(report, findings=(Finding(cause="clock-stratum-far", text=text, hint=hint, marginal=True),))
 
 
 def _judge(host: NodeContext) -> Report | Outcome:
@@ -111,7 +150,9 @@ def _offset(
         findings = (Finding(cause="clock-not-synchronised", text=lost, hint=hints[0]),)
     elif abs(offset_s) > limit:
         text = f"clock is {offset_s * 1000:+.3f} ms off, allowed {limit * 1000:g} ms"
-        findings = (Finding(cause="clock-offset", text=text, hint=hints[1]),)
+        failed = source == _PTP or abs(offset_s) > host.settings(ClockSyncSettings).clock_offset_failed_s
+        cause = "clock-offset" if failed else "clock-offset-marginal"
+        findings = (Finding(cause=cause, text=text, hint=hints[1], marginal=not failed),)
     elif error_bound_s > (allowed := host.settings(ClockSyncSettings).clock_error_s):
         text = f"the clock may be {error_bound_s:.3g} s off (root dispersion and delay), allowed {allowed:g} s"
         findings = (Finding(cause="clock-stale", text=text, hint=hints[0], marginal=True),)
@@ -134,7 +175,7 @@ def _other_service(host: NodeContext, chrony: ProbeFailure) -> Report | None:
     if isinstance(ptp, PtpClock):
         lost = "" if ptp.locked else "phc2sys is not locked to the adapter's clock"
         hints = ("`journalctl -u ptp4l -u phc2sys` on the node", "`journalctl -u phc2sys` on the node")
-        return _offset(host, ptp.offset_s, lost=lost, hints=hints, source="ptp", by="by PTP")
+        return _offset(host, ptp.offset_s, lost=lost, hints=hints, source=_PTP, by="by PTP")
     daemon = host.facts.read("ntp", NtpDaemon)
     if isinstance(daemon, NtpDaemon):
         lost = "" if daemon.synchronised else f"ntpd follows no source (stratum {daemon.stratum})"

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from statistics import median
 
 from ...collect.host_facts import FleetFacts
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
@@ -32,6 +33,16 @@ class PcieLinkSettings:
         unit="lanes",
         minimum=1,
         maximum=32,
+    )
+    replays: int = setting(
+        "PCIe replays of a GPU since its driver was loaded that are ordinary however few others have.",
+        unit="replays",
+        minimum=0,
+    )
+    replays_times_median: float = setting(
+        "How many times the median of the GPUs of its SKU the replays of a GPU may be, beyond those that are ordinary.",
+        unit="times",
+        minimum=1,
     )
 
 
@@ -57,12 +68,15 @@ def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     broken part. What the driver reports as the link's maximum is the smaller of what GPU and host are able to.
     """
     widths, usual = _widths(seen, context), _usual_generations(seen, context)
+    replays = _usual_replays(seen, context)
     return per_host(
         SPEC,
         seen,
         context,
         lambda host: per_gpu(
-            host, lambda c, gpu: _gpu(c, gpu, widths) + _slow(c, gpu, usual), lambda n: _report(host, n)
+            host,
+            lambda c, gpu: _gpu(c, gpu, widths) + _slow(c, gpu, usual) + _replays(c, gpu, replays),
+            lambda n: _report(host, n),
         ),
         needs=("smi",),
     )
@@ -87,6 +101,32 @@ def _usual_generations(seen: FleetFacts, context: JudgeContext) -> dict[str, int
             found.setdefault(host.sku, Counter()).update(number for number in able if number)
     most = {sku: counts.most_common(1)[0] for sku, counts in found.items() if counts}
     return {sku: number for sku, (number, times) in most.items() if times * 2 > found[sku].total()}
+
+
+def _usual_replays(seen: FleetFacts, context: JudgeContext) -> dict[str, float]:
+    """Return by SKU the median of the replays of its GPUs since their drivers were loaded."""
+    found: dict[str, list[int]] = {}
+    for host in context.site.in_scope:
+        smi = seen.hosts[host.name].smi if host.name in seen.hosts else None
+        for gpu in smi.gpus if isinstance(smi, SmiLog) else ():
+            if gpu.replay_count is not None:
+                found.setdefault(host.sku, []).append(gpu.replay_count)
+    return {sku: median(counts) for sku, counts in found.items()}
+
+
+def _replays(host: NodeContext, gpu: Gpu, usual: dict[str, float]) -> list[Finding]:
+    settings, number, most = host.settings(PcieLinkSettings), gpu.replay_count or 0, usual.get(host.entry.sku, 0)
+    allowed = max(settings.replays, settings.replays_times_median * most)
+    if number <= allowed:
+        return []
+    text = f"{gpu.bus_id}: {number} PCIe replays since the driver was loaded, half of the GPUs {most:g} or fewer"
+    hint = "reseat the GPU or its riser; read the counter again under load (`nvidia-smi -q -i <gpu> | grep -i replay`)"
+    parts = (host.gpu(gpu.bus_id),)
+    return [
+        Finding(
+            cause="pcie-replays-many", text=f"{text}, allowed {allowed:g}", hint=hint, subjects=parts, marginal=True
+        )
+    ]
 
 
 def _slow(host: NodeContext, gpu: Gpu, usual: dict[str, int]) -> list[Finding]:

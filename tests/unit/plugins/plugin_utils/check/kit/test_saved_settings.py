@@ -50,7 +50,12 @@ def test_settings_survive_in_the_run_directory_with_their_places(tmp_path: Path)
     assert document["settings"]["gpu-ecc"]["ecc_dram_correctable"]["sources"] == ["release"]
     (tmp_path / "settings.json").write_text(json.dumps(document))
     saved = read_settings(tmp_path, all_settings)
-    assert saved["clock-sync"] == {"clock_error_s": 0.25, "clock_offset_s": 0.5}
+    assert saved["clock-sync"] == {
+        "clock_error_s": 0.25,
+        "clock_offset_failed_s": 0.05,
+        "clock_offset_s": 0.5,
+        "stratum_spread": 3,
+    }
     assert private_thresholds(tmp_path) == {}
     (tmp_path / "settings.json").write_text(json.dumps({"schema_version": 2}))
     with pytest.raises(InputError, match="schema_version"):

@@ -136,3 +136,17 @@ def test_a_site_states_the_firmware_of_a_type_of_adapters(fleet: AnyFleet) -> No
     assert {o.status for o in fleet.judge(only=check)} == {Status.PASSED}
     fleet.settings[check] = {"versions": {"MT4129": "28.39.1002"}}
     assert {o.status for o in fleet.judge(only=check)} == {Status.PASSED}
+
+
+@pytest.mark.parametrize(
+    ("usual", "odd", "found"), [(150, 104211, True), (150, 900, False), (90000, 104211, False), (0, 1001, True)]
+)
+def test_a_gpu_with_many_replays_since_its_driver_was_loaded_is_for_a_person(
+    fleet: AnyFleet, usual: int, odd: int, found: bool
+) -> None:
+    for one in fleet.hosts.values():
+        for part in one.gpus:
+            part.values["replay"] = str(usual)
+    fleet.hosts["gpu02"].gpus[1].values["replay"] = str(odd)
+    outcomes = said(fleet.judge(only="gpu-pcie-link"), Status.OTHER)
+    assert outcomes == ({("gpu-pcie-link", "pcie-replays-many", "gpu02/gpu1")} if found else set())

@@ -54,7 +54,7 @@ def test_another_service_that_keeps_the_clock_is_as_good(
         ("phc2sys", LOCKED + LOCKED.replace("s2", "s1"), "clock-not-synchronised"),
         ("ntpq", NO_SOURCE, "clock-not-synchronised"),
         ("ntpq", NTPD.replace("stratum=2,", "stratum=16,"), "clock-not-synchronised"),
-        ("ntpq", NTPD.replace("offset=-0.075", "offset=-7.075"), "clock-offset"),
+        ("ntpq", NTPD.replace("offset=-0.075", "offset=-70.75"), "clock-offset"),
         ("timedatectl", SERVICE.format("yes", "no"), "clock-not-synchronised"),
         ("timedatectl", SERVICE.format("no", "yes"), "clock-daemon-down"),
     ],
@@ -94,7 +94,9 @@ FAILS = "findings/captures-fails"
     [
         # chronyc(1): 127.127.1.1 is the local mode, in which each host drifts by itself.
         ({}, Status.FAILED, "clock-not-synchronised"),
-        ({"7F7F0101 ()": "C0000201 (192.0.2.1)"}, Status.PASSED, ""),
+        ({"7F7F0101 ()": "C0000201 (192.0.2.1)", ": 10": ": 3"}, Status.PASSED, ""),
+        # A server in its own local mode: the other hosts are at stratum 3.
+        ({"7F7F0101 ()": "C0000201 (192.0.2.1)"}, Status.OTHER, "clock-stratum-far"),
         ({"7F7F0101 ()": "C0000201 (192.0.2.1)", ": 10": ": 16"}, Status.FAILED, "clock-not-synchronised"),
         # Its sources answered four days ago for the last time.
         (
@@ -124,3 +126,40 @@ def test_ntpd_that_follows_its_own_clock_follows_no_source(shared: Path) -> None
     assert not ntpq.parse(text).synchronised
     followed = ntpq.parse(text.replace("sync_local", "sync_ntp").replace("rootdisp=11.430", "rootdisp=3311.0"))
     assert followed.synchronised and followed.error_bound_s == pytest.approx(3.311)
+
+
+TRACKING = (
+    "Reference ID    : C0000201 (ntp)\nStratum         : {}\nSystem time     : {:.9f} seconds fast of NTP time\n"
+    "Last offset     : +0.000004989 seconds\nRoot delay      : 0.000411626 seconds\n"
+    "Root dispersion : 0.018570010 seconds\nLeap status     : Normal\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("offset_s", "status", "cause"),
+    [
+        (0.0009, Status.PASSED, ""),
+        (0.003, Status.OTHER, "clock-offset-marginal"),
+        (0.04, Status.OTHER, "clock-offset-marginal"),
+        (0.06, Status.FAILED, "clock-offset"),
+    ],
+)
+def test_some_milliseconds_are_what_ntp_over_the_internet_reaches(
+    fleet: AnyFleet, offset_s: float, status: Status, cause: str
+) -> None:
+    """chrony's README: "within a few milliseconds"; nothing in gates 4 to 8 needs one."""
+    fleet.hosts["gpu02"].tools["chronyc"] = ToolRun(argv=("chronyc",), rc=0, stdout=TRACKING.format(3, offset_s))
+    found = {o.subjects[0].name: (o.status, o.cause) for o in fleet.judge(only="clock-sync")}
+    assert found["gpu02"] == (status, cause) and found["gpu01"] == (Status.PASSED, "")
+
+
+@pytest.mark.parametrize(
+    ("strata", "odd"), [((3, 3, 11), "gpu03"), ((3, 11, 3), "gpu02"), ((2, 3, 4), ""), ((11, 11, 11), "")]
+)
+def test_a_stratum_far_from_the_fleet_is_another_kind_of_source(
+    fleet: AnyFleet, strata: tuple[int, ...], odd: str
+) -> None:
+    for host, stratum in zip(fleet.hosts.values(), strata, strict=True):
+        host.tools["chronyc"] = ToolRun(argv=("chronyc",), rc=0, stdout=TRACKING.format(stratum, 0.000004))
+    outcomes = [o for o in fleet.judge(only="clock-sync") if o.status is not Status.PASSED]
+    assert [(o.subjects[0].name, o.cause) for o in outcomes] == ([(odd, "clock-stratum-far")] if odd else [])
