@@ -54,6 +54,8 @@ def _one(
     installer: Installer, component: Component, installed: Installed, names: frozenset[str], remove_crds: bool
 ) -> Holdings:
     ours = frozenset(key for key in installed.releases if installed.is_ours(key))
+    # What belongs to another release of ours goes with that, before these definitions or beside them.
+    going = {component.release, *(key for key in ours if not installed.releases[key].is_pending)}
     # Helm marks what is in a chart's crds/ with nothing: after the release only the chart tells what it had brought.
     left = component.has_chart and component.release not in installed.releases
     left = left and component.name not in installed.existing
@@ -83,7 +85,7 @@ def _one(
             continue
         kind = _kind_of(definition)
         found = [metadata for metadata in cluster.list_metadata(kind) if not _is_made(metadata)]
-        others = [metadata for metadata in found if not is_own({"metadata": metadata}, component.release)]
+        others = [metadata for metadata in found if not any(is_own({"metadata": metadata}, key) for key in going)]
         if left and others:
             crds.discard(name)
             continue
