@@ -2,23 +2,28 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Every command of the user's pages, as typed: from the installed tarball, in a directory that has a copy of the
 example inventory, against one rehearsal that is kept. A page's commands run in its order; a new page's join by
-themselves.
+themselves. The same for the examples of `ansible-doc` and of --help.
 
 The owner of the room has signed the record of the example, as docs/facility.md says. hosts.yml is then the one that the
-kept rehearsal wrote of the example: its hosts, simulated.
+kept rehearsal wrote of the example: its hosts, simulated. Helm is on PATH, as the pages ask: that of the rehearsal.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from documented import Command, commands_of, user_pages
+import yaml
+from documented import Command, commands_of, example_of_help, user_pages, write_files
+from example_lists import NOT_RUN, NOT_THIS_TASK
+from examples import Example, examples, play_of
 from installed import environment_of, installed_collection
 from rehearsal_harness import ROOT
 
@@ -29,6 +34,7 @@ CRASHES = ("Traceback", "is undefined", "this is a defect", "Unexpected failure"
 # Longer ones are marked in their page.
 LIMIT_S = 400
 TIMED_OUT = 124
+_PROGRAMS = "programs"
 # Pages that take away what others need run last.
 _TAKES_AWAY = ("bringup.remove", "bringup.rollback", "rehearse_stop")
 PAGES = sorted(
@@ -38,6 +44,9 @@ PAGES = sorted(
         page != "README.md",
     ),
 )
+# The snapshot that later ones compare with comes first.
+EXAMPLES = sorted(examples(ROOT), key=lambda example: example.name != "snapshot_info")
+EXAMPLES_RUN = [example for example in EXAMPLES if example.name not in NOT_RUN]
 
 
 @pytest.fixture(scope="module")
@@ -45,16 +54,55 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The directory of a user who rehearsed the copy of the example inventory and kept the rehearsal."""
     directory = installed_collection(tmp_path_factory.mktemp("documented"))
     shutil.copytree(ROOT / "inventories" / "example", directory / "inventory")
+    write_files(ROOT, directory)
     _sign(directory / "inventory" / "facility")
     kept = "ansible-playbook gpufleet.bringup.rehearse -i inventory/hosts.yml -e gpufleet_rehearsal_keep=true"
     try:
         done = _run(kept, directory)
         assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-1000:]
         (directory / "accepted").write_text(os.readlink(directory / ".run" / "latest"), encoding="utf-8")
-        shutil.copy(directory / ".run" / "rehearsal" / "inventory.yml", directory / "inventory" / "hosts.yml")
+        written = directory / ".run" / "rehearsal" / "inventory.yml"
+        shutil.copy(written, directory / "inventory" / "hosts.yml")
+        (directory / _PROGRAMS).mkdir()
+        stated = yaml.safe_load(written.read_text(encoding="utf-8"))
+        (directory / _PROGRAMS / "helm").symlink_to(stated["all"]["hosts"]["localhost"]["gpufleet_helm"])
         yield directory
     finally:
         _run("ansible-playbook gpufleet.bringup.rehearse_stop", directory)
+
+
+def test_the_list_of_what_is_not_run_is_of_examples_that_exist_and_is_the_smaller_part() -> None:
+    assert set(NOT_RUN) <= {example.name for example in EXAMPLES}
+    named = {task.get("name") for example in EXAMPLES_RUN for task in example.tasks}
+    assert set(NOT_THIS_TASK) <= named
+    assert len(NOT_RUN) < len(EXAMPLES) / 2, (len(NOT_RUN), len(EXAMPLES))
+
+
+@pytest.mark.long("each example is a play against a rehearsal that is kept")
+@pytest.mark.parametrize("example", EXAMPLES_RUN, ids=str)
+def test_an_example_of_ansible_doc_runs(work: Path, example: Example) -> None:
+    """`accepted.json` is the snapshot that the example of snapshot_info took; the run is a copy of the accepted one."""
+    if example.name == "drift_info":
+        shutil.copy(work / "snapshot.json", work / "accepted.json")
+    tasks = [task for task in example.tasks if task.get("name") not in NOT_THIS_TASK]
+    book = work / f"{example.kind}_{example.name}.yml"
+    book.write_text(play_of(example, tasks, _variables(work, example)), encoding="utf-8")
+    done = _run(f"ansible-playbook -i inventory/hosts.yml {book.name}", work)
+    said = done.stdout + done.stderr
+    assert done.returncode == 0 and not [word for word in CRASHES if word in said], said[-3000:]
+
+
+@pytest.mark.long("they ask a rehearsal that is kept")
+def test_the_examples_of_help_work(work: Path) -> None:
+    listed = _run("gpufleet --help", work).stdout
+    failed = []
+    for name in re.findall(r"^    ([a-z]+) ", listed, re.MULTILINE):
+        text = example_of_help(_run(f"gpufleet {name} --help", work).stdout).replace("/backup/", "")
+        if not Command("--help", 0, text).needs_no_cluster:
+            done = _run(text, work)
+            if done.returncode != 0:
+                failed.append(f"{text}\n{done.returncode}\n{(done.stdout + done.stderr)[-2000:]}")
+    assert not failed, "\n\n".join(failed)
 
 
 @pytest.mark.long("all commands of the pages take a quarter of an hour and more")
@@ -90,6 +138,20 @@ def test_few_blocks_are_not_run_and_say_why() -> None:
     assert len(left_out) < len(commands) / 2, [str(command) for command in left_out]
 
 
+def _variables(work: Path, example: Example) -> dict[str, Any]:
+    name = (work / "accepted").read_text(encoding="utf-8")
+    copy = work / "examples" / example.name / name
+    shutil.copytree(work / ".run" / name, copy, symlinks=True, dirs_exist_ok=True)
+    recipe = "{{ lookup('ansible.builtin.file', gpufleet_run ~ '/recipe.json') | from_json }}"
+    return {
+        "gpufleet_run": str(copy),
+        "gpufleet_store": str(work / ".run" / "history.sqlite"),
+        "gpufleet_criteria": {"service": "generic", "accelerator": "h100", "intent": "training", "platform": "volcano"},
+        "server_version": "1.36.3",
+        "recipe": recipe,
+    }
+
+
 def _sign(facility: Path) -> None:
     """Sign the record as its owner, who is listed among those who may."""
     key = facility / "key"
@@ -107,6 +169,7 @@ def _run(command: str, work: Path) -> subprocess.CompletedProcess[str]:
     kubeconfig = work / ".run" / "rehearsal" / "cluster" / "admin.kubeconfig"
     if kubeconfig.is_file():
         environ["KUBECONFIG"] = str(kubeconfig)
+    environ["PATH"] = os.pathsep.join((environ["PATH"], str(work / _PROGRAMS)))
     return subprocess.run(
         ["timeout", "--kill-after=30", str(LIMIT_S), "bash", "-c", command], cwd=work, env=environ, capture_output=True,
         text=True, check=False, stdin=subprocess.DEVNULL,

@@ -4,7 +4,7 @@
 
 A page's source marks what cannot run on one machine without a site: an HTML comment directly above the block,
 `<!-- not run: why -->`. A block or an inline command that is meant to end otherwise than with 0 has
-`<!-- ends with 8: why -->`.
+`<!-- ends with 8: why -->`. A file that a page shows has its name in a line of its own above the block.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 NOT_FOR_USERS = ("docs/development.md", "docs/architecture.md", "docs/catalogue-maintenance.md", "docs/design/")
 _FENCE = re.compile(
     r"(?:^<!-- (?P<mark>[^\n]+?) -->\n+)?^ *```(?P<language>\w*)\n(?P<text>.*?)^ *```$|"
-    r"(?:^<!-- (?P<indented_mark>[^\n]+?) -->\n+)?(?P<indented>(?:^ {4}\S[^\n]*\n)+)",
+    r"(?:^<!-- (?P<indented_mark>[^\n]+?) -->\n+)?(?P<indented>^ {4}\S[^\n]*\n(?:^ {4,}\S[^\n]*\n)*)",
     re.MULTILINE | re.DOTALL,
 )
 _INLINE = re.compile(r"`(?P<command>ansible-playbook gpufleet\.bringup\.\w+(?: [^`\n]*)?)`")
@@ -29,6 +29,14 @@ _PROGRAMS = re.compile(
 _PLACEHOLDER = re.compile(r"\.\.\.|…|<[\w -]+>|=[A-Z]{3,}\b")
 _ENDS = re.compile(r"ends with (?P<status>\d+): \S")
 _NOT_RUN = re.compile(r"not run: (?P<why>\S.+)")
+
+
+_FILE = re.compile(r"^`(?P<path>[\w-]+(?:/[\w.-]+)+)`:\n\n```\w+\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+# What answers from the catalogue, from files, or from the inventory alone.
+_WITHOUT_CLUSTER = re.compile(
+    r"gpufleet (recipe|query|explain|values|diff|list|faults|plan)\b|ansible-playbook gpufleet\.bringup\.recipe\b|"
+    r"ansible-playbook gpufleet\.bringup\.site .*--tags plan\b"
+)
 
 
 @dataclass(frozen=True)
@@ -52,6 +60,11 @@ class Command:
     def __str__(self) -> str:
         return f"{self.page}:{self.line}: {self.text}"
 
+    @property
+    def needs_no_cluster(self) -> bool:
+        """It answers by itself, in seconds."""
+        return bool(_WITHOUT_CLUSTER.match(self.text)) and "snapshot=cluster" not in self.text
+
 
 def user_pages(root: Path) -> list[str]:
     """Return the pages of users, README first."""
@@ -70,6 +83,25 @@ def commands_of(root: Path, page: str) -> list[Command]:
         if command not in in_blocks and not _PLACEHOLDER.search(command):
             found.append(Command(page, text.count("\n", 0, match.start()) + 1, command))
     return sorted(found, key=lambda command: command.line)
+
+
+def files_of(root: Path, page: str) -> dict[str, str]:
+    """Return the files that a page shows, by their paths."""
+    return {match["path"]: match["text"] for match in _FILE.finditer((root / page).read_text(encoding="utf-8"))}
+
+
+def write_files(root: Path, directory: Path) -> None:
+    """Write the files of all pages into a directory, as their readers do."""
+    for page in user_pages(root):
+        for name, text in files_of(root, page).items():
+            (directory / name).parent.mkdir(parents=True, exist_ok=True)
+            (directory / name).write_text(text, encoding="utf-8")
+
+
+def example_of_help(text: str) -> str:
+    """Return the command below `example:` in a text of --help, empty if there is none."""
+    found = re.search(r"^example:\n +(\S.*)$", text, re.MULTILINE)
+    return found[1] if found else ""
 
 
 def _of_blocks(page: str, text: str) -> Iterator[Command]:
