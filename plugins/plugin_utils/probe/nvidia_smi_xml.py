@@ -235,6 +235,8 @@ _MODES = {
     "compute mode": "compute_mode",
     "GSP firmware": "gsp_firmware_version",
     "addressing mode": "addressing_mode",
+    "C2C mode": "c2c_mode",
+    "DRAM encryption": "dram_encryption_mode/current_dram_encryption",
     "application clock": "applications_clocks/graphics_clock",
     "application clock of memory": "applications_clocks/mem_clock",
     "clocks limited by a setting": "clocks_event_reasons/clocks_event_reason_applications_clocks_setting",

@@ -13,6 +13,7 @@ CHECK = "gpu-modes-uniform"
 USUAL = {
     "compute_mode": "Default",
     "gsp_firmware_version": "580.105.08",
+    "c2c_mode": "Enabled",
     "applications_clocks": "<graphics_clock>1980 MHz</graphics_clock><mem_clock>2619 MHz</mem_clock>",
 }
 
@@ -32,6 +33,8 @@ def put(fleet: AnyFleet, usual: dict[str, str], odd: dict[str, str] | None = Non
         {"gsp_firmware_version": "N/A"},
         {"applications_clocks": "<graphics_clock>1200 MHz</graphics_clock><mem_clock>2619 MHz</mem_clock>"},
         {"addressing_mode": "HMM"},
+        {"c2c_mode": "Disabled"},
+        {"dram_encryption_mode": "<current_dram_encryption>Enabled</current_dram_encryption>"},
     ],
 )
 def test_one_gpu_that_is_set_otherwise_is_for_a_person(fleet: AnyFleet, change: dict[str, str]) -> None:
