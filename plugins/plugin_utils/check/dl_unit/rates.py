@@ -105,6 +105,22 @@ class Rates:
                 found[rate] = slow
         return found
 
+    def below(self, host: str) -> dict[str, tuple[int, ...]]:
+        """Return by rate the GPUs of a host that are slower than their peers by more than the margin, and not by so
+        much that they fail."""
+        found: dict[str, tuple[int, ...]] = {}
+        for rate in RATES:
+            slots = self.values[host].get(rate, {})
+            low = tuple(slot for slot in slots if self._below(host, slot, rate) and not self._slow(host, slot, rate))
+            if low:
+                found[rate] = low
+        return found
+
+    def _below(self, host: str, slot: int, rate: str) -> bool:
+        peers, value = self.peers[self.kinds[host, slot], rate], self.values[host][rate][slot]
+        allowed = max(self.limits.peer_margin * peers.median, self.limits.peer_spreads * peers.spread)
+        return peers.evaluated and not peers.cohort_to_blame and value < peers.median - allowed
+
     def _slow(self, host: str, slot: int, rate: str) -> bool:
         kind, value = self.kinds[host, slot], self.values[host][rate][slot]
         floor, peers = self.floor(kind[0], rate), self.peers[kind, rate]
@@ -126,7 +142,8 @@ class Rates:
 
     def suspect(self, host: str) -> bool:
         """Tell whether another run of a host would say more about it."""
-        return any(rate not in self.blamed(self.kinds[host, slots[0]]) for rate, slots in self.missed(host).items())
+        found = (*self.missed(host).items(), *self.below(host).items())
+        return any(rate not in self.blamed(self.kinds[host, slots[0]]) for rate, slots in found)
 
 
 def to_test_again(rates: Rates) -> list[str]:

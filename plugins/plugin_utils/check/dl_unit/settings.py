@@ -54,6 +54,12 @@ class GemmRateSettings:
         maximum=1,
         keys=("gemm-bf16", "gemm-fp8", "memory-copy"),
     )
+    peer_margin: float = setting(
+        "Part by which a GPU may be slower than the faster of its peers before a person decides; peer_tolerance is "
+        "where it fails.",
+        above=0,
+        below=1,
+    )
     peer_tolerance: float = peer_tolerance()
     peer_spreads: float = peer_spreads()
     peers_least: int = peers_least()

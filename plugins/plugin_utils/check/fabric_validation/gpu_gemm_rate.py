@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
@@ -98,6 +99,8 @@ def _judge(answer: Answer, rates: Rates, host: BenchmarkHost) -> Outcome:
         slots = sorted({slot for slots in missed.values() for slot in slots})
         subjects = gpu_subjects(tuple((host.name, slot) for slot in slots))
         return answer.failed(cause, text, _HINTS[cause], more_subjects=subjects, **details)
+    if below := rates.below(host.name):
+        return _marginal(answer, rates, host.name, below, details)
     found = rates.values[host.name]
     text = "; ".join(f"{rate} {min(found[rate].values()):,.4g} {RATES[rate]}" for rate in RATES if rate in found)
     unknown = [rate for rate in ALWAYS if not rates.held(host.name, rate)]
@@ -105,6 +108,24 @@ def _judge(answer: Answer, rates: Rates, host: BenchmarkHost) -> Outcome:
         hint = "state the peak in a hardware file of the site, or test more GPUs of its kind at once"
         return no_reference(answer, f"{text}: too few GPUs are alike to compare {unknown[0]}", hint, **details)
     return answer.passed(f"slowest GPU: {text}", **details)
+
+
+def _marginal(
+    answer: Answer, rates: Rates, host: str, below: Mapping[str, tuple[int, ...]], details: dict[str, Any]
+) -> Outcome:
+    rate, slots = next(iter(below.items()))
+    values = rates.values[host][rate]
+    slowest = min(slots, key=lambda slot: values[slot])
+    peers = rates.peers[rates.kinds[host, slowest], rate]
+    more = f" and {len(slots) - 1} more" if len(slots) > 1 else ""
+    text = (
+        f"{host}: gpu{slowest}{more}: {rate} {values[slowest]:,.4g} {RATES[rate]}, its peers reach {peers.median:,.4g}"
+        f": {1 - values[slowest] / peers.median:.1%} less, from {rates.limits.peer_margin:.0%} on a person decides"
+    )
+    hint = _HINTS["slow-memory" if rate == "memory-copy" else "slow-gemm"]
+    all_slots = sorted({slot for found in below.values() for slot in found})
+    subjects = gpu_subjects(tuple((host, slot) for slot in all_slots))
+    return answer.marginal("rate-below-peers", text, hint, more_subjects=subjects, **details)
 
 
 def _without_rates(answer: Answer, rates: Rates, host: str) -> Outcome:

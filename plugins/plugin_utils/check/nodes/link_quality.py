@@ -32,6 +32,9 @@ class LinkQualitySettings:
     """Settings of check link-quality."""
 
     effective_ber: float = setting("Largest bit error rate that error correction may leave.", above=0)
+    effective_ber_marginal: float = setting(
+        "Bit error rate behind the correction from which a person decides: a good link leaves none at all.", above=0
+    )
     raw_ber: float = setting("Largest bit error rate before error correction; above it a person decides.", above=0)
     module_temperature_c: float | None = setting(
         "Temperature that no cable module may exceed; null: the limit that the module itself states.",
@@ -149,6 +152,14 @@ def _findings(host: NodeContext, name: str, link: PortLink, settings: LinkQualit
         text = f"{name}: bit error rate {link.effective_ber:.0e} behind the correction{errors}{where}"
         measured = (Measure("effective_ber", link.effective_ber or 0.0),)
         found.append(Finding(cause="link-ber-high", text=text, hint=hint, subjects=subjects, measured=measured))
+    elif link.effective_ber is not None and link.effective_ber > settings.effective_ber_marginal:
+        decides = f"from {settings.effective_ber_marginal:.0e} on a person decides"
+        text = f"{name}: bit error rate {link.effective_ber:.0e} behind the correction, {decides}{where}"
+        measured = (Measure("effective_ber", link.effective_ber),)
+        finding = Finding(
+            cause="link-ber-marginal", text=text, hint=hint, subjects=subjects, measured=measured, marginal=True
+        )
+        found.append(finding)
     elif link.worst_raw_ber is not None and link.worst_raw_ber > settings.raw_ber:
         lane = " of the worst lane" if link.worst_raw_ber in link.raw_ber_per_lane else ""
         rate = f"{link.worst_raw_ber:.0e}{lane}"

@@ -105,6 +105,11 @@ def test_a_slow_gpu_is_tested_three_times_and_its_host_alone() -> None:
     assert fleet.steps == [["gpu01", "gpu02", "gpu03", "gpu04"], ["gpu03"], ["gpu03"]]
 
 
+def test_a_gpu_between_good_and_slow_is_for_a_person() -> None:
+    fleet = UnitFleet(faults=("gpu-gemm-below-peers@gpu03/gpu5",))
+    assert fleet.findings() == [(RATE, "rate-below-peers", "other", ("gpu03", "gpu03/gpu5"))]
+
+
 def test_one_slow_run_of_three_is_no_finding() -> None:
     def once(host: str, attempt: int, line: Line) -> None:
         if (host, attempt, line.get("slot")) == ("gpu02", 1, 4) and line["event"] == "rate":

@@ -33,6 +33,8 @@ def test_ports_without_errors_behind_the_correction_pass(fleet: AnyFleet) -> Non
     [
         ({"ber": "2E-9", "raw": "3E-5"}, Status.FAILED, "link-ber-high"),
         ({"raw": "3E-5"}, Status.OTHER, "link-raw-ber-high"),
+        ({"ber": "5E-13"}, Status.OTHER, "link-ber-marginal"),
+        ({"ber": "1E-12"}, Status.OTHER, "link-ber-marginal"),
         ({"module": "81 [-5..75]"}, Status.FAILED, "cable-module-hot"),
     ],
 )
