@@ -41,6 +41,11 @@ class LinkQualitySettings:
         unit="°C",
         above=0,
     )
+    counted_min: float = setting(
+        "Time that error rates must cover to prove anything; a port whose counters were cleared later is unknown.",
+        unit="min",
+        minimum=0,
+    )
     required: bool = setting(
         "Whether a host without mlxlink is held; false: it passes with the note that error rates were not read."
     )
@@ -139,6 +144,12 @@ def _unknown(
         text = f"mlxlink prints no bit error rate of {', '.join(blind)}"
         hint = f"`mlxlink -d {blind[0]} -c`; update firmware and MFT"
         return host.answer.unknown("link-quality-not-reported", text, hint, evidence=proof)
+    least = host.settings(LinkQualitySettings).counted_min
+    young = {name: time for name, link in up.items() if (time := link.since_clear_min) is not None and time < least}
+    if young:
+        first = next(iter(young))
+        text = f"counters of {', '.join(young)} were cleared {young[first]:g} min ago, rates need {least:g} min"
+        return host.answer.unknown("link-counters-young", text, "run the gate again later", evidence=proof)
     return None
 
 

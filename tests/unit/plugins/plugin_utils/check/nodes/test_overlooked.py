@@ -129,6 +129,9 @@ def test_a_port_that_the_tool_calls_bad_is_not_passed(judged: Judged, shared: Pa
     assert judged("mlxlink", quiet, "link-quality") == {(OTHER, "link-reported-bad")}
     healthy = quiet.replace(": 15\n", ": 0\n")
     assert judged("mlxlink", healthy, "link-quality") == set()
+    young = healthy.replace("[Min]        : 4096.2", "[Min]        : 0.1")
+    assert young != healthy
+    assert judged("mlxlink", young, "link-quality") == {(OTHER, "link-counters-young")}
     faulty = healthy.replace("Vendor Name ", "Rx LOS [per lane] : 0,1,0,0\nVendor Name ", 1)
     assert judged("mlxlink", faulty, "link-quality") == {(OTHER, "link-reported-bad")}
 
