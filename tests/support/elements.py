@@ -3,7 +3,8 @@
 """The elements of what a tool printed, and which of them a parser reads: those without which its value is another one.
 
 An element is a leaf of an XML document (`gpu/ecc_mode/current_ecc`), a leaf of a JSON document (`Fans/*/Reading`), or
-the name before a colon on a line (`Symbol BER`).
+the name before a colon on a line (`Symbol BER`). Of a kernel log it is a kind of lines: the first words of a driver of
+GPUs, adapters or drives, with `N` for what has a digit (`NVRM: GPU N RmInitAdapter failed!`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from xml.etree import ElementTree
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 
 _LINE = re.compile(r"(?m)^([ \t]*)([A-Za-z][\w .\[\]/()-]{0,60}?)([ \t]*:[ \t]*)(\S.*)$")
+_DRIVERS = re.compile(r"\b(?:NVRM|nvidia-nvswitch\d*|nvidia-peermem|mlx5_core|nvme|EDAC|pcieport|infiniband)\b.*")
+_WORDS = 5
 # What stands in the place of a value: a word of a flag, a number, and nonsense, which a strict parser refuses.
 _OTHERS = ("Yes", "77", "zzz")
 
@@ -43,7 +46,7 @@ def _differs(parse: Callable[[str], Any], text: str, usual: Any) -> bool:
 
 def _variants(kind: str, text: str) -> Iterator[tuple[str, str]]:
     """Return the text as it is without an element, then for each element with other values in its first place."""
-    return {"xml": _xml, "json": _json, "lines": _lines}[kind](text)
+    return {"xml": _xml, "json": _json, "lines": _lines, "kernel": _kernel}[kind](text)
 
 
 def _xml(text: str) -> Iterator[tuple[str, str]]:
@@ -84,6 +87,25 @@ def _lines(text: str) -> Iterator[tuple[str, str]]:
             done.add(match[2])
             for other in _OTHERS:
                 yield match[2], f"{text[: match.start(4)]}{other}{text[match.end(4) :]}"
+
+
+def _kernel(text: str) -> Iterator[tuple[str, str]]:
+    yield "", text
+    lines = text.splitlines()
+    kinds = [_kind(line) for line in lines]
+    for kind in dict.fromkeys(filter(None, kinds)):
+        # In its place stands a line that says nothing, since parsers count lines.
+        quiet = [_DRIVERS.sub("quiet", line) if own == kind else line for line, own in zip(lines, kinds, strict=True)]
+        yield kind, "\n".join(quiet) + "\n"
+
+
+def _kind(line: str) -> str:
+    """Return the first words of a line of such a driver, empty for any other line."""
+    match = _DRIVERS.search(line)
+    if match is None:
+        return ""
+    speaker, *words = match[0].split()[:_WORDS]
+    return " ".join([speaker.rstrip("0123456789:"), *("N" if re.search(r"\d", word) else word for word in words)])
 
 
 def _json(text: str) -> Iterator[tuple[str, str]]:

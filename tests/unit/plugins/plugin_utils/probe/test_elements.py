@@ -35,7 +35,7 @@ def parser(listed: dict[str, Any]) -> Any:
 
 
 def texts(listed: dict[str, Any], shared: Path) -> list[str]:
-    return [(shared / name).read_text(encoding="utf-8") for name in listed["fixtures"]]
+    return [(shared / name).read_text(encoding="utf-8", errors="replace") for name in listed["fixtures"]]
 
 
 def names(listed: dict[str, Any], group: str) -> list[str]:
