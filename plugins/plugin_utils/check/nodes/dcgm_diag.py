@@ -63,7 +63,13 @@ def _judge(host: NodeContext) -> Report | Outcome:
     warned = [pair for pair in results if pair[1].status == "warn" or (pair[1].status == "pass" and pair[1].warnings)]
     findings = tuple(_failure(host, test, result) for test, result in failed)
     findings += tuple(_warning(host, test, result) for test, result in warned)
-    return _open_question(host, diag, wanted) if not findings else _report(host, diag, wanted, findings)
+    if findings:
+        return _report(host, diag, wanted, findings)
+    answer = _open_question(host, diag, wanted)
+    read = isinstance(host.facts.smi, SmiLog)
+    if (read and not host.live_gpus) or (not read and isinstance(answer, Outcome)):
+        return host.answer.blocked(by="gpu-census", because="the driver lists no GPU that could be tested")
+    return answer
 
 
 def _report(host: NodeContext, diag: DiagReport, wanted: int, findings: tuple[Finding, ...] = ()) -> Report:

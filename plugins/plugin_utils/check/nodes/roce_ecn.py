@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from ...collect.host_facts import FleetFacts
 from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Outcome, SubjectKind
+from ...outcome.wording import first_of
 from ...probe.rdma_link import RdmaLink
 from ...probe.roce_ecn import PortEcn
 from ...site.adapters import carries_gpu_traffic
@@ -26,7 +27,7 @@ from .hca_state import SPEC as HCA_STATE
 from .hca_state import HcaStateSettings
 from .node_context import NodeContext, per_host
 from .observe_hosts import OBSERVER
-from .uniform import Uniformity, uniformity
+from .uniform import uniformity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,21 +52,37 @@ SPEC = CheckSpec(
     settings=RoceEcnSettings,
 )
 _FACT = "ecn"
+# So many ports are named.
+_NAMED = 4
 
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """What the site states fails; else a host is held against most hosts of its SKU."""
-    usual: dict[str, Uniformity] = {}
-    for sku in {entry.sku for entry in context.site.in_scope}:
-        names = [entry.name for entry in context.site.in_scope if entry.sku == sku and entry.name in seen.hosts]
-        usual[sku] = uniformity({name: said for name in names if (said := _all_ports(seen, name))})
-    return per_host(SPEC, seen, context, lambda host: _judge(host, usual[host.entry.sku]))
+    """What the site states fails; else a port is held against most ports of its SKU."""
+    known: dict[str, dict[str, str]] = {}
+    for entry in context.site.in_scope:
+        if entry.name in seen.hosts and entry.sku in context.hardware:
+            ports = _known_ports(NodeContext(SPEC, context, seen, entry))
+            known.setdefault(entry.sku, {}).update(
+                {f"{entry.name}/{name}": _said(port) for name, port in ports.items()}
+            )
+    usual = {sku: uniformity(ports).expected for sku, ports in known.items()}
+    return per_host(SPEC, seen, context, lambda host: _judge(host, usual.get(host.entry.sku, "")))
 
 
-def _all_ports(seen: FleetFacts, name: str) -> str:
-    """Return on which priorities the ports of a host have ECN, in words; empty where nothing tells."""
-    ports = seen.hosts[name].read(_FACT, tuple)
-    return "" if isinstance(ports, ProbeFailure) else "; ".join(sorted({_said(port) for port in ports}))
+def _known_ports(host: NodeContext) -> dict[str, PortEcn]:
+    """Return what the driver shows of the ports for GPU traffic, by adapter; nothing where it is not known."""
+    ports, links = host.facts.read(_FACT, tuple), host.facts.read("rdma_links", tuple)
+    if isinstance(ports, ProbeFailure) or isinstance(links, ProbeFailure):
+        return {}
+    names = _names(host)
+    known: tuple[RdmaLink, ...] = links
+    devices = {link.netdev: link.device for link in known if link.device in names}
+    return {devices[port.device]: port for port in ports if port.device in devices}
+
+
+def _names(host: NodeContext) -> list[str]:
+    stated = host.context.settings_of(HCA_STATE.id, HcaStateSettings, host.entry.sku).hcas
+    return list(dict.fromkeys(name.partition(":")[0] for name in host.adapters(stated).names))
 
 
 def _said(port: PortEcn) -> str:
@@ -76,7 +93,7 @@ def _words(priorities: Sequence[int]) -> str:
     return ", ".join(map(str, priorities)) or "no priority"
 
 
-def _judge(host: NodeContext, usual: Uniformity) -> Report | Outcome:
+def _judge(host: NodeContext, usual: str) -> Report | Outcome:
     if host.sku.fabric != "roce" or not carries_gpu_traffic(host.sku):
         text = f"{host.sku.name} has no RoCE adapter for GPU traffic"
         return Report(summary=text, evidence=host.evidence("rdma_links"))
@@ -84,17 +101,13 @@ def _judge(host: NodeContext, usual: Uniformity) -> Report | Outcome:
     for fact, value in ((_FACT, ports), ("rdma_links", links), ("hcas", host.facts.hcas)):
         if isinstance(value, ProbeFailure):
             return host.tool_failure(fact, value)
-    stated = host.context.settings_of(HCA_STATE.id, HcaStateSettings, host.entry.sku).hcas
-    names = list(dict.fromkeys(name.partition(":")[0] for name in host.adapters(stated).names))
+    names = _names(host)
     if not names:
         return host.answer.blocked(by=HCA_STATE.id, because="the adapters for GPU traffic are not known")
-    known: tuple[RdmaLink, ...] = links if isinstance(links, tuple) else ()
-    devices = {link.netdev: link.device for link in known if link.device in names}
-    mine: dict[str, PortEcn] = {devices[p.device]: p for p in ports if p.device in devices}  # type: ignore[union-attr]
-    return _ports(host, names, mine, usual)
+    return _ports(host, names, _known_ports(host), usual)
 
 
-def _ports(host: NodeContext, names: Sequence[str], mine: dict[str, PortEcn], usual: Uniformity) -> Report | Outcome:
+def _ports(host: NodeContext, names: Sequence[str], mine: dict[str, PortEcn], usual: str) -> Report | Outcome:
     wanted, proof = host.settings(RoceEcnSettings).priorities, host.evidence(_FACT)
     untold = [name for name in names if name not in mine]
     findings: list[Finding] = []
@@ -109,11 +122,17 @@ def _ports(host: NodeContext, names: Sequence[str], mine: dict[str, PortEcn], us
         text = f"ECN is stated, and nothing tells it of {', '.join(untold)}"
         hint = f"`ls /sys/class/net/*/ecn` on {host.name}: the kernel's own driver and virtual functions do not show it"
         return host.answer.unknown("roce-ecn-not-reported", text, hint, evidence=proof)
-    said = usual.by_host.get(host.name, "")
-    if wanted is None and usual.expected and said and said != usual.expected:
-        hint = "state priorities of roce-ecn, and bring the host to them; or accept the difference"
-        text = f"ECN {said}; most hosts: {usual.expected}"
-        findings.append(Finding(cause="roce-ecn-differs", text=text, hint=hint, marginal=True))
+    odd = {name: port for name, port in mine.items() if wanted is None and usual and _said(port) != usual}
+    if odd:
+        hint = "state priorities of roce-ecn, and bring the ports to them; or accept the difference"
+        by_words: dict[str, list[str]] = {}
+        for name, port in odd.items():
+            by_words.setdefault(_said(port), []).append(f"{name} ({port.device})")
+        told = "; ".join(f"{first_of(found, _NAMED)}: ECN {words}" for words, found in by_words.items())
+        parts = () if len(odd) == len(mine) else tuple(host.part(SubjectKind.HCA, name) for name in odd)
+        text = f"{told}; most ports: {usual}"
+        findings.append(Finding(cause="roce-ecn-differs", text=text, hint=hint, subjects=parts, marginal=True))
+    said = "; ".join(sorted({_said(port) for port in mine.values()}))
     summary = f"ECN of {count(len(mine), 'port')}: {said}" if mine else "the driver shows no ECN, and none is stated"
     return Report(summary=summary, findings=tuple(findings), evidence=proof)
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from ...collect.host_facts import FleetFacts
 from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
+from ...outcome.wording import first_of
 from ...probe.ibv_devinfo import VerbsPort
 from ...probe.mlnx_qos import PortQos
 from ...probe.rdma_link import RdmaLink
@@ -29,7 +30,7 @@ from .hca_state import SPEC as HCA_STATE
 from .hca_state import HcaStateSettings
 from .node_context import NodeContext, per_host
 from .observe_hosts import OBSERVER
-from .uniform import Uniformity, uniformity
+from .uniform import uniformity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,25 +62,40 @@ SPEC = CheckSpec(
     settings=RoceSetupSettings,
 )
 _LINK_LOCAL = "fe80:"
+# So many ports are named.
+_NAMED = 4
 _BARE_METAL = "none"
 _INDEX = "NCCL_IB_GID_INDEX"
 
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Addresses and MTU by port; pauses against what the site states, else against most hosts."""
-    known = {
-        entry.name: said
-        for entry in context.site.in_scope
-        if entry.name in seen.hosts and (said := _pauses(seen, entry.name))
-    }
-    usual = uniformity(known)
-    return per_host(SPEC, seen, context, lambda host: _judge(host, usual))
+    """Addresses and MTU by port; pauses against what the site states, else against most ports of the SKU: one place
+    that differs on all hosts is no place like the others."""
+    known: dict[str, dict[str, str]] = {}
+    for entry in context.site.in_scope:
+        if entry.name in seen.hosts and entry.sku in context.hardware:
+            ports = _paused_ports(NodeContext(SPEC, context, seen, entry))
+            known.setdefault(entry.sku, {}).update(
+                {f"{entry.name}/{name}": _said(port) for name, port in ports.items()}
+            )
+    usual = {sku: uniformity(ports).expected for sku, ports in known.items()}
+    return per_host(SPEC, seen, context, lambda host: _judge(host, usual.get(host.entry.sku, "")))
 
 
-def _pauses(seen: FleetFacts, name: str) -> str:
-    """Return what the ports of a host pause, in words; empty where mlnx_qos said nothing."""
-    ports = seen.hosts[name].read("qos", tuple)
-    return "" if isinstance(ports, ProbeFailure) else "; ".join(sorted({_said(port) for port in ports}))
+def _paused_ports(host: NodeContext) -> dict[str, PortQos]:
+    """Return what mlnx_qos reports of the ports for GPU traffic, by adapter; nothing where it is not known."""
+    ports, links = host.facts.read("qos", tuple), host.facts.read("rdma_links", tuple)
+    if isinstance(ports, ProbeFailure) or isinstance(links, ProbeFailure):
+        return {}
+    names = _names(host)
+    known: tuple[RdmaLink, ...] = links
+    devices = {link.netdev: link.device for link in known if link.device in names}
+    return {devices[port.device]: port for port in ports if port.device in devices}
+
+
+def _names(host: NodeContext) -> list[str]:
+    stated = host.context.settings_of(HCA_STATE.id, HcaStateSettings, host.entry.sku).hcas
+    return list(dict.fromkeys(name.partition(":")[0] for name in host.adapters(stated).names))
 
 
 def _said(port: PortQos) -> str:
@@ -87,14 +103,13 @@ def _said(port: PortQos) -> str:
     return f"PFC on {listed}, trust {port.trust}"
 
 
-def _judge(host: NodeContext, usual: Uniformity) -> Report | Outcome:
+def _judge(host: NodeContext, usual: str) -> Report | Outcome:
     if host.sku.fabric != "roce" or not carries_gpu_traffic(host.sku):
         text = f"{host.sku.name} has no RoCE adapter for GPU traffic"
         return Report(summary=text, evidence=host.evidence("rdma_links"))
     if isinstance(host.facts.hcas, ProbeFailure):
         return host.tool_failure("hcas", host.facts.hcas)
-    stated = host.context.settings_of(HCA_STATE.id, HcaStateSettings, host.entry.sku).hcas
-    names = list(dict.fromkeys(name.partition(":")[0] for name in host.adapters(stated).names))
+    names = _names(host)
     up = {hca.name for hca in host.facts.hcas if any(port.state == "Active" for port in hca.ports)}
     if not names or not set(names) <= up:
         because = "an adapter for GPU traffic is not known, not there or down"
@@ -106,7 +121,7 @@ def _judge(host: NodeContext, usual: Uniformity) -> Report | Outcome:
     return _ports(host, names, usual)
 
 
-def _ports(host: NodeContext, names: Sequence[str], usual: Uniformity) -> Report | Outcome:
+def _ports(host: NodeContext, names: Sequence[str], usual: str) -> Report | Outcome:
     settings = host.settings(RoceSetupSettings)
     findings, index = _addresses(host, names)
     verbs: dict[str, VerbsPort] = {port.device: port for port in host.facts.values["verbs_ports"]}
@@ -128,7 +143,8 @@ def _ports(host: NodeContext, names: Sequence[str], usual: Uniformity) -> Report
     else:
         findings += paused
     least = min((verbs[name].mtu for name in names if name in verbs), default=0)
-    said = usual.by_host.get(host.name, "PFC is the provider's" if _virtual(host) else "mlnx_qos said nothing of PFC")
+    said = "; ".join(sorted({_said(port) for port in _paused_ports(host).values()}))
+    said = said or ("PFC is the provider's" if _virtual(host) else "mlnx_qos said nothing of PFC")
     return Report(
         summary=f"{count(len(names), 'port')} with a RoCE v2 address{index}, MTU {least} or more; {said}",
         findings=tuple(findings),
@@ -174,7 +190,7 @@ def _virtual(host: NodeContext) -> bool:
     return isinstance(virtual, str) and virtual != _BARE_METAL
 
 
-def _lossless(host: NodeContext, names: Sequence[str], usual: Uniformity) -> list[Finding] | Outcome:
+def _lossless(host: NodeContext, names: Sequence[str], usual: str) -> list[Finding] | Outcome:
     """Return what is wrong with the pauses of the ports; an outcome where they are stated and not known."""
     settings, ports = host.settings(RoceSetupSettings), host.facts.read("qos", tuple)
     stated = settings.pfc_priorities is not None or bool(settings.trust)
@@ -184,7 +200,7 @@ def _lossless(host: NodeContext, names: Sequence[str], usual: Uniformity) -> lis
         return host.tool_failure("qos", ports) if stated or not optional else []
     links: tuple[RdmaLink, ...] = host.facts.values["rdma_links"]
     devices = {link.netdev: link.device for link in links if link.device in names}
-    mine: dict[str, PortQos] = {devices[port.device]: port for port in ports if port.device in devices}
+    mine = _paused_ports(host)
     untold = [name for name in names if name not in mine]
     if untold and stated:
         text = f"mlnx_qos says nothing of {', '.join(untold)}"
@@ -207,13 +223,26 @@ def _lossless(host: NodeContext, names: Sequence[str], usual: Uniformity) -> lis
             text = f"{name} ({device}): trust {port.trust}, expected {settings.trust}"
             hint = f"`mlnx_qos -i {device} --trust {settings.trust}`; make it last over boots"
             findings.append(Finding(cause="roce-trust-wrong", text=text, hint=hint, subjects=subjects))
-    said = usual.by_host.get(host.name, "")
-    if not stated and usual.expected and said != usual.expected:
-        text = f"{said}; most hosts: {usual.expected}"
-        shown = " and ".join(f"`mlnx_qos -i {port.device}`" for port in mine.values())
-        hint = f"state pfc_priorities and trust of roce-setup, and bring the host to them ({shown or 'mlnx_qos'})"
-        findings.append(Finding(cause="roce-pfc-differs", text=text, hint=hint, marginal=True))
+    odd = {name: port for name, port in mine.items() if not stated and usual and _said(port) != usual}
+    if odd:
+        findings.append(_odd_ports(host, odd, usual, whole=len(odd) == len(mine)))
     return findings
+
+
+def _odd_ports(host: NodeContext, odd: Mapping[str, PortQos], usual: str, *, whole: bool) -> Finding:
+    """Return the finding about ports that pause other priorities than most; `whole`: all ports of the host do."""
+    by_words: dict[str, list[str]] = {}
+    for name, port in odd.items():
+        by_words.setdefault(_said(port), []).append(f"{name} ({port.device})")
+    said = "; ".join(f"{first_of(names, _NAMED)}: {words}" for words, names in by_words.items())
+    shown = first_of([f"`mlnx_qos -i {port.device}`" for port in odd.values()], _NAMED, " and ")
+    return Finding(
+        cause="roce-pfc-differs",
+        text=f"{said}; most ports: {usual}",
+        hint=f"state pfc_priorities and trust of roce-setup, and bring the ports to them ({shown})",
+        subjects=() if whole else tuple(host.part(SubjectKind.HCA, name) for name in odd),
+        marginal=True,
+    )
 
 
 def _words(priorities: Sequence[int]) -> str:

@@ -67,3 +67,15 @@ def test_what_only_the_highest_level_tests_is_found_there_alone(fleet: AnyFleet,
     assert {(check, cause) for check, cause, _subject in failed} == (
         {("dcgm-diag", "dcgm-diag-failed")} if found else set()
     )
+
+
+@pytest.mark.parametrize("says", ["", "No devices were found\n"])
+def test_a_host_of_which_no_gpu_is_listed_waits_for_gpu_census(fleet: AnyFleet, says: str) -> None:
+    """Both said it of the same GPUs: gpu-missing, and dcgm-diag-incomplete."""
+    for gpu in fleet.hosts["gpu02"].gpus:
+        gpu.listed = False
+    if says:
+        fleet.hosts["gpu02"].tools["nvidia_smi_xml"] = ToolRun(argv=("nvidia-smi",), rc=6, stdout=says)
+    assert {o.check for o in fleet.judge(only="gpu-census") if o.status is Status.FAILED} == {"gpu-census"}
+    (diag,) = [o for o in fleet.judge(only="dcgm-diag") if o.status is not Status.PASSED]
+    assert (diag.blocked_by, diag.subjects[0].name) == ("gpu-census", "gpu02")

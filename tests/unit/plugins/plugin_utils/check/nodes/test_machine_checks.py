@@ -158,7 +158,7 @@ def roce(fleet: AnyFleet) -> AnyFleet:
 @pytest.mark.parametrize(
     ("settings", "ecn", "status", "found"),
     [
-        ({}, "", Status.OTHER, ("roce-ecn", "roce-ecn-differs", "gpu02")),
+        ({}, "", Status.OTHER, ("roce-ecn", "roce-ecn-differs", "gpu02/mlx5_2")),
         ({"priorities": [3]}, "0124567", Status.FAILED, ("roce-ecn", "roce-ecn-off", "gpu02/mlx5_2")),
         ({"priorities": [3]}, "3", Status.PASSED, None),
     ],

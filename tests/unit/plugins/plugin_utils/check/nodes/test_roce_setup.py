@@ -70,7 +70,7 @@ def test_what_is_wrong_with_one_port_is_said_of_it(
 
 
 def test_a_host_that_pauses_other_traffic_than_most_is_for_a_person(roce: AnyFleet) -> None:
-    assert said(judged(roce, pfc=ALL), Status.OTHER) == {(CHECK, "roce-pfc-differs", "gpu02")}
+    assert said(judged(roce, pfc=ALL), Status.OTHER) == {(CHECK, "roce-pfc-differs", "gpu02/mlx5_2")}
 
 
 @pytest.mark.parametrize(("index", "status"), [("3", Status.PASSED), ("1", Status.FAILED)])
@@ -79,6 +79,21 @@ def test_the_index_that_nccl_is_told_is_the_one_that_counts(roce: AnyFleet, inde
     outcomes = judged(roce)
     assert {outcome.status for outcome in outcomes} == {status}
     assert status is Status.PASSED or "it is at 3" in outcomes[0].summary
+
+
+def test_the_port_that_pauses_otherwise_is_named(roce: AnyFleet) -> None:
+    roce.hosts["gpu02"].hcas["mlx5_2"]["pfc"] = "0   0   0   0   0   0   0   0"
+    (held,) = [o for o in roce.judge(only=CHECK) if o.status is not Status.PASSED]
+    assert [subject.name for subject in held.subjects] == ["gpu02", "gpu02/mlx5_2"]
+    assert held.summary.startswith("mlx5_2 (enmlx5_2): PFC on none, trust dscp; most ports: PFC on 3, trust dscp")
+
+
+def test_a_place_that_pauses_otherwise_on_all_hosts_is_not_alike(roce: AnyFleet) -> None:
+    for host in roce.hosts.values():
+        host.hcas["mlx5_2"]["pfc"] = "0   0   0   0   0   0   0   0"
+    assert said(roce.judge(only=CHECK), Status.OTHER) == {
+        (CHECK, "roce-pfc-differs", f"gpu{n:02d}/mlx5_2") for n in (1, 2, 3)
+    }
 
 
 def test_without_mlnx_qos_only_a_site_that_states_its_pauses_is_held(roce: AnyFleet) -> None:
