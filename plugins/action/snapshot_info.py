@@ -39,7 +39,9 @@ class ActionModule(ModuleAction):
             raise not_complete(snapshot)
         if dest and not self.check_mode:
             theirs = options["dest_format"] == "upstream"
-            warnings += write_snapshot(snapshot, dest, lambda: Cluster(connection), upstream=theirs)
+            warnings += write_snapshot(
+                snapshot, dest, lambda: Cluster(connection), upstream=theirs, api=options["dest_api"]
+            )
         detection = detected(snapshot, tuple(Path(text) for text in options["recipe_data"]))
         return {
             "changed": bool(dest),

@@ -64,6 +64,14 @@ options:
       - Manifest files are written beside O(dest), into V(<dest less its ending>-data), for the C(--data) of that tool.
     type: bool
     default: false
+  api:
+    description:
+      - The API version of O(dest), by the release of the NVIDIA tool that will read it.
+      - Releases from 0.22 and all from 1.0 on read the default, 0.13 to 0.22 V(aicr.run/v1alpha2), 0.11 and 0.12
+        V(aicr.nvidia.com/v1alpha1). This collection reads all three.
+    type: str
+    choices: [aicr.run/v1, aicr.run/v1alpha2, aicr.nvidia.com/v1alpha1]
+    default: aicr.run/v1
   run_dir:
     description: Directory of a run; the hydrated recipe becomes its C(recipe.json).
     type: path

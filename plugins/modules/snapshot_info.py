@@ -39,6 +39,14 @@ options:
     type: str
     choices: [own, upstream]
     default: own
+  dest_api:
+    description:
+      - The API version of a file in the words of the upstream tool, by the release that will read it.
+      - Releases from 0.22 and all from 1.0 on read the default, 0.13 to 0.22 V(aicr.run/v1alpha2), 0.11 and 0.12
+        V(aicr.nvidia.com/v1alpha1). This collection reads all three.
+    type: str
+    choices: [aicr.run/v1, aicr.run/v1alpha2, aicr.nvidia.com/v1alpha1]
+    default: aicr.run/v1
   incomplete:
     description:
       - Whether a snapshot is kept though a collector got no answer. Without it the module fails then.

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from ..outcome.errors import InputError
 from ..recipe.criteria import ORDER
+from ..recipe.dialect import UPSTREAM_APIS
 from ..recipe.nearest import nearest
 
 _EXIT_CODES = """\
@@ -157,6 +158,7 @@ def _recipe(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--self-contained", action="store_true", help="all values inside, for the NVIDIA tool (its files beside FILE)"
     )
+    parser.add_argument("--api", choices=UPSTREAM_APIS, help="what that tool's release reads (default: the first, 1.x)")
 
 
 def _query(parser: ArgumentParser) -> None:

@@ -39,12 +39,12 @@ def recipe(arguments: Namespace) -> int:
 
 def _document(found: Answer, arguments: Namespace) -> dict[str, Any]:
     from ..recipe.hydrate import hydrated, plain, self_contained
+    from ..recipe.output import in_api
 
     if arguments.hydrated:
         return hydrated(found.result, found.catalogue)
-    if arguments.self_contained:
-        return self_contained(found.result, found.catalogue)
-    return plain(found.result)
+    result = in_api(found.result, arguments.api)
+    return self_contained(result, found.catalogue) if arguments.self_contained else plain(result)
 
 
 def _warn_of_secrets(data: Any) -> None:
@@ -69,7 +69,8 @@ def _to_file(arguments: Namespace) -> int:
         raise InputError(f"--format {form}", f"is not what {place.name} says.", hint)
     found = answered(request_for(arguments))
     contained = bool(arguments.self_contained)
-    options = {"hydrated_dest" if arguments.hydrated else "dest": str(place), "self_contained": contained}
+    place_of = "hydrated_dest" if arguments.hydrated else "dest"
+    options = {place_of: str(place), "self_contained": contained, "api": arguments.api}
     texts = documents(found.result, found.catalogue, options)
     written = write_documents(texts, check_mode=False)
     warn(line for file in written for line in file.warnings)

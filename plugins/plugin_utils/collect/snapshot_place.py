@@ -21,6 +21,7 @@ from typing import Any
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.kinds import CONFIG_MAPS
 from ..outcome.errors import InputError
+from ..recipe.dialect import RESULT_API
 from ..runtime.files import PRIVATE_FILE, write_atomic
 from ..snapshot.decode import parse_snapshot, to_text
 from ..snapshot.model import Snapshot
@@ -124,7 +125,9 @@ def read_place(
         raise InputError(str(path), f"cannot be read: {reason}.", hint) from None
 
 
-def write_snapshot(snapshot: Snapshot, place: str, connect: Connect, *, upstream: bool = False) -> tuple[str, ...]:
+def write_snapshot(
+    snapshot: Snapshot, place: str, connect: Connect, *, upstream: bool = False, api: str = RESULT_API
+) -> tuple[str, ...]:
     """Write a snapshot, readable by its owner alone, and return what the user should know.
 
     Args:
@@ -132,6 +135,7 @@ def write_snapshot(snapshot: Snapshot, place: str, connect: Connect, *, upstream
         place: a file or a ConfigMap.
         connect: gives the cluster, asked only for a ConfigMap.
         upstream: a file is written in upstream's words, as far as it has them; a ConfigMap has both anyway.
+        api: the API version of upstream's words.
 
     Raises:
         InputError: the place cannot be written to.
@@ -144,17 +148,19 @@ def write_snapshot(snapshot: Snapshot, place: str, connect: Connect, *, upstream
             hint = f"choose a name of at most {longest} characters: the parts are called after it"
             raise InputError(f"place {place!r}", f"has a name of {len(name)} characters.", hint)
         with connect() as cluster:
-            return _to_config_maps(cluster, namespace, name, snapshot)
+            return _to_config_maps(cluster, namespace, name, snapshot, api)
     if "://" in place:
         from ..clients.http.routes import UrlRoute
 
         raise InputError(f"place {UrlRoute(place).text}", "can only be read.", "give a file or cm://namespace/name")
-    text = json.dumps(to_upstream(snapshot), ensure_ascii=False, indent=2) + "\n" if upstream else to_text(snapshot)
+    text = (
+        json.dumps(to_upstream(snapshot, api), ensure_ascii=False, indent=2) + "\n" if upstream else to_text(snapshot)
+    )
     write_atomic(Path(place).expanduser(), text, PRIVATE_FILE)
     return ()
 
 
-def _to_config_maps(cluster: Cluster, namespace: str, name: str, snapshot: Snapshot) -> tuple[str, ...]:
+def _to_config_maps(cluster: Cluster, namespace: str, name: str, snapshot: Snapshot, api: str) -> tuple[str, ...]:
     text = to_text(snapshot).encode()
     digest = hashlib.sha256(text).hexdigest()
     packed = gzip.compress(text, mtime=0)
@@ -164,7 +170,7 @@ def _to_config_maps(cluster: Cluster, namespace: str, name: str, snapshot: Snaps
     for part, data in zip(names, parts, strict=True):
         body = {"binaryData": {"part": base64.b64encode(data).decode()}}
         cluster.apply(CONFIG_MAPS, {"metadata": _metadata(part, name), **body}, namespace, force=True)
-    theirs = json.dumps(to_upstream(snapshot), ensure_ascii=False)
+    theirs = json.dumps(to_upstream(snapshot, api), ensure_ascii=False)
     head = {"gpufleet-format": _FORMAT, "sha256": digest, "parts": json.dumps(names), "timestamp": snapshot.taken}
     fits = len(theirs.encode()) <= PART_BYTES
     if fits:

@@ -7,7 +7,15 @@ from __future__ import annotations
 
 from enum import Enum
 
-RESULT_API = "aicr.nvidia.com/v1alpha1"
+# What the upstream tool (NVIDIA/aicr) reads: the API of its results and snapshots, the newest first, and of a
+# ComponentRegistry beside them. Its docs/integrator/data-extension.md and docs/user/deprecations.md: 0.22 and all from
+# 1.0 on read the first, 0.13 to 0.22 the second, 0.11 and 0.12 the third; each refuses what it does not read.
+UPSTREAM_APIS = {
+    "aicr.run/v1": "aicr.run/v1beta1",
+    "aicr.run/v1alpha2": "aicr.run/v1alpha2",
+    "aicr.nvidia.com/v1alpha1": "aicr.nvidia.com/v1alpha1",
+}
+RESULT_API = next(iter(UPSTREAM_APIS))
 
 
 class Dialect(str, Enum):

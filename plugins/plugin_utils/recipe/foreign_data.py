@@ -11,7 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from .dialect import RESULT_API
+from .dialect import UPSTREAM_APIS
 from .hydrate import value_files
 from .model import Catalogue, RecipeResult
 from .tree import read_text
@@ -43,7 +43,7 @@ def data_files(result: RecipeResult, catalogue: Catalogue, dest: Path) -> dict[P
         entry = catalogue.registry.get(component.name)
         if entry is not None:
             entries.append({key: entry.data[key] for key in _KNOWN if entry.data.get(key) is not None})
-    registry = {"apiVersion": RESULT_API, "kind": "ComponentRegistry", "components": entries}
+    registry = {"apiVersion": UPSTREAM_APIS[result.api_version], "kind": "ComponentRegistry", "components": entries}
     texts = {root / "registry.yaml": dump_yaml(registry)}
     return texts | {root / name: read_text(catalogue.files[name]) for name in names}
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -91,11 +91,17 @@ def _places(options: Mapping[str, Any]) -> tuple[Path | None, list[Path]]:
     return dest, full
 
 
+def in_api(result: RecipeResult, api: str | None) -> RecipeResult:
+    """Return the recipe with the API that a release of the upstream tool reads (`UPSTREAM_APIS`; the first without)."""
+    return replace(result, api_version=api) if api else result
+
+
 def documents(result: RecipeResult, catalogue: Catalogue, options: Mapping[str, Any]) -> dict[Path, FileText]:
     """Return every file that the options ask for."""
     dest, full = _places(options)
     texts = {path: _document(path, hydrated(result, catalogue), options) for path in full}
     if dest is not None:
+        result = in_api(result, options.get("api"))
         data = self_contained(result, catalogue) if options.get("self_contained") else plain(result)
         texts[dest] = _document(dest, data, options)
         if options.get("self_contained"):
@@ -118,7 +124,7 @@ def pool_documents(recipe: PooledRecipe, catalogue: Catalogue, options: Mapping[
     dest, full = _places(options)
     texts = {path: _document(path, pooled_data(recipe, catalogue), options) for path in full}
     if dest is not None:
-        texts[dest] = _document(dest, plain(recipe.result), options)
+        texts[dest] = _document(dest, plain(in_api(recipe.result, options.get("api"))), options)
     return texts
 
 

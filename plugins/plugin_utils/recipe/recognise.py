@@ -13,13 +13,14 @@ from collections.abc import Callable
 from typing import Any
 
 from ..outcome.errors import InputError
+from .dialect import UPSTREAM_APIS
 from .nearest import unknown_hint
 from .schema import OWN_API, Kind, is_foreign
 from .yaml_text import Path
 
 _KINDS = {kind.value: kind for kind in Kind}
 _OWN_GROUP = OWN_API.partition("/")[0] + "/"
-_KNOWN_APIS = (OWN_API, "aicr.nvidia.com/v1alpha1", "aicr.run/v1alpha2")
+_KNOWN_APIS = (OWN_API, *dict.fromkeys(UPSTREAM_APIS.values()))
 # Other documents of upstream's tool, which people keep beside a tree: none of them adds anything to a recipe.
 _OTHER_KINDS = frozenset(
     ("AICRConfig", "BundleProvenance", "ComponentUpgrades", "KWOKNodeProfile", "Recipe", "RecipeCriteria",

@@ -9,18 +9,19 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
+from ..recipe.dialect import RESULT_API
 from .gpus import has_gpus
 from .model import Host, Snapshot
 from .node import Attributes, Node
-from .upstream import APIS, KIND, POLICY, REHEARSAL
+from .upstream import KIND, POLICY, REHEARSAL
 
 # Names of clouds as upstream writes them, by the scheme of a node's provider id.
 PROVIDERS = {"aws": "eks", "gce": "gke", "azure": "aks", "oci": "oke"}
 Json = dict[str, Any]
 
 
-def to_upstream(snapshot: Snapshot) -> Json:
-    """Return the snapshot as the upstream tool writes it.
+def to_upstream(snapshot: Snapshot, api: str = RESULT_API) -> Json:
+    """Return the snapshot as the upstream tool writes it, in an API of `UPSTREAM_APIS`.
 
     It records one host: the first by name that has GPUs, else the first node.
     """
@@ -37,7 +38,7 @@ def to_upstream(snapshot: Snapshot) -> Json:
         metadata[REHEARSAL] = "true" if snapshot.rehearsal else "false"
     return {
         "kind": KIND,
-        "apiVersion": APIS[0],
+        "apiVersion": api,
         "metadata": metadata,
         "measurements": [m for m in measurements if m["subtypes"]],
     }

@@ -19,6 +19,7 @@ from typing import Any
 from ..outcome.codec import MisfitsError, structure
 from ..outcome.errors import InputError
 from ..outcome.model import Scalar
+from ..recipe.dialect import UPSTREAM_APIS
 from .model import (
     COLLECTORS,
     FIRST_OF,
@@ -32,7 +33,7 @@ from .model import (
 from .node import Attributes, Node
 
 KIND = "Snapshot"
-APIS = ("aicr.nvidia.com/v1alpha1", "aicr.run/v1alpha1", "aicr.run/v1alpha2")
+APIS = (*UPSTREAM_APIS, "aicr.run/v1alpha1")
 # The tool's earlier names, by their API.
 _EARLIER = {
     "cns.nvidia.com/v1alpha1": "cloud-native-stack",

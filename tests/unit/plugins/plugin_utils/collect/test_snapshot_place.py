@@ -30,6 +30,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.snapshot_
     write_snapshot,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError, InputError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.dialect import UPSTREAM_APIS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control_plane.pki import make_pki
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.decode import parse_snapshot, to_text
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.model import Snapshot
@@ -71,9 +72,18 @@ def test_a_file_in_upstreams_words_is_its_kind_and_says_what_it_has_words_for(tm
     write_snapshot(seen, str(path), nobody, upstream=True)
     assert path.stat().st_mode & 0o777 == 0o600
     written = json.loads(path.read_text())
-    assert (written["kind"], written["apiVersion"]) == ("Snapshot", "aicr.nvidia.com/v1alpha1")
+    assert (written["kind"], written["apiVersion"]) == ("Snapshot", "aicr.run/v1")
     again = read_snapshot(str(path), nobody)
     assert {name: node.labels for name, node in again.nodes.items()} == {n: e.labels for n, e in seen.nodes.items()}
+
+
+@pytest.mark.parametrize("api", UPSTREAM_APIS)
+def test_a_release_of_the_upstream_tool_gets_the_api_that_it_reads(tmp_path: Path, api: str) -> None:
+    # IsSupportedAPIVersion of NVIDIA/aicr pkg/header/header.go knows no other than those of its release.
+    path = tmp_path / "theirs.json"
+    write_snapshot(taken("gpu01"), str(path), nobody, upstream=True, api=api)
+    assert json.loads(path.read_text())["apiVersion"] == api
+    assert read_snapshot(str(path), nobody).nodes.keys() == {"gpu01"}
 
 
 def test_a_config_map_is_read_back_and_upstream_can_read_it_too() -> None:

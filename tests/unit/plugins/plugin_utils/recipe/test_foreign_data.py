@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import yaml
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.criteria import parse_criteria
@@ -35,14 +36,27 @@ def some_catalogue(tree: Tree, *, files: bool = True, values: bool = True) -> Ca
     return tree.load()
 
 
-def test_manifest_files_come_with_a_self_contained_recipe(tree: Tree, tmp_path: Path) -> None:
+# What NVIDIA/aicr accepts, by release: `IsSupportedRecipeResultAPIVersion` and `IsSupportedAuthoringAPIVersion` of
+# pkg/header (header_test.go of July 2026), the table of docs/integrator/data-extension.md, and v0.11's own constant.
+APIS = {
+    None: ("aicr.run/v1", "aicr.run/v1beta1"),
+    "aicr.run/v1alpha2": ("aicr.run/v1alpha2", "aicr.run/v1alpha2"),
+    "aicr.nvidia.com/v1alpha1": ("aicr.nvidia.com/v1alpha1", "aicr.nvidia.com/v1alpha1"),
+}
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_manifest_files_come_with_a_self_contained_recipe(tree: Tree, tmp_path: Path, api: str | None) -> None:
     catalogue, dest = some_catalogue(tree), tmp_path / "out" / "recipe.yaml"
     result = recipe(catalogue)
-    write_documents(documents(result, catalogue, {"dest": str(dest), "self_contained": True}), check_mode=False)
+    write_documents(
+        documents(result, catalogue, {"dest": str(dest), "self_contained": True, "api": api}), check_mode=False
+    )
     data = dest.parent / "recipe-data"
     assert (data / FILE).read_text(encoding="utf-8") == "kind: X\n"
     registry = yaml.safe_load((data / "registry.yaml").read_text(encoding="utf-8"))
-    assert registry["apiVersion"].startswith("aicr.nvidia.com/")
+    stated = yaml.safe_load(dest.read_text(encoding="utf-8"))["apiVersion"]
+    assert (stated, registry["apiVersion"]) == APIS[api]
     assert [(entry["name"], "knownPaths" in entry, entry["valueOverrideKeys"]) for entry in registry["components"]] == [
         ("nfd", False, ["n"])
     ]
