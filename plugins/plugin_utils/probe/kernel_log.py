@@ -31,6 +31,8 @@ _ACTION = re.compile(r"recovery action changed from 0x[0-9a-f]+ \((.*?)\) to 0x[
 # A network interface (`mlx5_core 0000:53:00.0 enp83s0f0np0: Link down`), since Linux 6.14 the adapter itself, too
 # (`mlx5_core 0000:08:00.0 mlx5_0: Port: 1 Link DOWN`); "lost carrier" is systemd-networkd's in a syslog.
 _FLAP = re.compile(r"(?:^|\s)(\S{1,64}): (?:Port: \d+ )?(?:lost carrier|link down)\b", re.I)
+# Of an InfiniBand port without a network interface this is all that the log has of a link that went down.
+_UNPLUGGED = re.compile(r"\bmlx5_core (\S{1,16}?): Port module event: module \d{1,3}, Cable unplugged")
 _BOOT = "Linux version "
 _LIMITED = re.compile(
     r"(mlx5_core|nvidia) (\S+?):? ([\d.]+) Gb/s available PCIe bandwidth, "
@@ -82,7 +84,7 @@ class KernelLog:
     `segfaults` are (program, library); `driver_loaded` the places of the lines in which the GPU driver was loaded;
     `quoted` are XIDs that a line names as the cause of its own, `refused` words of the driver that a GPU needs a reset,
     with their places; `starts` is why it did not start a GPU; `repeated` is what was corrected or ended without damage,
-    counted by part."""
+    counted by part; `unplugged` are (address, time) of adapters whose cable was unplugged."""
 
     lines: int
     xids: tuple[Xid, ...] = ()
@@ -98,6 +100,7 @@ class KernelLog:
     refused: tuple[tuple[str, int], ...] = ()
     repeated: tuple[Repeated, ...] = ()
     starts: tuple[StartFailure, ...] = ()
+    unplugged: tuple[tuple[str, str], ...] = ()
 
 
 def parse(text: str) -> KernelLog:
@@ -127,6 +130,7 @@ def parse(text: str) -> KernelLog:
         quoted=tuple(xid for n, entry in enumerate(entries) if (xid := _quoted(n, *entry)) is not None),
         refused=tuple((m[1], n) for n, (_time, message) in enumerate(entries) if (m := _REFUSED.search(message))),
         repeated=repeated_events(entries),
+        unplugged=tuple((_address(m[1]), time) for time, message in entries if (m := _UNPLUGGED.search(message))),
         starts=start_failures([message for _time, message in entries]),
         driver_loaded=tuple(n for n, (_time, message) in enumerate(entries) if _DRIVER_LOADED.search(message)),
     )

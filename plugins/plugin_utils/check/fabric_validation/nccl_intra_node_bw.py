@@ -16,7 +16,7 @@ from .bandwidth import BandwidthResult
 from .model import PlannedHost, Results
 from .observe_nccl import OBSERVER
 from .preconditions import judge_hosts, unreferenced
-from .rendering import figures, rate_text
+from .rendering import figures, rate_text, steered
 
 SPEC = CheckSpec(
     id="nccl-intra-node-bw",
@@ -102,6 +102,7 @@ def _judge_shared(context: JudgeContext, cohort: SkuCohort, slow: list[Bandwidth
         text = f"{len(names)} hosts: {rate_text(middle)}; {cohort.alone.peers.undecided}"
     details = {**figures(middle, cohort.limits), "more_subjects": nodes(names)}
     make = answer.failed if any(s.verdict == "bad" for s in slow) else answer.marginal
+    text += steered(middle)
     return make("cohort-slow", text, _COHORT_HINT, **details)
 
 

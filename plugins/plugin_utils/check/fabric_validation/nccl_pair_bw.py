@@ -18,7 +18,7 @@ from .model import PlannedHost, Results
 from .observe_nccl import OBSERVER
 from .pair_round import NOT_SPLIT
 from .preconditions import judge_hosts, not_paired, unreferenced
-from .rendering import evidence, figures, link, rate_text
+from .rendering import evidence, figures, link, rate_text, steered
 
 SPEC = CheckSpec(
     id="nccl-pair-bw",
@@ -95,6 +95,7 @@ def _judge_shared(context: JudgeContext, cohort: SkuCohort) -> Outcome | None:
         f"{tried} of {len({frozenset(s.hosts) for s in cohort.pairs})} pairs are slow alike, however hosts are paired, "
     )
     text += f"so what they share is to blame: {rate_text(worst)}"
+    text += steered(worst)
     return make("cohort-slow", text, _COHORT_HINT, **{**details, "more_subjects": nodes(names)})
 
 

@@ -16,6 +16,12 @@ from .settings import JudgeSettings
 
 # Smaller messages are about latency; they are in the evidence.
 _LEAST_SIZE = 1 << 26
+# What takes a choice of ways, algorithms or buffers from NCCL: a topology file of another machine slows all hosts down.
+_STEERING = (
+    "NCCL_TOPO_FILE", "NCCL_GRAPH_FILE", "NCCL_ALGO", "NCCL_PROTO", "NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL",
+    "NCCL_SHM_DISABLE", "NCCL_NET_GDR_LEVEL", "NCCL_NVLS_ENABLE", "NCCL_MAX_NCHANNELS", "NCCL_MAX_CTAS",
+    "NCCL_BUFFSIZE", "NCCL_CROSS_NIC", "NCCL_IB_QPS_PER_CONNECTION",
+)  # fmt: skip
 
 
 def figures(result: BandwidthResult, settings: JudgeSettings) -> dict[str, Any]:
@@ -29,6 +35,13 @@ def figures(result: BandwidthResult, settings: JudgeSettings) -> dict[str, Any]:
         "evidence": tuple(evidence(run) for run in result.runs),
         "series": curves(result, settings),
     }
+
+
+def steered(result: BandwidthResult) -> str:
+    """Return what the log states of variables that take a choice from NCCL, to be put behind a text; empty without."""
+    stated = result.best_run.debug.environment if result.best_run.debug else {}
+    found = [f"{name}={stated[name]}" for name in _STEERING if name in stated]
+    return f"; by its log NCCL was given {', '.join(found)[:200]}" if found else ""
 
 
 def measures(result: BandwidthResult, run: Run) -> tuple[Measure, ...]:

@@ -361,6 +361,11 @@ def _from_kernel(host: NodeContext, found: ComputeAdapters) -> list[Finding]:
                     cause="link-flapping", text=text, hint=_CABLE, subjects=(_subject(host, device),), marginal=True
                 )
             )
+    unplugged = [address for address, time in log.unplugged if not settling(log.began, time, settings.link_settle_s)]
+    for address, times in Counter(unplugged).items():
+        if times > limit and not findings and _is_compute(host, found, address):
+            text = f"{address}: its cable was unplugged {times} times since boot, usual are {limit} or fewer"
+            findings.append(Finding(cause="link-flapping", text=text, hint=_CABLE, marginal=True))
     for limited in log.pcie_limits:
         if limited.driver == "mlx5_core" and _is_compute(host, found, limited.address):
             text = f"{limited.address}: {limited.available_gbps} of {limited.capable_gbps} Gb/s PCIe ({limited.at})"

@@ -107,3 +107,17 @@ def test_infiniband_without_a_device_in_the_pod_quotes_what_nccl_found(fleet: Ma
     (found,) = [o for o in here.outcomes() if o.status is Status.FAILED]
     assert found.cause == "socket-transport" and found.subjects[0].name == "gpu03"
     assert "NCCL finds no adapter in the pod" in found.summary and "does not say why" not in found.summary
+
+
+@pytest.mark.parametrize("line", ["NCCL_TOPO_FILE set by environment to /etc/nccl/topo-of-another.xml", ""])
+def test_a_slow_cohort_quotes_what_takes_the_choice_from_nccl(fleet: MakeFleet, line: str) -> None:
+    """A topology file of another machine makes all hosts slow alike, and the log states it."""
+    here = fleet(
+        16,
+        change=lambda want, text: f"{want.hosts[0]}-pod:1:1 [0] NCCL INFO {line}\n{text}" if line else text,
+    )
+    here.nics = {(name, rail): 0.4 for name in here.hosts for rail in range(8)}
+    (found,) = [o for o in here.outcomes() if o.cause == "cohort-slow"]
+    assert found.check == "nccl-pair-bw"
+    assert ("NCCL_TOPO_FILE=/etc/nccl/topo-of-another.xml" in found.summary) is bool(line)
+    assert ("NCCL was given" in found.summary) is bool(line)

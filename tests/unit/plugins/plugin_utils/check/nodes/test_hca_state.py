@@ -138,3 +138,15 @@ def test_the_check_is_declared_where_hosts_have_such_adapters(word: str, declare
     assert any(check.id == "hca-state" for check in found.checks) is declared
     left_out = {entry.id: entry.reason for entry in found.not_declared}
     assert declared or left_out["hca-state"] == "needs infiniband or roce: the inventory has none"
+
+
+@pytest.mark.parametrize(
+    ("times", "place", "word"), [(9, "99:00.2", "unplugged"), (1, "99:00.2", ""), (9, "77:00.0", "")]
+)
+def test_a_cable_that_comes_and_goes_without_an_interface(fleet: Any, times: int, place: str, word: str) -> None:
+    """An InfiniBand port without a network interface has no line `Link down`, only events of its module."""
+    line = f"mlx5_core 0000:{place}: Port module event: module 2, Cable unplugged"
+    fleet.hosts["gpu02"].kernel += [line] * times
+    found = held(fleet)
+    assert [o.cause for o in found] == (["link-flapping"] if word else [])
+    assert all(word in o.summary for o in found)
