@@ -8,6 +8,7 @@ from __future__ import annotations
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
+from time import time
 from typing import Any
 
 from ansible.errors import AnsibleError
@@ -27,6 +28,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evid
     HOSTS,
     HostEvidence,
     ToolRun,
+    clock_off_s,
     evidence_file,
     prepare_evidence,
     unreached,
@@ -134,7 +136,7 @@ class ActionModule(ModuleAction):
         return guard_of(run_dir, host, disturb=options["disturb"] or level < LOADING_LEVEL)
 
     def _collected(self, host: str, options: dict[str, Any], task_vars: dict[str, Any]) -> HostEvidence:
-        started = now_utc()
+        started, asked_s = now_utc(), time()
         given = {name: value for name, value in options.items() if value is not None}
         keep_alive(self._connection)
         try:
@@ -142,6 +144,7 @@ class ActionModule(ModuleAction):
                 result = self._execute_module(
                     module_name=f"gpufleet.bringup.{self.module}", module_args=given, task_vars=task_vars
                 )
+            off_s = clock_off_s(result.get("clock"), asked_s, time())
         except AnsibleError as error:
             return unreached(host, excerpt(str(error), 400))
         except DeadlineError as error:
@@ -157,7 +160,7 @@ class ActionModule(ModuleAction):
             tools = {str(name): from_plain(ToolRun, run, f"tool {name} of {host}") for name, run in runs.items()}
         except InputError as error:
             return unreached(host, str(error))
-        return HostEvidence(host=host, reached=True, started=started, tools=tools)
+        return HostEvidence(host=host, reached=True, started=started, tools=tools, clock_off_s=off_s)
 
 
 def _in_words(run: ToolRun) -> str:

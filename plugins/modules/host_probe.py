@@ -125,6 +125,8 @@ tools:
     ibstat: missing
 """
 
+import time
+
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.gpufleet.bringup.plugins.module_utils.node_tools import run_tools
@@ -154,8 +156,10 @@ def main() -> None:
     )
     if module.params["requests"] is None:
         module.fail_json(msg="requests are missing: the action plugin of the same name fills them in")
+    began = time.time()
     results = run_tools(module.params["requests"], module.params["max_output_bytes"], module.params["guard"])
-    module.exit_json(changed=False, tool_runs=results)
+    # By the host's own clock, which the controller compares with its own before and after.
+    module.exit_json(changed=False, tool_runs=results, clock=[began, time.time()])
 
 
 if __name__ == "__main__":

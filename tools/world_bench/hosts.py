@@ -33,7 +33,7 @@ from .place import Place
 from .small_process import run_host_tools
 
 _MOST_BYTES = 10_000_000
-_LIMIT_S, _HANG_S = 20.0, 1.0
+_LIMIT_S, _HANG_S, _ASKING_S = 20.0, 1.0, 0.6
 
 
 def path_of(root: Path, name: str) -> str:
@@ -87,6 +87,12 @@ def _asked(node: Node, root: Path, tools: tuple[str, ...] | None = None) -> Host
     limit_s = _HANG_S if "hang" in node.tools.values() else _LIMIT_S
     requests = node_requests(tools=tools, timeout_s=limit_s, diag_level=3, diag_timeout_s=limit_s)
     runs = run_host_tools(path_of(root, node.name), requests, _MOST_BYTES)
+    # The hosts of a world are asked at once, and their clocks are that of this machine.
+    ahead_s = node.clock.ahead_s
+    off_s = (ahead_s - _ASKING_S, ahead_s + _ASKING_S)
     return HostEvidence(
-        host=node.name, reached=True, tools={name: from_plain(ToolRun, run, name) for name, run in runs.items()}
+        host=node.name,
+        reached=True,
+        clock_off_s=off_s,
+        tools={name: from_plain(ToolRun, run, name) for name, run in runs.items()},
     )

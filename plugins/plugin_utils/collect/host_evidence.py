@@ -51,7 +51,8 @@ class ToolRun:
 class HostEvidence:
     """Everything that was collected from one host; `reason` says why it was not reached.
 
-    `run_id` is the run that collected it, empty if an earlier release wrote it.
+    `run_id` is the run that collected it, empty if an earlier release wrote it. `clock_off_s` is the least and the most
+    by which the host's clock is ahead of the controller's (s); empty where it was not compared.
     """
 
     host: str
@@ -59,6 +60,7 @@ class HostEvidence:
     reason: str = ""
     started: str = ""
     tools: dict[str, ToolRun] = field(default_factory=dict)
+    clock_off_s: tuple[float, ...] = ()
     run_id: str = ""
     schema_version: int = _SCHEMA_VERSION
 
@@ -134,6 +136,24 @@ def _refuse_incomplete(path: Path) -> None:
 def unreached(host: str, reason: str) -> HostEvidence:
     """Return the evidence of a host that could not be looked at."""
     return HostEvidence(host=host, reached=False, reason=reason, started=now_utc())
+
+
+def clock_off_s(clock: object, asked_s: float, answered_s: float) -> tuple[float, ...]:
+    """Return the least and the most by which a host's clock is ahead of the controller's; empty where nothing says it.
+
+    The host read its clock twice after it was asked and before it answered, so its first reading is ahead by no more
+    than the time since it was asked, its last one by no less than the time until it answered (RFC 5905 bounds an offset
+    in the same way).
+
+    Args:
+        clock: what the host says: the first and the last reading of its clock (s since 1970).
+        asked_s: the controller's clock when it asked.
+        answered_s: and when it had the answer.
+    """
+    if not isinstance(clock, list) or len(clock) != 2 or not all(isinstance(moment, (int, float)) for moment in clock):
+        return ()
+    first, last = (float(moment) for moment in clock)
+    return (last - answered_s, first - asked_s)
 
 
 def evidence_from_exec(host: str, results: Mapping[str, ToolRun], reason: str = "") -> HostEvidence:

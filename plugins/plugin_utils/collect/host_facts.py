@@ -41,7 +41,8 @@ class HostFacts:
 
     `unread` says why a host that was not reached is unknown: `unreachable`, `missing` (no evidence file) or
     `unreadable` (a broken one). `around_diag` is the state before and after the diagnostic. `cut` names the tools whose
-    output was too long to keep whole, `started` is when the host was read (RFC 3339), `exits` gives by fact the exit
+    output was too long to keep whole, `started` is when the host was read (RFC 3339),
+    `clock_off_s` the least and the most by which its clock is ahead of the controller's, `exits` gives by fact the exit
     status of tools whose output counts in any case.
     """
 
@@ -53,6 +54,7 @@ class HostFacts:
     driver_evidence: str = ""
     diag_level: int = 0
     started: str = ""
+    clock_off_s: tuple[float, ...] = ()
     cut: frozenset[str] = frozenset()
     exits: dict[str, int] = field(default_factory=dict)
     around_diag: Bracket | None = None
@@ -199,6 +201,7 @@ def host_facts(host: str, run_dir: Path, owner: DriverOwner, only: Collection[st
         driver_evidence=evidence_file(host, HOSTS if owner is DriverOwner.HOST else DRIVERS),
         diag_level=_diag_level(kept),
         started=evidence.started,
+        clock_off_s=evidence.clock_off_s if len(evidence.clock_off_s) == 2 else (),
         cut=frozenset(key for key, run in kept.items() if run.truncated),
         exits={
             tool.fact: rc

@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from statistics import median_low
+from statistics import median, median_low
 
 from ...collect.host_facts import FleetFacts
 from ...collect.tool_reading import ProbeFailure
-from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
+from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind, node_subject
 from ...probe.ntpq import NtpDaemon
 from ...probe.phc2sys import PtpClock
 from ...probe.timedatectl import TimeService
@@ -19,6 +20,7 @@ from ..kit.settings import setting
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .node_context import NodeContext, per_host
 from .observe_hosts import OBSERVER
+from .uniform import each_once, shared_outcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +33,12 @@ class ClockSyncSettings:
         above=0,
     )
     clock_offset_failed_s: float = setting("Difference to an NTP source beyond which a clock fails.", unit="s", above=0)
+    fleet_offset_s: float = setting(
+        "By how much the clock of a host may differ from the median of all hosts, and that from the controller's, as "
+        "they are read when the hosts are asked; what asking takes is left out.",
+        unit="s",
+        above=0,
+    )
     stratum_spread: int = setting(
         "By how much the stratum of a host may differ from the median of all hosts: a server that lost its source goes "
         "on by its own clock, at another stratum.",
@@ -60,6 +68,8 @@ _NO_DAEMON = "506 cannot talk to daemon"
 # Leap second announcements are no trouble.
 _UNSYNCHRONISED = 16
 _PTP = "ptp"
+# Of fewer hosts the median names nobody.
+_LEAST_HOSTS = 3
 _GOOD_LEAP = ("Normal", "Insert second", "Delete second")
 
 
@@ -68,12 +78,58 @@ def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     service that keeps the clock is as good."""
     strata = sorted(found for host in context.site.in_scope if (found := _stratum(seen, host.name)) is not None)
     usual = median_low(strata) if strata else None
+    offsets = {
+        host.name: seen.hosts[host.name].clock_off_s for host in context.site.in_scope if host.name in seen.hosts
+    }
+    fleet = _Offsets({name: (off[0], off[1]) for name, off in offsets.items() if off})
+    apart = shared_outcome(lambda first: _controller_apart(first, fleet))
 
     def judge_host(host: NodeContext) -> Report | Outcome:
         result = _judge(host)
-        return result if isinstance(result, Outcome) else _beside_the_fleet(host, result, usual)
+        if isinstance(result, Outcome) or result.findings:
+            return result
+        result = _beside_the_fleet(host, result, usual, fleet)
+        limit_s = host.settings(ClockSyncSettings).fleet_offset_s
+        return apart(host) if not result.findings and fleet.controller_apart(limit_s) else result
 
-    return per_host(SPEC, seen, context, judge_host)
+    return each_once(per_host(SPEC, seen, context, judge_host))
+
+
+@dataclass(frozen=True, slots=True)
+class _Offsets:
+    """By host the least and the most by which its clock is ahead of the controller's (s)."""
+
+    by_host: Mapping[str, tuple[float, float]]
+
+    @property
+    def middle(self) -> tuple[float, float]:
+        """The medians of the least and of the most; of one host the controller is the peer, of two one of three."""
+        members = [*self.by_host.values(), *([(0.0, 0.0)] if len(self.by_host) < _LEAST_HOSTS else [])]
+        if len(members) < _LEAST_HOSTS:
+            return (0.0, 0.0)
+        least, most = zip(*members, strict=True)
+        return (median(least), median(most))
+
+    def apart_s(self, name: str, limit_s: float) -> float:
+        """Return by how much a host is surely ahead of (negative: behind) the median of all; 0 within the limit."""
+        if name not in self.by_host:
+            return 0.0
+        (least, most), (usual_least, usual_most) = self.by_host[name], self.middle
+        ahead, behind = least - usual_most, most - usual_least
+        return ahead if ahead > limit_s else behind if behind < -limit_s else 0.0
+
+    def controller_apart(self, limit_s: float) -> bool:
+        """Whether the hosts agree on another time than the controller's."""
+        least, most = self.middle
+        return least > limit_s or most < -limit_s
+
+
+def _controller_apart(first: NodeContext, fleet: _Offsets) -> Outcome:
+    least, most = fleet.middle
+    text = f"the hosts are {least:+.1f} to {most:+.1f} s ahead of the controller, by the time at which they were asked"
+    hint = "`date -u` here and on a host: set the clock that is wrong, and look where its time source has its time from"
+    others = tuple(node_subject(name) for name in fleet.by_host if name != first.name)
+    return first.answer.marginal("clock-controller-apart", text, hint, more_subjects=others)
 
 
 def _stratum(seen: FleetFacts, name: str) -> int | None:
@@ -85,11 +141,19 @@ def _stratum(seen: FleetFacts, name: str) -> int | None:
     return found.stratum if not isinstance(found, ProbeFailure) and 0 < found.stratum < _UNSYNCHRONISED else None
 
 
-def _beside_the_fleet(host: NodeContext, report: Report, usual: int | None) -> Report:
-    """Return the report with what only the other hosts show: a clock that is good by its own word follows another
-    kind of source than theirs."""
+def _beside_the_fleet(host: NodeContext, report: Report, usual: int | None, fleet: _Offsets) -> Report:
+    """Return the report with what only the other hosts show: a clock that is good by its own word has another time,
+    or follows another kind of source than theirs."""
+    apart_s = fleet.apart_s(host.name, host.settings(ClockSyncSettings).fleet_offset_s)
+    if apart_s:
+        where = "ahead of" if apart_s > 0 else "behind"
+        text = f"the clock is {abs(apart_s):.1f} s or more {where} those of most hosts and the controller"
+        hint = (
+            f"`date -u` on {host.name} and another host; `chronyc sources -v` names its server, whose time is another"
+        )
+        return replace(report, findings=(Finding(cause="clock-off-fleet", text=text, hint=hint, marginal=True),))
     mine, spread = _stratum(host.seen, host.name), host.settings(ClockSyncSettings).stratum_spread
-    if report.findings or mine is None or usual is None or abs(mine - usual) <= spread:
+    if mine is None or usual is None or abs(mine - usual) <= spread:
         return report
     text = f"stratum {mine}, and {usual} on most hosts: its server may follow no source but its own clock"
     hint = "`chronyc sources -v` on the node names its server; look there for the source that it lost"

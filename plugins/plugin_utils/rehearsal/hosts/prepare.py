@@ -191,6 +191,7 @@ class HostWriter:
             "virtualisation.txt": f"{node.virtualisation}\n",
             "ibstat.txt": system_tools.ibstat(node),
             "chronyc.txt": system_tools.chrony_tracking(node, self._now),
+            "clock-ahead.txt": f"{node.clock.ahead_s}\n",
             "uname.txt": f"{node.kernel}\n",
             "ofed.txt": f"{node.ofed_version}:\n",
             "services.txt": "".join(f"{name} {state}\n" for name, state in sorted(node.services.items())),

@@ -169,12 +169,13 @@ def _natural(name: str) -> tuple[tuple[int, str | int], ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clock:
-    """What the time daemon of a node says."""
+    """What the time daemon of a node says; `ahead_s` is what it does not: how far its clock is ahead of all others."""
 
     synchronised: bool = True
     stratum: int = 3
     offset_s: float = 0.0000047
     reference: str = "ntp1.example.org"
+    ahead_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

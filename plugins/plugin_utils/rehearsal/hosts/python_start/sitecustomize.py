@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What every Python on a simulated host starts with: what one host compiled from a zip file the others do not again.
+"""What every Python on a simulated host starts with: its clock, and what other hosts compiled from a zip file already.
 
 Ansible sends a module with its libraries as a zip file, and Python compiles every file of a zip at each start. On a
 real host that is the host's time; here all hosts share one machine, and it is a third of what a module costs. Compiled
@@ -13,11 +13,14 @@ from __future__ import annotations
 import marshal
 import os
 import sys
+import time
 import zipimport
 from _imp import source_hash
 from types import CodeType
 from typing import Any
 
+# By how many seconds the clock of this host is ahead of the machine's (prepare.py).
+_AHEAD = "/opt/gpu-node/out/clock-ahead.txt"
 _KEPT = os.environ.get("GPUFLEET_REHEARSAL_COMPILED", "")
 # Not public, so a Python that has it no more compiles everything.
 _compile: Any = getattr(zipimport, "_compile_source", None)
@@ -54,3 +57,16 @@ def _compiled(path: str, source: bytes) -> CodeType:
 
 if _compile is not None and _KEPT:
     zipimport._compile_source = _compiled  # type: ignore[attr-defined]
+
+
+def _ahead_s() -> float:
+    try:
+        with open(_AHEAD, encoding="ascii") as file:
+            return float(file.read())
+    except (OSError, ValueError):
+        return 0.0
+
+
+if _ahead_s():
+    _machine_time = time.time
+    time.time = lambda: _machine_time() + _ahead_s()

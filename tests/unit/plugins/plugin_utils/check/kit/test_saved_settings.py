@@ -54,6 +54,7 @@ def test_settings_survive_in_the_run_directory_with_their_places(tmp_path: Path)
         "clock_error_s": 0.25,
         "clock_offset_failed_s": 0.05,
         "clock_offset_s": 0.5,
+        "fleet_offset_s": 1.0,
         "stratum_spread": 3,
     }
     assert private_thresholds(tmp_path) == {}

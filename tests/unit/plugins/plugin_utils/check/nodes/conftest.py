@@ -168,6 +168,7 @@ class FakeHost:
     after: dict[str, ToolRun] = field(default_factory=dict)
     unreachable: str = ""
     no_file: bool = False
+    clock_off_s: tuple[float, ...] = ()
 
     @property
     def listed(self) -> list[FakeGpu]:
@@ -191,10 +192,9 @@ class FakeHost:
         if "dcgmi_diag" not in runs or runs["dcgmi_diag"].missing:
             runs = {name: run for name, run in runs.items() if not name.endswith(AFTER)}
         return HostEvidence(
-            host=self.name,
-            reached=True,
+            host=self.name, reached=True, clock_off_s=self.clock_off_s,
             tools={k: v for k, v in runs.items() if tools is None or k.removesuffix(AFTER) in tools},
-        )
+        )  # fmt: skip
 
     def _texts(self) -> dict[str, str]:
         lines = [f"2026-11-21T08:00:0{n % 10}+00:00 {self.name} kernel: {line}" for n, line in enumerate(self.kernel)]

@@ -4,12 +4,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from fleet_faults import AnyFleet, said
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evidence import ToolRun
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evidence import ToolRun, clock_off_s
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe import ntpq
 
@@ -163,3 +164,35 @@ def test_a_stratum_far_from_the_fleet_is_another_kind_of_source(
         host.tools["chronyc"] = ToolRun(argv=("chronyc",), rc=0, stdout=TRACKING.format(stratum, 0.000004))
     outcomes = [o for o in fleet.judge(only="clock-sync") if o.status is not Status.PASSED]
     assert [(o.subjects[0].name, o.cause) for o in outcomes] == ([(odd, "clock-stratum-far")] if odd else [])
+
+
+@pytest.mark.parametrize(
+    ("ahead_s", "found"),
+    [
+        ((0.0, 0.0, 0.0), []),
+        ((0.0, 0.0, 183.0), [("gpu03", "clock-off-fleet")]),
+        ((0.0, -7.0, 0.0), [("gpu02", "clock-off-fleet")]),
+        ((0.0, 0.0, 1.4), []),
+        ((90.0, 90.0, 90.0), [("gpu01", "clock-controller-apart")]),
+        ((0.0, 183.0), [("gpu02", "clock-off-fleet")]),
+        ((0.0,), []),
+        ((44.0,), [("gpu01", "clock-off-fleet")]),
+        ((), []),
+    ],
+)
+def test_the_time_of_hosts_is_held_against_the_others_and_the_controller(
+    make_fleet: Callable[[int], AnyFleet], ahead_s: tuple[float, ...], found: list[tuple[str, str]]
+) -> None:
+    """Each clock says of itself that it follows its source; asking a host takes a second here."""
+    fleet = make_fleet(len(ahead_s) or 3)
+    for host, seconds in zip(fleet.hosts.values(), ahead_s, strict=False):
+        host.clock_off_s = (seconds - 0.5, seconds + 0.5)
+    outcomes = [o for o in fleet.judge(only="clock-sync") if o.status is not Status.PASSED]
+    assert [(o.subjects[0].name, o.cause) for o in outcomes] == found
+    assert all(o.status is Status.OTHER for o in outcomes)
+
+
+def test_what_a_host_says_of_its_clock_bounds_how_far_it_is_off() -> None:
+    """A host 10 s ahead that is asked at 100, reads its clock at 101 and 108, answers at 109."""
+    assert clock_off_s([111.0, 118.0], 100.0, 109.0) == (9.0, 11.0)
+    assert [clock_off_s(clock, 100.0, 109.0) for clock in (None, [], [1.0], ["a", "b"], "ab")] == [()] * 5
