@@ -38,6 +38,15 @@ class RemappedRows:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RemappedBanks:
+    """Banks of memory that were replaced (Rubin, driver 615): whether a remapping waits for a reset, and the number of
+    groups of banks without a spare one."""
+
+    pending: bool | None
+    groups_without_spare: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GpuFabric:
     """The GPU's registration with its NVLink fabric; every field is None where there is no such fabric. `conditions`
     are the parts of its health that are not in order, as the driver names them."""
@@ -88,6 +97,7 @@ class Gpu:
     tpc_repair_pending: bool | None = None
     unrepairable_memory: bool | None = None
     remapped_rows: RemappedRows | None = None
+    remapped_banks: RemappedBanks | None = None
     retired_pages_single_bit: int | None = None
     retired_pages_double_bit: int | None = None
     retirement_pending: bool | None = None

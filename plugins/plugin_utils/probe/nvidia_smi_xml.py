@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree
 
-from .nvidia_smi_model import EccCounters, Gpu, GpuFabric, MigDevice, RemappedRows, SmiLog
+from .nvidia_smi_model import EccCounters, Gpu, GpuFabric, MigDevice, RemappedBanks, RemappedRows, SmiLog
 from .text import document, number, pci_address, unreadable, whole
 
 TOOL = "nvidia-smi -q -x"
@@ -48,7 +48,7 @@ def parse(text: str) -> SmiLog:
     return SmiLog(
         schema=schema.group(1) if schema else "",
         driver_version=_version(root),
-        cuda_version=(root.findtext("cuda_version") or "").strip(),
+        cuda_version=(root.findtext("cuda_version") or root.findtext("cuda_umd_version") or "").strip(),
         attached_gpus=_count(attached),
         gpus=gpus,
         warnings=_warnings(clean),
@@ -202,6 +202,7 @@ def _gpu(reader: _Reader) -> Gpu:
         "tpc_repair_pending": reader.flag(f"{repair}/tpc_repair_pending"),
         "unrepairable_memory": reader.flag(f"{repair}/unrepairable_memory"),
         "remapped_rows": _remapped(reader),
+        "remapped_banks": _banks(reader),
         "retired_pages_single_bit": reader.whole("retired_pages/multiple_single_bit_retirement/retired_count"),
         "retired_pages_double_bit": reader.whole("retired_pages/double_bit_retirement/retired_count"),
         "retirement_pending": _either(
@@ -321,6 +322,13 @@ def _remapped(reader: _Reader) -> RemappedRows | None:
         uncorrectable_inactive=reader.whole(f"{base}/remapped_row_unc_inactive"),
         histogram={name: value for name, value in bins.items() if value is not None},
     )
+
+
+def _banks(reader: _Reader) -> RemappedBanks | None:
+    """Return what Rubin has beside rows (NVIDIA/k8s-test-infra, qx-vrnvl72.xml of driver 615.23)."""
+    pending = reader.flag("remapped_banks/bank_remapper_pending")
+    without = reader.whole("remapped_banks/bank_remapper_histogram/bank_remapper_histogram_none")
+    return None if pending is None and without is None else RemappedBanks(pending=pending, groups_without_spare=without)
 
 
 def _fabric(reader: _Reader) -> GpuFabric:

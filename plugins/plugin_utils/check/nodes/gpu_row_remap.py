@@ -94,14 +94,18 @@ def _gpu(host: NodeContext, gpu: Gpu) -> list[Finding]:
     if rows is not None and rows.pending:
         text = f"{gpu.bus_id}: row remapping pending"
         findings.append(Finding(cause="row-remap-pending", text=text, hint=_REBOOT, subjects=parts))
+    if gpu.remapped_banks is not None and gpu.remapped_banks.pending:
+        text = f"{gpu.bus_id}: remapping of a memory bank pending"
+        findings.append(Finding(cause="row-remap-pending", text=text, hint=_REBOOT, subjects=parts))
     if gpu.retirement_pending:
         text = f"{gpu.bus_id}: page retirement pending"
         findings.append(Finding(cause="page-retirement-pending", text=text, hint=_REBOOT, subjects=parts))
     findings += _retired(host, gpu)
     if rows is not None and not rows.failure:
         scarce = rows.histogram.get("low", 0) + rows.histogram.get("none", 0)
+        scarce += (gpu.remapped_banks.groups_without_spare or 0) if gpu.remapped_banks is not None else 0
         if scarce:
-            text = f"{gpu.bus_id}: {count(scarce, 'memory bank')} with few or no spare rows"
+            text = f"{gpu.bus_id}: {count(scarce, 'memory bank')} with few or no spares"
             hint = "plan its replacement; accept it only with a ticket"
             findings.append(
                 Finding(cause="row-remap-headroom-low", text=text, hint=hint, subjects=parts, marginal=True)

@@ -10,6 +10,7 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 import yaml
@@ -34,7 +35,22 @@ def parser(listed: dict[str, Any]) -> Any:
     return (lambda text: parse(json.loads(text))) if "function" in listed else parse
 
 
+def newer(text: str, name: str) -> str:
+    """The document as a newer driver prints it: the elements of that file beside those of its first GPU."""
+    root = ElementTree.fromstring((DATA / name).read_text(encoding="utf-8"))
+    gpu = root.find("gpu")
+    assert gpu is not None
+    above = "".join(ElementTree.tostring(child, encoding="unicode") for child in root if child is not gpu)
+    inside = "".join(ElementTree.tostring(child, encoding="unicode") for child in gpu)
+    return text.replace("<attached_gpus>", f"{above}<attached_gpus>", 1).replace("</gpu>", f"{inside}</gpu>", 1)
+
+
 def texts(listed: dict[str, Any], shared: Path) -> list[str]:
+    found = whole_texts(listed, shared)
+    return found + [newer(found[0], name) for name in listed.get("newer", ())]
+
+
+def whole_texts(listed: dict[str, Any], shared: Path) -> list[str]:
     return [(shared / name).read_text(encoding="utf-8", errors="replace") for name in listed["fixtures"]]
 
 

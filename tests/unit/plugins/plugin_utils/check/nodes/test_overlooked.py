@@ -209,3 +209,22 @@ def test_a_diagnostic_that_found_no_quiet_moment_blames_no_gpu(judged: Judged, s
         (FAILED, "dcgm-diag-failed")
     }
     assert judged(DIAG, text.replace('"Fail"', '"Pass"'), "dcgm-diag") == {(OTHER, "dcgm-diag-warning")}
+
+
+def test_a_bank_of_memory_that_waits_for_a_reset_is_as_a_row(judged: Judged, shared: Path) -> None:
+    """Driver 615 on Rubin: NVIDIA/k8s-test-infra, qx-vrnvl72.xml."""
+    text = (shared / "findings/captures-fails/P113-ecc-off-after-reboot.xml").read_text(encoding="utf-8")
+    banks = (
+        "<remapped_banks><bank_remapper_pending>{}</bank_remapper_pending><bank_remapper_histogram>"
+        "<bank_remapper_histogram_none>{} group(s)</bank_remapper_histogram_none></bank_remapper_histogram>"
+        "</remapped_banks><remapped_rows>"
+    )
+
+    def with_banks(pending: str, without: int) -> str:
+        first = text.replace("<remapped_rows>", banks.format("No", 0))
+        return first.replace(banks.format("No", 0), banks.format(pending, without), 1)
+
+    assert "<remapped_rows>" in text
+    assert judged(XML, with_banks("No", 0), "gpu-row-remap") == set()
+    assert judged(XML, with_banks("Yes", 0), "gpu-row-remap") == {(FAILED, "row-remap-pending")}
+    assert judged(XML, with_banks("No", 1), "gpu-row-remap") == {(OTHER, "row-remap-headroom-low")}
