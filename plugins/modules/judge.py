@@ -63,7 +63,7 @@ EXAMPLES = r"""
 - name: Ask what a lower target for MFU would have said
   gpufleet.bringup.judge:
     run_dir: .run/latest
-    set: [training_acceptance.mfu_target=0.3]
+    set: [training_acceptance.mfu=0.3]
 """
 
 RETURN = r"""

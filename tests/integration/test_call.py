@@ -62,6 +62,36 @@ def test_options_that_leave_out_a_part_are_refused(tmp_path: Path, words: tuple[
     refused(play(tmp_path, "site", *words), expected)
 
 
+@pytest.mark.parametrize("enabled", [False, True])
+def test_an_error_that_ends_a_playbook_is_told_once_at_the_end_with_the_command(tmp_path: Path, enabled: bool) -> None:
+    """U114: Ansible shows the result of a failed task twice, in `[ERROR]` and in `fatal`; neither has the way on."""
+    more = {"ANSIBLE_CALLBACKS_ENABLED": "gpufleet.bringup.gates"} if enabled else {}
+    said = play(tmp_path, "judge", "-e", "gpufleet_run=.run/nothing", environment=more)
+    lines = said.output.splitlines()
+    assert said.rc == 2, said.output
+    assert sum("holds no run" in line for line in lines) == 1, said.output
+    (recap,) = (number for number, line in enumerate(lines) if line.startswith("PLAY RECAP"))
+    error, again = [line for line in lines[recap:] if line][-2:]
+    assert error.startswith("error    .run/nothing: holds no run") and " Fix: " in error
+    assert again.startswith("again: ")
+    assert again.endswith("playbook gpufleet.bringup.judge -i inventory/hosts.yml -e gpufleet_run=<...>")
+
+
+def test_a_failure_that_the_play_reads_keeps_its_text(tmp_path: Path) -> None:
+    ask = {"gpufleet.bringup.recipe_info": {"criteria": {"service": "kind"}, "selector": "nothing.here"}}
+    tasks = [
+        {**ask, "register": "asked", "ignore_errors": True},
+        {"ansible.builtin.debug": {"msg": "read: {{ asked.msg }}"}},
+        {"block": [ask], "rescue": [{"ansible.builtin.debug": {"msg": "rescued: {{ ansible_failed_result.msg }}"}}]},
+    ]
+    book = tmp_path / "own.yml"
+    book.write_text(yaml.safe_dump([{"hosts": "localhost", "gather_facts": False, "tasks": tasks}]), "utf-8")
+    said = play(tmp_path, str(book))
+    assert said.rc == 0, said.output
+    assert "read: nothing.here: " in said.output and "rescued: nothing.here: " in said.output
+    assert "at the end" not in said.output and "error    " not in said.output
+
+
 def test_a_playbook_without_preflight_refuses_the_same(tmp_path: Path) -> None:
     said = play(tmp_path, "judge", "--limit", "gpu01", "--tags", "nodes", "-e", "gpufleet_treshholds=current")
     refused(said, "did you mean gpufleet_thresholds", "--limit gpu01", "--tags nodes", "3 problem(s)")

@@ -13,6 +13,7 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -28,7 +29,9 @@ from ..report.console import closing_lines
 from ..run.version import COLLECTION
 from ..runtime.run_dir import RUN
 from ..runtime.visible import visible
+from ..verdict.restart import without_mistakes
 from ..verdict.saved import record_from_plain
+from .command_line import command_line
 
 
 class Closing:
@@ -38,6 +41,7 @@ class Closing:
         self._run_dir: Path | None = None
         self._plan: list[str] = []
         self._kept: list[str] = []
+        self._stopped: dict[str, None] = {}
 
     def see(self, result: Mapping[str, Any]) -> None:
         """Remember the run that a result is of, the plan, or how to go on with a rehearsal that is kept."""
@@ -45,16 +49,26 @@ class Closing:
             self._run_dir = Path(result["run_dir"])
         self._plan = result.get("plan_lines") or result.get("closing_lines") or self._plan
         self._kept = result.get("kept_lines") or self._kept
+        if result.get(_STOPPED):
+            self._stopped[str(result[_STOPPED])] = None
 
     def print(self) -> None:
-        """Print it; nothing where no run was started and no plan was made."""
+        """Print it; nothing where no run was started, no plan was made, and no error ended the playbook."""
         display = Display()
+        for result in _noted():
+            self.see(result)
         try:
             lines = _lines_of(self._run_dir) if self._run_dir is not None else self._plan
         except BringupError as error:
             display.warning(f"what the run ended with cannot be printed: {visible(str(error))}")
             lines = []
-        for part in (lines, self._kept):
+        stopped = [f"error    {text}" for text in self._stopped]
+        again = (
+            _again("\n".join(self._stopped))
+            if stopped and not any(line.startswith("again: ") for line in lines)
+            else ""
+        )
+        for part in (lines, self._kept, [*stopped, *([f"again: {again}"] if again else [])]):
             for line in ("", *part) if part else ():
                 display.display(visible(line))
 
@@ -64,37 +78,54 @@ def _lines_of(run_dir: Path) -> list[str]:
     return closing_lines(record_from_plain(load_json(path), str(path)), run_dir)
 
 
-class _AtExit:
-    """Prints the closing of the playbook when the process ends that loaded the actions; workers write notes."""
+def _again(problem: str) -> str:
+    return without_mistakes(command_line(sys.argv, os.environ, Path.cwd()), problem)
 
-    def __init__(self) -> None:
+
+_STOPPED = "stopped_by"
+
+
+class _AtExit:
+    """Prints the closing of the playbook when the process ends that loaded the actions; workers write notes.
+
+    Where the callback prints it, that reads the notes.
+    """
+
+    def __init__(self, *, prints: bool) -> None:
         self._controller = os.getpid()
         # Its workers inherit it, with the place where the last one wrote; without a name nothing is left of it.
         self._notes, name = tempfile.mkstemp()
         os.unlink(name)
-        atexit.register(self._print)
+        if prints:
+            atexit.register(self._print)
 
-    def note(self, result: Mapping[str, Any]) -> None:
-        """Keep what a task of a worker says of its run."""
-        kept = {name: result[name] for name in ("run_id", "run_dir", "plan_lines", "kept_lines") if result.get(name)}
-        if kept and os.getpid() != self._controller:
-            os.write(self._notes, json.dumps(kept).encode() + b"\n")
+    def note(self, result: Mapping[str, Any]) -> bool:
+        """Keep what a task of a worker says of its run; tell whether it was kept."""
+        kept = {name: result[name] for name in _KEPT if result.get(name)}
+        if not kept or os.getpid() == self._controller:
+            return False
+        os.write(self._notes, json.dumps(kept).encode() + b"\n")
+        return True
+
+    def noted(self) -> list[dict[str, Any]]:
+        """Return what workers kept, in the order in which it came."""
+        size = os.fstat(self._notes).st_size
+        return [json.loads(line) for line in os.pread(self._notes, size, 0).splitlines()]
 
     def _print(self) -> None:
-        if os.getpid() != self._controller:
-            return
-        closing = Closing()
-        os.lseek(self._notes, 0, os.SEEK_SET)
-        with os.fdopen(self._notes, encoding="utf-8") as notes:
-            for line in notes:
-                closing.see(json.loads(line))
-        closing.print()
+        if os.getpid() == self._controller:
+            Closing().print()
+
+
+_KEPT = ("run_id", "run_dir", "plan_lines", "kept_lines", _STOPPED)
 
 
 def _at_exit() -> _AtExit | None:
     enabled = f"{COLLECTION}.gates" in (config.get_config_value("CALLBACKS_ENABLED") or [])
-    # Only the command line of Ansible has arguments: tests and other programs load actions as well.
-    return _AtExit() if context.CLIARGS.get("args") and not enabled else None
+    # Only the command line of Ansible has arguments: tests and other programs load actions as well. A module that is
+    # called by itself is no playbook.
+    playbook = context.CLIARGS.get("args") and "module_name" not in context.CLIARGS
+    return _AtExit(prints=not enabled) if playbook else None
 
 
 _NOTES = _at_exit()
@@ -104,3 +135,12 @@ def note(result: Mapping[str, Any]) -> None:
     """Let what this result is of be printed at the end."""
     if _NOTES is not None:
         _NOTES.note(result)
+
+
+def told_at_end(text: str) -> bool:
+    """Let an error that ends the playbook be printed at the end, once; tell whether it will be."""
+    return _NOTES is not None and _NOTES.note({_STOPPED: text})
+
+
+def _noted() -> list[dict[str, Any]]:
+    return _NOTES.noted() if _NOTES is not None else []

@@ -24,7 +24,7 @@ from ..runtime.packages import missing_module
 from ..runtime.redaction import redact
 from ..runtime.visible import visible
 from .arguments import checked_options
-from .closing import note
+from .closing import note, told_at_end
 from .history_place import with_server
 from .start_at import refuse_start_in_the_middle
 
@@ -63,20 +63,27 @@ class ModuleAction(ActionBase):  # type: ignore[misc,unused-ignore]
             with interruptible(f"module {self.module}"):
                 result.update(self.execute(options, task_vars or {}))
         except BringupError as error:
-            result.update(failed_result(error))
+            result.update(self._failed(error))
         except AnsibleConnectionFailure:
             raise
         except ModuleNotFoundError as missing:
-            result.update(failed_result(missing_module(str(missing.name))))
+            result.update(self._failed(missing_module(str(missing.name))))
         except Exception as crash:
             if type(crash).__module__.startswith("ansible."):
                 raise
             _DISPLAY.vvv(traceback.format_exc())
-            result.update(failed_result(_defect(self.module, crash)))
+            result.update(self._failed(_defect(self.module, crash)))
         if isinstance(result.get("msg"), str):
             # Callbacks print it as it is; what hosts and pods said may be in it.
             result["msg"] = visible(result["msg"])
         note(result)
+        return result
+
+    def _failed(self, error: BringupError) -> dict[str, Any]:
+        """Return the failed result; an error that ends the playbook is told at its end, with the way on."""
+        result = failed_result(error)
+        if not error.told_in and _ends_the_playbook(self._task) and told_at_end(result["msg"]):
+            return {**result, "msg": f"{error.subject}: what was found and what to do is at the end"}
         return result
 
     @property
@@ -91,6 +98,18 @@ class ModuleAction(ActionBase):  # type: ignore[misc,unused-ignore]
     def trace(self, text: str) -> None:
         """Show text for whoever looks for a defect (-vvv)."""
         _DISPLAY.vvv(text)
+
+
+def _ends_the_playbook(task: Any) -> bool:
+    """Tell whether nothing of the playbook reads the result of a task that fails."""
+    if task.ignore_errors or task.failed_when or task.loop is not None or task.loop_with or task.until:
+        return False
+    above = task._parent
+    while above is not None:
+        if getattr(above, "rescue", None):
+            return False
+        above = getattr(above, "_parent", None)
+    return True
 
 
 def _defect(module: str, crash: Exception) -> BringupError:

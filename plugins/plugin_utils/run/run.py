@@ -280,7 +280,8 @@ def existing_run_dir(text: str, *, refused: bool = False) -> Path:
     """
     path = Path(text).expanduser()
     if not (path / RUN).is_file():
-        raise InputError(str(path), "holds no run (no run.json).", "start a run with site.yml, or correct run_dir")
+        hint = "start one (ansible-playbook gpufleet.bringup.site -i INVENTORY), or name the directory of another run"
+        raise InputError(str(path), "holds no run (no run.json).", hint)
     if not refused and not (path / SITE).exists():
         problem = Run(path).record.problem
         if problem:

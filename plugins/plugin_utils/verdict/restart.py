@@ -42,11 +42,11 @@ def restart(record: RunRecord) -> str:
 def _command(record: RunRecord, assignment: str) -> str:
     if not record.command:
         return f"launch it with {assignment}" if assignment else "launch it once more"
-    command = _without_mistakes(record.command, record.problem) if record.problem else record.command
+    command = without_mistakes(record.command, record.problem) if record.problem else record.command
     return f"{command} -e {assignment}" if assignment else command
 
 
-def _without_mistakes(command: str, problem: str) -> str:
+def without_mistakes(command: str, problem: str) -> str:
     """Return the command with a place for each value that the problem is about.
 
     The variable stays: a run without it may be about more than what was meant. A shell refuses the place.
