@@ -85,6 +85,18 @@ def commands_of(root: Path, page: str) -> list[Command]:
     return sorted(found, key=lambda command: command.line)
 
 
+def blocks_of(root: Path, page: str) -> list[Command]:
+    """Return the fenced blocks of a page that are typed, each as one command of all its lines, marked or not."""
+    text = (root / page).read_text(encoding="utf-8")
+    found = []
+    for match in _FENCE.finditer(text):
+        if match["language"] in ("sh", "bash"):
+            ends = _ENDS.match(match["mark"] or "")
+            line = text.count("\n", 0, match.start("text")) + 1
+            found.append(Command(page, line, match["text"], int(ends["status"]) if ends else 0))
+    return found
+
+
 def files_of(root: Path, page: str) -> dict[str, str]:
     """Return the files that a page shows, by their paths."""
     return {match["path"]: match["text"] for match in _FILE.finditer((root / page).read_text(encoding="utf-8"))}

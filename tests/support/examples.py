@@ -59,8 +59,7 @@ def _of_python(path: Path) -> str:
     return ""
 
 
-def play_of(example: Example, tasks: list[dict[str, Any]], variables: dict[str, Any]) -> str:
+def play_of(example: Example, tasks: list[dict[str, Any]]) -> str:
     """Return a playbook of tasks of an example, on the hosts that it is meant for."""
     hosts = "gpu_nodes" if example.name in ON_HOSTS else "localhost"
-    play = {"hosts": hosts, "gather_facts": False, "vars": variables, "tasks": tasks}
-    return yaml.safe_dump([play], sort_keys=False)
+    return yaml.safe_dump([{"hosts": hosts, "gather_facts": False, "tasks": tasks}], sort_keys=False)

@@ -16,10 +16,8 @@ from rehearsal_harness import ROOT
 KEPT = ("PATH", "HOME", "LANG")
 
 
-def installed_collection(home: Path) -> Path:
-    """Build the tarball of the checkout as it stands, install it below `home`; return the empty working directory,
-    which has the collection in `collections`."""
-    source = home / "source"
+def copied_checkout(source: Path) -> Path:
+    """Copy the files of the checkout as it stands, without what git ignores; return where they are."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,
@@ -30,6 +28,13 @@ def installed_collection(home: Path) -> Path:
         if (ROOT / name).is_file():
             (source / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, source / name)
+    return source
+
+
+def installed_collection(home: Path) -> Path:
+    """Build the tarball of the checkout as it stands, install it below `home`; return the empty working directory,
+    which has the collection in `collections`."""
+    source = copied_checkout(home / "source")
     galaxy = [sys.executable, "-m", "ansible", "galaxy", "collection"]
     subprocess.run([*galaxy, "build", "--output-path", str(home)], cwd=source, check=True, capture_output=True)
     tarball = next(home.glob("gpufleet-bringup-*.tar.gz"))
