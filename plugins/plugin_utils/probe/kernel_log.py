@@ -33,6 +33,8 @@ _ACTION = re.compile(r"recovery action changed from 0x[0-9a-f]+ \((.*?)\) to 0x[
 _FLAP = re.compile(r"(?:^|\s)(\S{1,64}): (?:Port: \d+ )?(?:lost carrier|link down)\b", re.I)
 # Of an InfiniBand port without a network interface this is all that the log has of a link that went down.
 _UNPLUGGED = re.compile(r"\bmlx5_core (\S{1,16}?): Port module event: module \d{1,3}, Cable unplugged")
+# As a program sees it, libfabric hangs or has no memory (aws/aws-ofi-nccl#22).
+_EFA_REFUSED = re.compile(r"\b(efa_\d{1,3}|rdmap\w{1,20}): Failed to process command (\w{1,40})")
 _BOOT = "Linux version "
 _LIMITED = re.compile(
     r"(mlx5_core|nvidia) (\S+?):? ([\d.]+) Gb/s available PCIe bandwidth, "
@@ -84,7 +86,8 @@ class KernelLog:
     `segfaults` are (program, library); `driver_loaded` the places of the lines in which the GPU driver was loaded;
     `quoted` are XIDs that a line names as the cause of its own, `refused` words of the driver that a GPU needs a reset,
     with their places; `starts` is why it did not start a GPU; `repeated` is what was corrected or ended without damage,
-    counted by part; `unplugged` are (address, time) of adapters whose cable was unplugged."""
+    counted by part; `unplugged` are (address, time) of adapters whose cable was unplugged,
+    `efa_refused` (device, command) that an EFA device did not carry out."""
 
     lines: int
     xids: tuple[Xid, ...] = ()
@@ -101,6 +104,7 @@ class KernelLog:
     repeated: tuple[Repeated, ...] = ()
     starts: tuple[StartFailure, ...] = ()
     unplugged: tuple[tuple[str, str], ...] = ()
+    efa_refused: tuple[tuple[str, str], ...] = ()
 
 
 def parse(text: str) -> KernelLog:
@@ -130,6 +134,7 @@ def parse(text: str) -> KernelLog:
         quoted=tuple(xid for n, entry in enumerate(entries) if (xid := _quoted(n, *entry)) is not None),
         refused=tuple((m[1], n) for n, (_time, message) in enumerate(entries) if (m := _REFUSED.search(message))),
         repeated=repeated_events(entries),
+        efa_refused=tuple((m[1], m[2]) for _time, message in entries if (m := _EFA_REFUSED.search(message))),
         unplugged=tuple((_address(m[1]), time) for time, message in entries if (m := _UNPLUGGED.search(message))),
         starts=start_failures([message for _time, message in entries]),
         driver_loaded=tuple(n for n, (_time, message) in enumerate(entries) if _DRIVER_LOADED.search(message)),

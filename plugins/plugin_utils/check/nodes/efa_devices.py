@@ -8,10 +8,13 @@ One device is several entries of fi_info (fabrics efa and efa-direct), so its do
 
 from __future__ import annotations
 
+from collections import Counter
+
 from ...collect.host_facts import FleetFacts
 from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
 from ...probe.fi_info import FabricEntry
+from ...probe.kernel_log import KernelLog
 from ...probe.rdma_link import RdmaLink
 from ..kit.counting import count
 from ..kit.finding import Finding, Report
@@ -83,12 +86,20 @@ def _report(host: NodeContext, devices: set[str], by: str, links: tuple[RdmaLink
         hint = "`rdma link` on the node; reload the driver (`modprobe -r efa && modprobe efa`), else replace the host"
         findings.append(Finding(cause="efa-device-down", text=text, hint=hint, subjects=subjects))
     return Report(
-        summary=f"{count(len(devices), 'EFA device')} by {by}",
+        summary=f"{count(len(devices), 'EFA device')} by {by}{_refused(host)}",
         findings=tuple(findings),
         measured=(Measure("efa_devices", len(devices), "count"),),
         expected=(Expectation("efa_devices", ">=", wanted, Basis.HARDWARE, "count"),),
         evidence=_evidence(host, by),
     )
+
+
+def _refused(host: NodeContext) -> str:
+    """Return what the kernel log has of commands that devices refused: often a program's limit, so it is a note."""
+    log = host.facts.kernel
+    refused = Counter(log.efa_refused) if isinstance(log, KernelLog) else Counter[tuple[str, str]]()
+    words = [f"{device} refused {command} {count(times, 'time')}" for (device, command), times in refused.items()]
+    return f"; noted: {', '.join(words[:4])}" if words else ""
 
 
 def _evidence(host: NodeContext, by: str) -> tuple[Evidence, ...]:

@@ -141,3 +141,14 @@ def test_a_driver_without_such_counters_is_not_asked_for_them(efa: AnyFleet) -> 
     for host in efa.hosts.values():
         host.tools["efa_counters"] = printed("")
     assert {outcome.status for outcome in efa.judge(only=GROWTH)} == {Status.PASSED}
+
+
+def test_commands_that_a_device_refused_are_noted(efa: AnyFleet) -> None:
+    """aws/aws-ofi-nccl#22"""
+    efa.hosts["gpu02"].kernel += [
+        "infiniband efa_0: Failed to process command ALLOC_PD (opcode 14) comp_status 1 err -12"
+    ]
+    outcomes = judged(efa)
+    assert {outcome.status for outcome in outcomes} == {Status.PASSED}
+    noted = {outcome.subjects[0].name: outcome.summary for outcome in outcomes if "noted" in outcome.summary}
+    assert list(noted) == ["gpu02"] and "efa_0 refused ALLOC_PD 1 time" in noted["gpu02"]
