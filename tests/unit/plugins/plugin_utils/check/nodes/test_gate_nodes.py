@@ -212,7 +212,7 @@ def test_every_cause_that_a_check_names_is_shown_by_a_fault() -> None:
         ("gpu-census", "gpu-duplicate-uuid"), ("gpu-census", "gpu-duplicate-serial"), ("gpu-census", "gpu-extra"),
         ("pci-census", "gpu-extra-on-pci"), ("pci-census", "pci-device-wrong"), ("driver-uniform", "driver-split"),
         ("nvlink", "nvlink-domain-not-joined"), ("nvlink", "nvlink-domain-split"),
-        ("hca-state", "hca-names-wrong"), ("pcie-acs", "acs-enabled"),
+        ("hca-state", "hca-names-wrong"), ("pcie-acs", "acs-enabled"), ("pci-census", "accelerator-other-maker"),
         ("gpu-kernel-module", "nouveau-loaded"), ("link-quality", "link-ber-high"),
         ("link-quality", "cable-module-hot"), ("roce-setup", "roce-gid-missing"), ("roce-setup", "roce-pfc-wrong"),
         ("roce-setup", "roce-trust-wrong"), ("efa-devices", "efa-device-missing"), ("efa-devices", "efa-device-down"),
@@ -224,7 +224,6 @@ def test_every_cause_that_a_check_names_is_shown_by_a_fault() -> None:
         ("gpu-pcie-load", "pcie-width-drops"), ("network-mounts", "mount-missing"),
         ("partition-keys", "partition-key-limited"), ("partition-keys", "partition-key-missing"),
         ("gpu-census", "gpu-driver-unfit"), ("gpu-census", "gpu-start-failed"),
-        ("pci-census", "accelerator-other-maker"),
     }  # fmt: skip
     elsewhere |= {("host-state-after-diag", cause) for cause in load_growth.CAUSES}
     specs = [check.spec for check in all_checks() if check.spec.gate == "nodes" and check.observer.key == "hosts"]
