@@ -1,0 +1,51 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Commands of pages, of heads of playbooks and of examples name playbooks and variables that there are, also where they
+cannot be run here."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from documented import commands_of, user_pages
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.variables import HOST_VARIABLES, STATS, options
+
+ROOT = Path(__file__).resolve().parents[3]
+PLAYBOOKS = sorted((ROOT / "playbooks").glob("*.yml"))
+_NAME = re.compile(r"\bgpufleet_[a-z0-9_]+\b(?!\.)")
+_PLAYBOOK = re.compile(r"\bgpufleet\.bringup\.(\w+)")
+
+
+def _head(path: Path) -> list[str]:
+    """Return the commands in the comments at the top of a playbook."""
+    lines = (line.removeprefix("#").strip() for line in path.read_text(encoding="utf-8").splitlines()[:20])
+    return [line for line in lines if "ansible-playbook " in line]
+
+
+def _read() -> set[str]:
+    """Return the names that playbooks and roles read; a comment reads nothing."""
+    paths = [*PLAYBOOKS, *ROOT.glob("playbooks/parts/*.yml"), *ROOT.glob("roles/*/*/*.yml")]
+    lines = (line for path in paths for line in path.read_text(encoding="utf-8").splitlines())
+    found = {name for line in lines if not line.lstrip().startswith("#") for name in _NAME.findall(line)}
+    return found | {*options(), *HOST_VARIABLES, *STATS}
+
+
+COMMANDS = {str(command): command.text for page in user_pages(ROOT) for command in commands_of(ROOT, page)}
+COMMANDS |= {f"{path.name}: {text}": text for path in PLAYBOOKS for text in _head(path)}
+KNOWN = _read()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_names_what_there_is(command: str) -> None:
+    text = COMMANDS[command]
+    assert {name for name in _NAME.findall(text) if name not in KNOWN} == set()
+    called = {name for name in _PLAYBOOK.findall(text) if "ansible-playbook" in text}
+    assert called <= {path.stem for path in PLAYBOOKS}
+
+
+def test_a_name_that_nothing_reads_is_found() -> None:
+    assert not {"gpufleet_wave_role", "gpufleet_snapshots"} & KNOWN
+    assert len(COMMANDS) > 100
