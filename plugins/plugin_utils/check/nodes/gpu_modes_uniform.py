@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from ...collect.host_facts import FleetFacts
 from ...outcome.model import Outcome, SubjectKind
@@ -25,6 +26,7 @@ SPEC = CheckSpec(
     disturbs=Disturbance.HOST_COMMAND,
     needs_driver=True,
 )
+_GSP = "GSP firmware"
 _LIMITED = "clocks limited by a setting"
 _COMPUTE, _PROHIBITED = "compute mode", "Prohibited"
 
@@ -51,8 +53,17 @@ def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
 
 
 def _live(seen: FleetFacts, name: str) -> tuple[Gpu, ...]:
+    """Return the GPUs that answer; the firmware that came with their driver is called so, as driver-uniform compares
+    drivers."""
     smi = seen.hosts[name].smi if name in seen.hosts else None
-    return tuple(gpu for gpu in smi.gpus if not gpu.trouble) if isinstance(smi, SmiLog) else ()
+    if not isinstance(smi, SmiLog):
+        return ()
+    own = {_GSP: "of the driver"}
+    return tuple(
+        replace(gpu, modes={**gpu.modes, **own}) if gpu.modes.get(_GSP) == smi.driver_version else gpu
+        for gpu in smi.gpus
+        if not gpu.trouble
+    )
 
 
 def _parts(gpu: Gpu, known: Mapping[str, None]) -> list[Part]:

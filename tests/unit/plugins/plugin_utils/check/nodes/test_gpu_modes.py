@@ -64,3 +64,11 @@ def test_gpus_that_let_no_program_in_are_no_passed_fleet(fleet: AnyFleet) -> Non
 def test_a_gpu_that_does_not_report_what_the_others_do_is_for_a_person(fleet: AnyFleet) -> None:
     put(fleet, USUAL, {"compute_mode": "Default"})
     assert said(fleet.judge(only=CHECK), Status.OTHER) == {(CHECK, "gpu-modes-mismatch", "gpu02/gpu1")}
+
+
+def test_the_firmware_of_another_driver_is_left_to_driver_uniform(fleet: AnyFleet) -> None:
+    put(fleet, USUAL)
+    fleet.hosts["gpu02"].driver = "575.57.08"
+    for gpu in fleet.hosts["gpu02"].gpus:
+        gpu.values["modes"] = gpu.values["modes"].replace("580.105.08", "575.57.08")
+    assert {o.status for o in fleet.judge(only=CHECK)} == {Status.PASSED}
