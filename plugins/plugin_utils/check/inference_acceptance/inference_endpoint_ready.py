@@ -25,7 +25,7 @@ SPEC = CheckSpec(
     requires=("kubernetes",),
     causes=(
         "kv-cache-out-of-memory", "gpu-out-of-memory", "gpu-memory-in-use", "gpu-not-usable", "server-crashed",
-        "endpoint-unhealthy", "wrong-model",
+        "endpoint-unhealthy", "wrong-model", "fabric-manager-not-ready", "nccl-error",
     ),
 )  # fmt: skip
 _HINTS = {
@@ -46,7 +46,8 @@ def _judge(answer: Answer, results: Results, host: PlannedHost) -> Outcome:
         return no_run(answer)
     evidence = (command_evidence(server, host.name),)
     if server.cause and not server.blames_host:
-        text = f"the weights could not be had, which says nothing about the host: {server.reason}"[:400]
+        what = "the weights could not be had" if server.cause.startswith("model-") else "vLLM died before it was ready"
+        text = f"{what}, which says nothing about the host: {server.reason}"[:400]
         return answer.unknown(server.cause, text, server.hint, evidence=evidence)
     problem = _launch_problem(server)
     if problem is not None:

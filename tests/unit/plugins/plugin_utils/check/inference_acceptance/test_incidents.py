@@ -120,3 +120,13 @@ def test_one_copy_that_computes_wrong_is_named() -> None:
     wrong = tuple(replace(a, text=" 7 7 7 7") if a.engine == 6 else a for a in server("x").answers)
     found = judged(results(fleet(), servers={"gpu04": {"answers": wrong}}))
     assert bad(found) == {(SMOKE, "smoke-wrong-answer", "failed", "gpu04")}
+
+
+def test_an_image_that_is_too_old_says_nothing_about_the_host() -> None:
+    """All hosts were given it; that it is no question of weights is said, too."""
+    plan = fleet(2)
+    log = "RuntimeError: CUDA error: no kernel image is available for execution on the device"
+    found = _without_loads(results(plan, servers={"gpu02": _dead(plan, log)}), "gpu02")
+    (outcome,) = [o for o in judged(found) if o.check == READY and o.status is not Status.PASSED]
+    assert (outcome.status, outcome.cause) == (Status.OTHER, "image-without-gpu-code")
+    assert "vLLM died" in outcome.summary and "weights" not in outcome.summary
