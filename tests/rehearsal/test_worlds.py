@@ -67,3 +67,9 @@ def test_there_are_enough_node_faults_beyond_those_of_the_first_release() -> Non
 def test_a_later_fault_of_a_node_is_found_in_a_random_world(fault: str, tmp_path: Path) -> None:
     drawn = drawn_for(drawing(f"world for {fault}"), fault, tmp_path / "fit")
     assert problems_of(drawn, tmp_path / "run", only="nodes") == [], f"{drawn.id}, seed {run_seed()}"
+
+
+@pytest.mark.parametrize("fault", ["roce-drops-under-nccl"])
+def test_what_a_load_does_to_a_network_that_the_standard_cluster_has_not_is_found(fault: str, tmp_path: Path) -> None:
+    drawn = drawn_for(drawing(f"world for {fault}"), fault, tmp_path / "fit")
+    assert problems_of(drawn, tmp_path / "run") == [], f"{drawn.id}, seed {run_seed()}"

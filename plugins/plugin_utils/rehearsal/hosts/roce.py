@@ -115,10 +115,14 @@ def fi_info(node: Node) -> str:
     )
 
 
+_DISCARDED = "rx_discards_phy"
+
+
 def nic_counters(node: Node) -> str:
     """Return what `ethtool -S` prints of every network device, each below a line with its name; names are mlx5's."""
     counters = ("rx_packets_phy", "tx_packets_phy", "rx_discards_phy", "tx_discards_phy", "rx_prio3_pause")
     return "".join(
-        f"===== {netdev(hca)} =====\nNIC statistics:\n" + "".join(f"     {name}: 0\n" for name in counters)
+        f"===== {netdev(hca)} =====\nNIC statistics:\n"
+        + "".join(f"     {name}: {hca.setup.drops if name == _DISCARDED else 0}\n" for name in counters)
         for hca in node.all_hcas
     )

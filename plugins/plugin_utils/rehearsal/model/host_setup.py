@@ -47,8 +47,9 @@ class HostSetup:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PortSetup:
     """`pkeys` are the partition keys that the subnet manager gave an InfiniBand port, as the kernel prints them,
-    `drops` the packets that an EFA device had no buffer for, `ecn` the priorities on which a RoCE port marks and heeds
-    congestion (the adapter's default: all). `slot` is the place of the adapter in its host, -1 for that of its rail."""
+    `drops` the packets that an EFA device or RoCE port had no buffer for, `ecn` the priorities on which a RoCE port
+    marks and heeds congestion (the adapter's default: all). `slot` is the place of the adapter in its host, -1 for
+    that of its rail."""
 
     pkeys: tuple[str, ...] = ("0xffff",)
     drops: int = 0
