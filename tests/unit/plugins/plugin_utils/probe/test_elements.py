@@ -85,6 +85,13 @@ def test_every_element_is_in_one_group(listed: dict[str, Any], shared: Path) -> 
     assert not unknown, "no fixture has these any more"
 
 
+def test_every_capture_of_the_tool_is_named(listed: dict[str, Any], shared: Path) -> None:
+    if "captures" in listed:
+        place = listed["captures"]
+        named = {f"{place}/{name}" for name in listed["others"]} | set(listed["fixtures"])
+        assert {f"{place}/{path.name}" for path in (shared / place).iterdir()} <= named, "a newer one may have more"
+
+
 def test_what_is_judged_or_reported_is_read(listed: dict[str, Any], shared: Path) -> None:
     parse = parser(listed)
     read = frozenset().union(*(read_elements(listed["kind"], text, parse) for text in texts(listed, shared)))
