@@ -18,6 +18,7 @@ from ...probe.nvidia_smi_model import SmiLog
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from .driver_start import last_start
 from .node_context import NodeContext, per_host, value_of
 from .observe_hosts import OBSERVER
 
@@ -79,6 +80,8 @@ def _judge(host: NodeContext, affected: dict[int, list[str]]) -> Report | Outcom
     findings = _xids(host, log, notes, affected) + _sxids(host, log, notes) + _off_bus(host, log)
     findings += _quoted(host, log)
     findings = findings or _refused(log)
+    starts = dict.fromkeys(failure.address for failure in last_start(host) if failure.address)
+    notes += [f"the driver did not start {address} at once (check gpu-census)" for address in starts]
     if not findings and "kernel_log" in host.facts.cut:
         text = "the log is too long to be kept whole, so a part of it was not looked at"
         return host.answer.unknown("kernel-log-cut", text, "raise gpufleet_nodes_max_output_bytes, or reboot the node")

@@ -80,6 +80,8 @@ def test_one_gpu_that_did_not_start_has_the_reason_of_its_own_place(fleet: AnyFl
 def test_lines_of_a_driver_that_starts_all_gpus_change_nothing(fleet: AnyFleet) -> None:
     fleet.hosts["gpu02"].kernel = [LOADING, INIT]
     assert one(fleet, "gpu-census").status is PASSED
+    found = one(fleet, "kernel-xid")
+    assert found.status is PASSED and "the driver did not start 0000:10:00.0 at once" in found.summary
     assert driver_start.start_failures(["NVRM: GPU 0000:10:00.0: is fine", "RmInitAdapter failed"]) == ()
 
 
