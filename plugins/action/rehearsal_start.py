@@ -25,6 +25,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.
     load_catalogue,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.choose import LIST
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.shown import gives_out_by_claims
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.bring_up import bring_up
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.commands import kept_lines
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.plays import LIST as PLAYS_LIST
@@ -103,6 +104,8 @@ class ActionModule(ModuleAction):
             site=_stated_site(stated, task_vars),
             settings=options["settings"] if world else {},
             notes=_notes(world),
+            # Recipes of the site's own may give out GPUs by claims as they like.
+            dra=bool(recipe_data) or gives_out_by_claims(world.inventory.overrides if world else _overrides(task_vars)),
             inventory=stated_inventory(options["group"], task_vars, of_world | settings, self.emit),
         )
         rehearsal = bring_up(request, Progress(self.emit))
@@ -162,6 +165,11 @@ def _within(world: World, options: dict[str, Any]) -> dict[str, Any]:
     stated = merged_settings(options["settings"], options["set"], {})
     criteria = {**options["default_criteria"], **world.inventory.criteria}
     return {**options, "settings": laid_over(world.inventory.settings, stated), "default_criteria": criteria}
+
+
+def _overrides(task_vars: Mapping[str, Any]) -> Mapping[str, Any]:
+    found = task_vars.get("gpufleet_overrides")
+    return found if isinstance(found, Mapping) else {}
 
 
 def _stated_variables(world: World, recipe_data: tuple[Path, ...]) -> dict[str, Any]:

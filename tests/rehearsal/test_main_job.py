@@ -24,8 +24,8 @@ FILES = sorted((ROOT / "recipes/rehearsal/faults").glob("*.yaml"))
 CATALOGUE = {entry["id"]: entry for file in FILES for entry in yaml.safe_load(file.read_text())}
 
 
-# What a DGX H100 of the standard cluster has not: other networks, service IMEX.
-ELSEWHERE = {"efa", "roce", "imex"}
+# What a DGX H100 of the standard cluster has not: other networks, service IMEX, GPUs by claims.
+ELSEWHERE = {"efa", "roce", "imex", "dra"}
 
 
 def _drawn(gate: str, count: int, nodes: int) -> list[str]:

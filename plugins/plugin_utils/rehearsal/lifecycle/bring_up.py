@@ -66,7 +66,7 @@ def bring_up(request: RehearsalRequest, progress: Progress) -> Rehearsal:
         settings=laid_over(
             request.settings, laid_over(simulated.substitution.settings, {"pdu-feeds": {"pdus": bmcs.pdus}})
         ),
-        notes=(*request.notes, *simulated.substitution.notes),
+        notes=(*_carried(simulated.faults), *request.notes, *simulated.substitution.notes),
         bmcs=bmcs.urls,
     )
     try:
@@ -75,6 +75,12 @@ def bring_up(request: RehearsalRequest, progress: Progress) -> Rehearsal:
         stop(request.directory)
         raise
     return rehearsal
+
+
+def _carried(faults: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the note about the faults with which a rehearsal was started: without it a report that says "passed"
+    does not say of what."""
+    return (f"faults at the start of this rehearsal: {', '.join(faults)}",) if faults else ()
 
 
 def _refuse_missing_sets(request: RehearsalRequest) -> None:

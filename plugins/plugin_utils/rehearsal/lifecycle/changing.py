@@ -21,6 +21,7 @@ from ..fabric.plan import running_fabric
 from ..facility.room import Margins
 from ..faults.catalogue import load_catalogue
 from ..faults.choose import choose_faults
+from ..faults.shown import refuse_unshown
 from ..hosts.refresh import refresh_hosts
 from ..model.patch import apply_fault, healthy_cluster
 from ..model.spec import Fault, ModelSpec, applied_file, file_version, read_spec, write_spec
@@ -76,6 +77,7 @@ def change_faults(directory: Path, wanted: Sequence[str], lifted: Sequence[str])
     fresh = choose_faults(wanted, healthy, load_catalogue(RECIPES / "rehearsal"), spec.seed + len(left))
     if twice := sorted({*map(_name, left)} & {*map(_name, fresh)}):
         raise InputError("FAULTS", f"set already: {', '.join(twice)}.", "lift it with LIFT= first, or leave it out")
+    refuse_unshown(fresh, load_catalogue(RECIPES / "rehearsal"), healthy, hardware, dra=True)
     _refuse_what_a_start_needs(healthy, (*fresh, *gone))
     changed = replace(spec, faults=(*left, *fresh))
     before, after = _model(healthy, spec.faults), _model(healthy, changed.faults)

@@ -39,6 +39,7 @@ class RehearsalRequest:
         settings: those of the world, beneath what the rehearsal replaces.
         notes: what is to be said before what the rehearsal replaces.
         inventory: what else the inventory of the rehearsal says.
+        dra: whether GPUs may be given out by claims; false refuses faults of them.
     """
 
     directory: Path
@@ -59,6 +60,7 @@ class RehearsalRequest:
     settings: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     inventory: StatedInventory = field(default_factory=StatedInventory)
+    dra: bool = True
 
     @property
     def recipes(self) -> tuple[Path, ...]:

@@ -26,6 +26,7 @@ from ..facility.day import day_of_record
 from ..facility.room import Margins, write_facility
 from ..faults.catalogue import load_catalogue
 from ..faults.choose import choose_faults
+from ..faults.shown import refuse_unshown
 from ..hosts.prepare import prepare_hosts
 from ..model.patch import build_model, healthy_cluster
 from ..model.spec import ModelSpec, write_spec
@@ -52,6 +53,7 @@ class Simulated:
     fabric: SimulatedFabric | None = None
     prometheus: Prometheus | None = None
     fio: Fio | None = None
+    faults: tuple[str, ...] = ()
 
 
 def prepare_simulators(request: RehearsalRequest, progress: Progress, alive: Callable[[], None]) -> Simulated:
@@ -67,7 +69,9 @@ def prepare_simulators(request: RehearsalRequest, progress: Progress, alive: Cal
     data = RECIPES / "rehearsal"
     plain = ModelSpec(name=request.site_name, seed=_SEED, nodes=request.nodes, shapes=request.shapes)
     healthy = healthy_cluster(plain, hardware)
-    spec = replace(plain, faults=choose_faults(request.faults, healthy, load_catalogue(data)))
+    catalogue = load_catalogue(data)
+    spec = replace(plain, faults=choose_faults(request.faults, healthy, catalogue))
+    refuse_unshown(spec.faults, catalogue, healthy, hardware, dra=request.dra)
     model = build_model(spec, hardware)
     model_file = request.directory / MODEL_FILE
     write_spec(spec, model_file)
@@ -88,7 +92,8 @@ def prepare_simulators(request: RehearsalRequest, progress: Progress, alive: Cal
         )
     )  # fmt: skip
     prometheus = _prometheus(request, progress, alive)
-    return Simulated(model, model_file, _mirror(request, model), substitution, fabric, prometheus, fio)
+    carried = tuple(f"{fault.id}@{fault.subject}" for fault in spec.faults)
+    return Simulated(model, model_file, _mirror(request, model), substitution, fabric, prometheus, fio, carried)
 
 
 def _prometheus(request: RehearsalRequest, progress: Progress, alive: Callable[[], None]) -> Prometheus | None:

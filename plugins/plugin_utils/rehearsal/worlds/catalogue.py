@@ -12,16 +12,13 @@ from pathlib import Path
 from ...hardware.sku import Sku
 from ...outcome.errors import BringupError, InputError, NotFoundError, ProblemsError
 from ...runtime.strict import decode_file, nearest_hint
+from ..faults.shown import DRA, gives_out_by_claims, words_of_model
 from ..model.values import ClusterModel
 from .model import World
 
 LIST = "list"
 HOSTS_WANTED = {"multi_node": 2, "three_hosts": 3, "eight_hosts": 8}
 """How many hosts of one kind a world must have for each word: hosts are compared with equal ones."""
-
-
-# So many parts are needed for one of them to be the odd one.
-_ODD_ONE = 3
 
 
 def load_worlds(directory: Path) -> dict[str, World]:
@@ -68,35 +65,16 @@ def offers(world: World, hardware: Mapping[str, Sku], model: ClusterModel) -> fr
     skus = [hardware[group.sku] for group in world.hosts if not group.outside]
     aside = {entry["node"] for entry in world.inventory.quarantine}
     alike = max(Counter(node.sku for node in world.inventory_nodes if node.name not in aside).values())
-    sliced = any(gpu.mig for node in model.nodes for gpu in node.gpus)
-    verbs = all(sku.fabric in ("infiniband", "roce") for sku in skus)
     found = {
-        # A GPU in MIG mode uses no NVLink.
-        "nvlink": not sliced and all(sku.nvlink_links for sku in skus),
-        "nvswitch": all(sku.nvswitches for sku in skus),
-        "nvlink_fabric": not sliced and all(sku.nvswitches or sku.nvlink_domain == "rack" for sku in skus),
-        "rdma": verbs,
-        "ibstat": verbs and all("ibstat" not in node.tools for node in model.nodes),
+        **words_of_model(model, skus),
+        DRA: gives_out_by_claims(world.inventory.overrides),
         "plan": world.plan and bool(model.infiniband.switches),
         # Adapters that call themselves otherwise than the plan are known by the GUIDs that their host says.
         "adapter_names": not (world.plan and model.infiniband.switches)
         or "{hca}" in model.infiniband.adapter_description,
-        "standby": model.infiniband.subnet_managers == "both",
-        "three_adapters": all(len(node.hcas) >= _ODD_ONE for node in model.nodes),
-        "two_gpus": all(len(node.gpus) > 1 for node in model.nodes),
         **{word: alike >= least for word, least in HOSTS_WANTED.items()},
-        "chrony": all("chronyc" not in node.tools for node in model.nodes),
-        "bare_metal": all(node.virtualisation == "none" for node in model.nodes),
-        "pcie_switch": all(
-            node.virtualisation == "none" and node.nic_view != "hidden" and (node.hcas or not node.gpus[0].nvlinks)
-            for node in model.nodes
-        ),
-        "pcie_host_link": all(sku.nvlink_domain != "rack" for sku in skus),
-        "imex": all("nvidia-imex" in node.services for node in model.nodes),
         "gid_index": "NCCL_IB_GID_INDEX" in world.inventory.settings.get("fabric_validation", {}).get("env", {}),
         "sharp": bool(world.inventory.settings.get("nccl-all-nodes-bw", {}).get("sharp")),
-        "mig": not sliced and all(node.accelerator.mig for node in model.nodes),
-        "ecc": not any("ecc_errors" in path for node in model.nodes for path in node.smi_xml),
         "host_driver": world.inventory.driver_owner == "host",
     }
     return frozenset({*world.gates, *(sku.fabric for sku in skus), *(word for word, there in found.items() if there)})
