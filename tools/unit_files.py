@@ -117,14 +117,19 @@ def keys_of(texts: Mapping[str, str], others: Mapping[str, str], imports: Mappin
         others: digests of all other files, by path; what is outside the checkout by its absolute path.
         imports: what each of the Python files imports, by their paths.
     """
-    places: dict[str, set[str]] = {}
-    for name in texts:
-        places.setdefault(name.rpartition("/")[2], set()).add(name)
-    reached = {name: imports[name] | _by_name(name, text, places) for name, text in texts.items()}
+    reached = with_names(texts, imports)
     digests = {name: reach.digest(text) for name, text in texts.items()}
     data = reach.digest(sys.version, *(f"{k} {v}" for k, v in sorted(others.items()) if _is_data(k)))
     whole = reach.digest(data, *(f"{name} {value}" for name, value in sorted([*digests.items(), *others.items()])))
     return {name: _key(name, texts, reached, digests, (data, whole)) for name in texts if _is_test(name)}
+
+
+def with_names(texts: Mapping[str, str], imports: Mapping[str, set[str]]) -> dict[str, set[str]]:
+    """Return what each of the Python files imports, with what it imports or starts by a name in a text."""
+    places: dict[str, set[str]] = {}
+    for name in texts:
+        places.setdefault(name.rpartition("/")[2], set()).add(name)
+    return {name: imports[name] | _by_name(name, text, places) for name, text in texts.items()}
 
 
 def _key(
