@@ -6,8 +6,9 @@
 
 Each place is one comparison, condition, number or returned value of the core, drawn by the seed over all rooms but
 those of the rehearsal, changed in a copy of the checkout. The files of unit tests that import the changed module are
-run, those of its own room first, until one fails or the budget for one place is used up. What no test found is printed: it is
-found by the integration tests and rehearsals, or by nothing. Ends with 1 if fewer are found than `--least` says.
+run, those of its own room first, until one fails or the budget for one place is used up. What no test found is
+printed: it is found by the integration tests and rehearsals, or by nothing. Ends with 1 if fewer are found than
+`--least` says.
 """
 
 from __future__ import annotations
