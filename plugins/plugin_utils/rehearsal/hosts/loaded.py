@@ -38,7 +38,7 @@ def mark_loaded(host_directory: Path) -> None:
 def _gpu(gpu: Gpu) -> Gpu:
     if gpu.under_load == "lost":
         return replace(gpu, presence="lost")
-    return replace(gpu, nvlink_replays=gpu.nvlink_replays + 4) if gpu.under_load else gpu
+    return replace(gpu, nvlink_failures=gpu.nvlink_failures + 4) if gpu.under_load else gpu
 
 
 def _hca(hca: Hca) -> Hca:

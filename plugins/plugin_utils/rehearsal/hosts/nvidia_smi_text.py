@@ -100,11 +100,13 @@ def nvlink_errors(node: Node, facts: PrintedFacts) -> str:
     for position, gpu in enumerate(node.listed_gpus):
         if not gpu.nvlinks or gpu.presence == "lost":
             continue
-        names = _ERRORS_5 if facts.architecture == "Blackwell" else _ERRORS
+        fifth = facts.architecture == "Blackwell"
+        names: tuple[str, ...] = _ERRORS_5 if fifth else _ERRORS
+        failure = "Link recovery failed events" if fifth else "Recovery Errors"
         lines.append(_title(position, gpu))
         for link in range(gpu.nvlinks):
             values = dict.fromkeys(names, 0)
-            values[names[0]] = gpu.nvlink_replays if link == 0 else 0
+            values[failure] = gpu.nvlink_failures if link == 0 else 0
             lines += [f"\t Link {link}: {name}: {value}" for name, value in values.items()]
             lines.append("")
     return "".join(f"{line}\n" for line in lines)

@@ -68,10 +68,11 @@ class Gpu:
     `slowdown` the reason for which its clock is lowered, `vbios` its own where it is not that of its kind,
     `compute_mode` whose programs may use it, `gsp` whether its own processor runs the driver's firmware,
     `clock_limit_mhz` the limit that somebody set for its clock (0: none), `held_down` what heat or power do to it
-    under a long load, `under_load` what the load of Node.hurt_by does to it. `nvlink_replays` its first NVLink has
-    counted; of its links that are up `nvlinks_slow` run at half of their rate. Under load its PCIe link has
-    `loaded_generation` and `loaded_width`, 0: all that it is able to. In the DL unit test `numerics` is what its
-    arithmetic does, `gemm` the part of its rate of matrix products, `hbm` of copies within its memory."""
+    under a long load, `under_load` what the load of Node.hurt_by does to it. `nvlink_failures` of
+    recovery its first NVLink has counted; of its links that are up `nvlinks_slow` run at half of their rate. Under
+    load its PCIe link has `loaded_generation` and `loaded_width`, 0: all that it is able to. In the DL unit test
+    `numerics` is what its arithmetic does, `gemm` the part of its rate of matrix products, `hbm` of copies within its
+    memory."""
 
     index: int
     uuid: str
@@ -110,7 +111,7 @@ class Gpu:
     gsp: bool = True
     clock_limit_mhz: int = 0
     under_load: Literal["", "lost", "nvlink-errors"] = ""
-    nvlink_replays: int = 0
+    nvlink_failures: int = 0
     loaded_generation: int = 0
     loaded_width: int = 0
     held_down: HeldDown = field(default_factory=HeldDown)
