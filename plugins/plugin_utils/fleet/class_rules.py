@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cache
 from pathlib import Path
@@ -114,7 +114,8 @@ class ClassLimits:
     """`stale_days`: how old a result may be, `stale_by_test` that of some tests; `history_days`: how far back results
     are looked at; `peers`, `drift`: the rules of both comparisons; `repeats`: samples after a suspicion that decide.
     `event_h`: results nearer than so many hours are one event, `congestion_h` those of tests that cross the network,
-    where all of the repeats have to be low: who works beside a node today does so for hours.
+    where all of the repeats have to be low: who works beside a node today does so for hours. `peers_by_test` are the
+    rules of tests whose figures a gate judges as well: what passes there is not bad here.
     """
 
     stale_days: float = 7.0
@@ -123,12 +124,15 @@ class ClassLimits:
     repeats: int = 3
     event_h: float = 6.0
     congestion_h: float = 24.0
-    peers: PeerLimits = field(default_factory=lambda: PeerLimits(share=0.2))
+    peers: PeerLimits = field(default_factory=lambda: PeerLimits(share=0.2, grows=False))
+    peers_by_test: Mapping[str, PeerLimits] = field(default_factory=dict)
     drift: DriftLimits = field(default_factory=DriftLimits)
 
     def peers_of(self, test: str) -> PeerLimits:
-        """Return the rule by which equals of that test are compared."""
-        return self.peers
+        """Return the rule by which equals of that test are compared. Here repeats tell noise from what lasts, and of
+        that the bound grows with the members (cohorts.py)."""
+        found = self.peers_by_test.get(test)
+        return self.peers if found is None else replace(found, share=self.peers.share, grows=False)
 
     def event_hours(self, test: str, rules: FigureRules) -> float:
         """Return how near results of that test are one event."""

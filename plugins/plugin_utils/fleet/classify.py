@@ -17,10 +17,11 @@ from functools import partial
 from ..outcome.model import Rating, Status
 from ..store.service_model import NodeClass, NodeResult
 from ..verdict.digest_majority import LEAST
+from ..verdict.drift import First
 from ..verdict.peers import allowed
 from ..verdict.repeats import Stand, Standing, standing
 from .class_rules import ClassLimits, FigureRules, Word
-from .cohorts import blame_lines, blamed, cohorts, drifts, low_words, with_drift
+from .cohorts import FirstKey, blame_lines, blamed, cohorts, drifts, fleet_lines, low_words, with_drift
 from .digests import digests
 from .events import events, may_repeat
 from .figure_findings import figure_findings
@@ -63,6 +64,7 @@ def classify(
     limits: ClassLimits | None = None,
     racks: Mapping[str, str] | None = None,
     references: References | None = None,
+    firsts: Mapping[FirstKey, First] | None = None,
 ) -> Classified:
     """Return the class of every node.
 
@@ -76,11 +78,12 @@ def classify(
         limits: of all comparisons.
         racks: of the nodes that have one.
         references: what figures are held against beside their equals, by node, test and figure.
+        firsts: what series began with, where that is remembered (Series.first_key).
     """
     limits, known = limits or ClassLimits(), set(nodes)
     wanted = [entry for entry in results if entry.node in known and entry.test in tests]
     found = records(wanted, now_s, rules, limits)
-    seen = drifts(found.values(), limits)
+    seen = drifts(found.values(), limits, firsts)
     compared = with_drift(cohorts(found, limits), seen, limits)
     hard = blamed(found, lambda record: _is_hard(record.known[-1], rules), _FAIL_HARD, limits)
     marginal = blamed(found, lambda record: record.known[-1].rating is Rating.MARGINAL, _LIE_BETWEEN, limits)
@@ -89,23 +92,27 @@ def classify(
         now_s=now_s, rules=rules, limits=limits, cohorts=compared, hard=hard, marginal=marginal, drifts=seen,
         digests=computed, figures=_usual_figures(found), parts=parts_now(wanted, now_s), references=references or {},
     )  # fmt: skip
-    said = {(node, test): findings_of(found.get((node, test)), test, context) for node in nodes for test in tests}
+    spared = {key: record.not_owed for key, record in found.items() if record.not_owed}
+    owed = [(node, test) for node in nodes for test in tests if (node, test) not in spared]
+    said = {key: findings_of(found.get(key), key[1], context) for key in owed}
     said, crowds = _without_crowds(said, found, limits)
     repeats = [key for key, of_test in said.items() if any(map(_wants_repeat, of_test)) and _may(found[key], context)]
     classes, in_a_row = [], dict[str, int]()
     for node in nodes:
-        findings = [finding for test in tests for finding in said[node, test]]
+        findings = [finding for test in tests for finding in said.get((node, test), ())]
         findings.sort(key=lambda finding: _ORDER.index(finding.word))
         word = findings[0].word if findings else Word.UNKNOWN
         if word is Word.BAD:
             in_a_row[node] = max(finding.row for finding in findings if finding.word is word)
-        texts = tuple(finding.text for finding in findings) or ("no test is declared",)
+        texts = tuple(finding.text for finding in findings) or ("no test says anything of it",)
+        texts += tuple(f"{test}: skipped: {spared[node, test]}" for test in tests if (node, test) in spared)
         classes.append(NodeClass(cycle_id=cycle_id, node=node, word=word.value, reasons=texts[:_MOST_REASONS]))
     by_bits = {key: seen.blame for key, seen in computed.items() if seen.blame}
     told = (
         *by_bits.values(),
         *crowds,
         *blame_lines(compared.values(), hard, marginal),
+        *fleet_lines(seen, limits),
         *low_words(compared.values(), racks or {}, nodes),
     )
     return Classified(classes=tuple(classes), cohorts=told, repeats=tuple(repeats), in_a_row=in_a_row, records=found)
@@ -193,9 +200,18 @@ def _failures(record: Record, context: Context) -> list[Finding]:
         return [Finding(Word.SUSPECT, f"{said}; {blame}") if blame else Finding(Word.BAD, f"{said}; {kind}", row)]
     if found.stand is Stand.CLEAR:
         blame = context.marginal.get(key, "")
+        if blame and _is_like_its_equals(record, context):
+            return []
         text = f"{said}; {between.text}; between good and bad a person decides{f'; {blame}' if blame else ''}"
         return [Finding(Word.SUSPECT, text, repeat=between.stand is not Stand.CONFIRMED and not blame)]
     return [Finding(Word.SUSPECT, f"{said}; {found.text}")]
+
+
+def _is_like_its_equals(record: Record, context: Context) -> bool:
+    """Whether all figures were compared with those of enough equals: where so many are marginal alike, it is what they
+    share or what they are held against, and told of the cohort; who is slower than they are is told by its figures."""
+    compared = [context.cohorts[series.group] for series in record.series]
+    return bool(compared) and all(cohort.evaluated and not cohort.blame for cohort in compared)
 
 
 def _digests(record: Record, context: Context) -> list[Finding]:

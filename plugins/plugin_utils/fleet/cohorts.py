@@ -17,7 +17,7 @@ from statistics import NormalDist, median
 
 from ..outcome.wording import first_of
 from ..verdict.before_after import before_after
-from ..verdict.drift import Drift, DriftLimits, drift
+from ..verdict.drift import Drift, DriftLimits, First, drift
 from ..verdict.peers import PeerVerdict, allowed, compare
 from ..verdict.shared import shared_by
 from .class_rules import ClassLimits
@@ -25,6 +25,7 @@ from .series import Record, Series
 
 Group = tuple[str, str, str]
 Key = tuple[str, str]
+FirstKey = tuple[str, str, str, str, str]
 # How many healthy members of a cohort may lie under the line by what they are, not by noise: one in four cohorts.
 _LIES_UNDER = 0.25
 _MAD_TO_SIGMA = 1.4826
@@ -72,9 +73,43 @@ def _of_group(members: list[Series], limits: ClassLimits) -> ClassLimits:
     return replace(limits, peers=replace(peers, tolerance=least) if least else peers)
 
 
-def drifts(records: Iterable[Record], limits: ClassLimits) -> dict[Series, Drift]:
-    """Return what each series says of itself."""
-    return {series: drift(series.speeds, _own(series, limits)) for record in records for series in record.series}
+def drifts(
+    records: Iterable[Record], limits: ClassLimits, firsts: Mapping[FirstKey, First] | None = None
+) -> dict[Series, Drift]:
+    """Return what each series says of itself, less what its cohort lost as a whole; `firsts`: what series began with,
+    where that is remembered."""
+    every, known = [series for record in records for series in record.series], firsts or {}
+    alone = {entry: drift(entry.speeds, _own(entry, limits), known.get(entry.first_key)) for entry in every}
+    moved = moves(alone, limits)
+    return {
+        entry: found
+        if moved.get(entry.group, 1.0) >= 1
+        else drift(entry.speeds, _own(entry, limits), known.get(entry.first_key), moved[entry.group])
+        for entry, found in alone.items()
+    }
+
+
+def moves(found: Mapping[Series, Drift], limits: ClassLimits) -> dict[Group, float]:
+    """Return what the median member of each cohort of enough nodes is of what it began with."""
+    ratios: dict[Group, list[tuple[str, float]]] = {}
+    for entry, seen in found.items():
+        if seen.evaluated and entry.cohort:
+            ratios.setdefault(entry.group, []).append((entry.node, seen.ratio))
+    least = limits.peers.least
+    enough = {group: told for group, told in ratios.items() if len({node for node, _ratio in told}) >= least}
+    return {group: median(ratio for _node, ratio in told) for group, told in enough.items()}
+
+
+def fleet_lines(found: Mapping[Series, Drift], limits: ClassLimits) -> tuple[str, ...]:
+    """Return the cohorts that are slower as a whole than they were at first, a sentence each: no node is slower than
+    its equals then, and none drifts by itself."""
+    counts = Counter(entry.group for entry, seen in found.items() if seen.evaluated)
+    return tuple(
+        f"{group[0]}: {group[2]} of cohort {group[1]} is at {moved:.1%} of what it was at first (median of "
+        f"{counts[group]}): all are slower alike; look at what changed for all (power, cooling, clocks, software)"
+        for group, moved in moves(found, limits).items()
+        if moved < 1 - _own(next(entry for entry in found if entry.group == group), limits).slide
+    )
 
 
 def _own(series: Series, limits: ClassLimits) -> DriftLimits:

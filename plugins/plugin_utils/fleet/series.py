@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ..outcome.errors import InputError
+from ..outcome.model import Status
 from ..store.service_model import Figure, NodeResult
 from .class_rules import ClassLimits, FigureRules
 from .standing import SKEW_S, is_measured
@@ -25,7 +26,7 @@ class Series:
 
     `earlier` is the newest sample of the same part from before its cohort changed, `earlier_cohort` its cohort.
     `tolerance` is the least relative difference that counts, 0 for that of all figures. `of_many` says of each speed
-    whether it is the best of more than one sample; empty where each is a sample.
+    whether it is the best of more than one sample; empty where each is a sample. `began_s`: when the first one was.
     """
 
     node: str
@@ -40,6 +41,12 @@ class Series:
     earlier_cohort: str = ""
     tolerance: float = 0.0
     of_many: tuple[bool, ...] = ()
+    began_s: float = 0.0
+
+    @property
+    def first_key(self) -> tuple[str, str, str, str, str]:
+        """By what it is remembered how it began."""
+        return self.node, self.test, self.cohort, self.part, self.figure
 
     @property
     def group(self) -> tuple[str, str, str]:
@@ -67,6 +74,12 @@ class Record:
     event_h: float = 0.0
     series: tuple[Series, ...] = ()
     problems: tuple[str, ...] = ()
+
+    @property
+    def not_owed(self) -> str:
+        """Why the node does not owe this test: it says nothing of such hosts. Empty if it does, or ever passed it."""
+        newest = self.newest
+        return newest.summary if newest is not None and newest.status is Status.SKIPPED and not self.known else ""
 
 
 @dataclass(slots=True)
@@ -146,6 +159,7 @@ def _series(
             part=samples.figure.part, cohort=newest.cohort, speeds=tuple(samples.speeds), shown=tuple(samples.shown),
             earlier=samples.earlier, earlier_cohort=samples.earlier_cohort,
             tolerance=shared.tolerance if shared else 0.0, of_many=tuple(samples.of_many),
+            began_s=samples.at_s[0] if samples.at_s else 0.0,
         )
         for samples in wanted.values()
     )  # fmt: skip

@@ -15,6 +15,7 @@ from typing import Any
 from ..outcome.errors import BringupError, InputError, ProblemsError
 from ..runtime.recipe_files import RECIPES
 from ..runtime.strict import decode, nearest_hint, read_yaml
+from .published import PublishedOfKind
 
 DIRECTORY = "accelerators"
 
@@ -50,7 +51,9 @@ class Accelerator:
     in that of no other kind; `aliases` are other words for it in criteria and SKUs; `nvls`: NVLink switches reduce for
     it; `nvlink_rack`: there are racks over whose nodes its NVLink reaches; `family` and `compute_capability` are as
     feature discovery writes them; only a rehearsal reads these two. `ecc`, `row_remap` and `fabric_health` say that its
-    driver reports these in `nvidia-smi -q -x`, so that N/A or a missing element is no answer.
+    driver reports these in `nvidia-smi -q -x`, so that N/A or a missing element is no answer. `published_busbw` are
+    bandwidths of systems with it, whoever sells them; `gemm_of_peak` is by type the part of the dense peak that the
+    best published products of matrices reach.
     """
 
     name: str
@@ -65,9 +68,14 @@ class Accelerator:
     ecc: bool = False
     row_remap: bool = False
     fabric_health: bool = False
+    published_busbw: tuple[PublishedOfKind, ...] = ()
+    gemm_of_peak: dict[str, float] = field(default_factory=dict, hash=False)
     simulated: Simulated = Simulated()
 
     def __post_init__(self) -> None:
+        wrong = next((fact.problem for of in self.published_busbw for fact in of.figures if fact.problem), "")
+        if wrong:
+            raise InputError(f"accelerator {self.name!r}", wrong, "correct the figure")
         try:
             re.compile(self.product_pattern)
         except re.error as error:

@@ -14,23 +14,10 @@ from typing import Any, Literal
 from ..outcome.errors import BringupError, InputError, NotFoundError, ProblemsError
 from ..runtime.strict import decode, nearest_hint, read_yaml
 from .accelerator import Accelerator, accelerator_or_error, beside, load_accelerators
+from .published import PublishedBusbw, PublishedOfKind
 
 _HCA_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 Fabric = Literal["infiniband", "roce", "efa", "tcpx", "tcpxo", "none"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PublishedBusbw:
-    """An all_reduce bus bandwidth that somebody published of healthy hosts, GB/s at the largest size.
-
-    `domains` counts NVLink domains (hosts, or racks where a domain is a rack), `algorithm` is the kind that was used,
-    empty where the source does not tell; `source` says who published it.
-    """
-
-    domains: int
-    gbps: float
-    source: str
-    algorithm: Literal["", "ring", "hierarchical"] = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,13 +29,15 @@ class Sku:
     `nvlink_links` counts the links of one GPU (0: none), `nvswitches` the switch chips inside the host;
     `nvlink_domain_gpus` the GPUs that reach each other over NVLink (72 in an NVL72 rack whose trays have 4; 0: none).
     `compute_hcas` counts the network ports that carry GPU traffic, each at `hca_rate_gbps`; where the vendor counts
-    adapters of several ports instead, `compute_adapters` is that number. `hca_names` are what the operating system
+    adapters of several ports instead, `compute_adapters` is that number. `rails_isolated`: an adapter reaches only
+    those of its own rail, so that those of one host do not reach each other. `hca_names` are what the operating system
     calls those ports, rail by rail; they decide where the host itself leaves open which of its adapters they are.
     `power_max_w`, `heat_w`, `weight_kg` and `rack_units` are those of the whole host. A rack system that is specified
     only as a whole has `rack_hosts` (hosts in a full rack) and the `rack_*` facts instead.
     `peak_tflops` are dense rates of one GPU; `intra_node_busbw_gbps` is the best published all_reduce bus bandwidth
     in GB/s within one NVLink domain, by algorithm (`ring`, `nvls`). `published_busbw` are figures of several domains
-    that contradict what follows from NICs and NVLink, or settle what does not follow from them.
+    that contradict what follows from NICs and NVLink, or settle what does not follow from them; load_hardware adds
+    those of its kind of GPU with as many adapters.
     `accelerator` names a kind of GPU of recipes/accelerators/; load_hardware fills in `gpu`, what is known of it.
     `settings` are settings of checks of hosts (gate nodes, BMCs) for this SKU, by check id, as in `gpufleet_settings`.
     """
@@ -74,6 +63,7 @@ class Sku:
     hca_model: str | None = None
     hca_names: tuple[str, ...] = ()
     fabric: Fabric = "none"
+    rails_isolated: bool = False
     pcie_generation: int | None = None
     pcie_width: int | None = None
     power_max_w: int | None = None
@@ -162,11 +152,9 @@ def _broken_rule(sku: Sku) -> str:
         return "compute_hcas and hca_rate_gbps must both be given or both be 0."
     if sku.compute_adapters is not None and (sku.compute_adapters < 1 or sku.compute_hcas % sku.compute_adapters):
         return f"compute_adapters is {sku.compute_adapters}, expected a part of {sku.compute_hcas} compute_hcas."
-    wrong_figures = [
-        fact for fact in sku.published_busbw if fact.domains < 1 or fact.gbps <= 0 or not fact.source.strip()
-    ]
-    if wrong_figures:
-        return f"published_busbw has {wrong_figures[0]}, expected domains and gbps above 0 and a source."
+    wrong_figure = next((fact.problem for fact in sku.published_busbw if fact.problem), "")
+    if wrong_figure:
+        return wrong_figure
     wrong_names = hca_names_problem(sku.hca_names, sku.compute_hcas)
     if wrong_names:
         return f"hca_names {wrong_names}"
@@ -233,7 +221,14 @@ def _read_sku(path: Path, accelerators: Mapping[str, Accelerator], problems: lis
     if sku.name != path.stem:
         problems.append(InputError(f"{path}: name", f"is {sku.name!r}, expected {path.stem!r} as the file is named."))
         return None
-    return replace(sku, accelerator=gpu.name, gpu=gpu)
+    of_kind = (entry for entry in gpu.published_busbw if _is_of(sku, entry))
+    figures = (*sku.published_busbw, *(figure for entry in of_kind for figure in entry.figures))
+    return replace(sku, accelerator=gpu.name, gpu=gpu, published_busbw=figures)
+
+
+def _is_of(sku: Sku, entry: PublishedOfKind) -> bool:
+    per_gpu = sku.nics * sku.nic_gbps / sku.gpus
+    return (sku.nvlink_domain_gpus, per_gpu) == (entry.domain_gpus, entry.net_gbps_per_gpu)
 
 
 def _with_aliases(by_name: dict[str, Sku], origin: dict[str, Path], problems: list[BringupError]) -> dict[str, Sku]:

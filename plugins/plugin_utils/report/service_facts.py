@@ -127,6 +127,7 @@ def age_text(seconds: float) -> str:
 def _coverage(
     nodes: Sequence[str], test: str, records: Mapping[tuple[str, str], Record], now_s: float, days: float
 ) -> Coverage:
+    nodes = [node for node in nodes if (node, test) not in records or not records[node, test].not_owed]
     ages = {
         node: now_s - record.known[-1].started_s
         for node in nodes

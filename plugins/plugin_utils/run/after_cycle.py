@@ -36,8 +36,10 @@ from ..report.service_metrics import render_service_metrics
 from ..runtime.files import file_mode, make_dirs, write_atomic
 from ..runtime.progress import Emit, silent
 from ..runtime.redaction import redact
+from ..store.first_figures import FirstFigure, add_first_figures, first_figures
 from ..store.service import ServiceStore
 from ..store.service_model import Cycle, NodeClass
+from ..verdict.drift import First, first_of_history
 
 _WINDOWS = (30, 90)
 
@@ -94,6 +96,10 @@ def classified(store: ServiceStore, cycle: Cycle, service: Service, now_s: float
     """
     since_s = now_s - service.limits.history_days * DAY_S
     results = store.results(cycle.site, rehearsal=cycle.rehearsal, since_s=since_s, tests=service.tests)
+    firsts = {
+        (row.node, row.test, row.cohort, row.part, row.name): First(row.middle, row.spread, row.results)
+        for row in first_figures(store, cycle.site, rehearsal=cycle.rehearsal)
+    }
     return classify(
         cycle.cycle_id,
         tuple(service.nodes),
@@ -104,6 +110,7 @@ def classified(store: ServiceStore, cycle: Cycle, service: Service, now_s: float
         service.limits,
         service.racks,
         service.references,
+        firsts,
     )
 
 
@@ -137,6 +144,7 @@ def after_cycle(
     found = classified(store, cycle, service, now_s)
     if not check_mode:
         store.add_classes(found.classes)
+        _remember_firsts(store, cycle, service, found)
     before = _before(store, cycle, now_s)
     acted = _act(store, cycle, service, found, before, cluster, now_s=now_s, check_mode=check_mode)
     classes = tuple(replace(entry, action=acted.by_node.get(entry.node, "")) for entry in found.classes)
@@ -153,6 +161,23 @@ def after_cycle(
     return CycleEnd(
         classes=classes, actions=actions, stopped=acted.stopped, files=files, repeats=found.repeats
     )  # fmt: skip
+
+
+def _remember_firsts(store: ServiceStore, cycle: Cycle, service: Service, found: Classified) -> None:
+    """Write what series began with, once they have as many samples as a reference takes."""
+    limits, rows = service.limits.drift, list[FirstFigure]()
+    kept = first_figures(store, cycle.site, rehearsal=cycle.rehearsal)
+    known = {(row.node, row.test, row.cohort, row.part, row.name) for row in kept}
+    every = (series for record in found.records.values() for series in record.series)
+    for series in (series for series in every if series.first_key not in known):
+        first = first_of_history(series.speeds, limits)
+        if first is not None and first.count == limits.most:
+            node, test, cohort, part, name = series.first_key
+            rows.append(FirstFigure(
+                node=node, test=test, cohort=cohort, part=part, name=name, middle=first.middle, spread=first.spread,
+                results=first.count, since_s=series.began_s,
+            ))  # fmt: skip
+    add_first_figures(store, cycle.site, rows, rehearsal=cycle.rehearsal)
 
 
 def write_report(facts: ServiceFacts, directory: Path) -> dict[str, Path]:

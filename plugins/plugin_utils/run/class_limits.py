@@ -23,7 +23,11 @@ def class_limits(tests: Sequence[NodeTest], settings: ContinuousSettings, passiv
         settings: of continuous validation.
         passive: how old the results of passive checks may be, by test; they are made by every cycle.
     """
+    peers = {test.id: test.peers for test in tests if test.peers is not None}
     stale = {test.id: _STALE * test.common.days for test in tests}
     return ClassLimits(
-        stale_by_test=stale | dict(passive), event_h=settings.event_h, congestion_h=settings.congestion_h
+        stale_by_test=stale | dict(passive),
+        peers_by_test=peers,
+        event_h=settings.event_h,
+        congestion_h=settings.congestion_h,
     )

@@ -20,6 +20,7 @@ from ..check.node_tests.spec import NodeTest
 from ..check.spec import ObserveContext
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.connection import connection_from
+from ..fleet.class_rules import figure_rules
 from ..fleet.cycle import FleetCycle
 from ..fleet.cycle_model import CycleLog, CycleWork, RunJobs, Stock
 from ..fleet.free_nodes import OURS
@@ -31,6 +32,7 @@ from ..runtime.clock import Deadline, now_utc
 from ..runtime.files import make_dirs
 from ..runtime.interrupt import interruptible
 from ..runtime.progress import Emit, Progress
+from ..store.baselines import open_baselines
 from ..store.place import place_of
 from ..store.service import ServiceStore, open_service
 from ..store.service_model import Cycle
@@ -40,6 +42,7 @@ from ..workload.model import JobResult, JobSpec
 from ..workload.namespace import TemporaryNamespace
 from .after_cycle import Service, after_cycle, classified
 from .class_limits import class_limits
+from .class_references import class_references
 from .cycle_place import CyclePlace, forget_dead
 from .cycle_suite import CycleDone, save_cycle
 from .cycle_work import with_cycle
@@ -217,6 +220,10 @@ def _stock(cluster: Cluster, context: ObserveContext) -> Stock:
 def _service(
     run: Run, options: Mapping[str, Any], tests: tuple[NodeTest, ...], settings: ContinuousSettings
 ) -> Service:
+    record = run.record
+    accepted = open_baselines(place_of(options["store"])).accepted_figures(
+        run.site.name, rehearsal=record.rehearsal or run.site.rehearsal
+    )
     passive = {PASSIVE: settings.passive_days} if options["passive"] and settings.passive else {}
     return Service(
         nodes={host.name: host.node_name or host.name for host in run.site.in_scope},
@@ -225,4 +232,5 @@ def _service(
         limits=class_limits(tests, settings, passive),
         policy=policy_of(options["policy"]),
         racks={host.name: host.rack for host in run.site.in_scope if host.rack},
+        references=class_references(run.site.in_scope, run.hardware, accepted, figure_rules()),
     )

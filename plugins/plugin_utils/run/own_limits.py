@@ -79,8 +79,9 @@ def _facts(sku: Sku) -> dict[str, Any]:
     """Return what limits and ceilings follow from: not its names, nor who published what."""
     facts: dict[str, Any] = {**to_plain(sku), **{f"gpu.{k}": v for k, v in to_plain(sku.gpu_kind).items()}}
     facts["published_busbw"] = {
-        " ".join(filter(None, (f"{entry.domains} domains", entry.algorithm))): entry.gbps
+        " ".join(filter(None, (f"{entry.domains} domains", f"{entry.size_bytes} B", entry.algorithm))): entry.gbps
         for entry in sku.published_busbw
+        if entry.kind != "average"
     }
     return {name: value for name, value in facts.items() if name.removeprefix("gpu.") not in _NAMES}
 

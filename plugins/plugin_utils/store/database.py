@@ -152,6 +152,11 @@ def _keep_accepted_figures(connection: Any) -> None:
     tables().metadata.create_all(connection, tables=[tables().accepted_figure, tables().withdrawal])
 
 
+def _keep_first_figures(connection: Any) -> None:
+    """Make room for what the figures of parts began with."""
+    tables().metadata.create_all(connection, tables=[tables().service.node_first])
+
+
 # The n-th takes a file from version n to n + 1; one that was released never changes.
 MIGRATIONS: tuple[Callable[[Any], None], ...] = (
     _create,
@@ -160,6 +165,7 @@ MIGRATIONS: tuple[Callable[[Any], None], ...] = (
     _number_gates,
     _add_service,
     _keep_accepted_figures,
+    _keep_first_figures,
 )
 
 

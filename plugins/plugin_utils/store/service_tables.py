@@ -23,13 +23,14 @@ class ServiceTables:
     lease: Any
     cordon: Any
     acceptance: Any
+    node_first: Any
 
     @property
     def every(self) -> tuple[Any, ...]:
         """All of them, those that others refer to first."""
         return (
             self.cycle, self.node_result, self.node_last, self.node_part, self.node_day, self.node_day_figure,
-            self.node_class, self.lease, self.cordon, self.acceptance,
+            self.node_class, self.lease, self.cordon, self.acceptance, self.node_first,
         )  # fmt: skip
 
 
@@ -46,6 +47,7 @@ def service_tables(metadata: Any) -> ServiceTables:
         lease=_lease(metadata),
         cordon=_cordon(metadata),
         acceptance=_acceptance(metadata),
+        node_first=_node_first(metadata),
     )
 
 
@@ -237,4 +239,26 @@ def _acceptance(metadata: Any) -> Any:
         Column("who", String, nullable=False),
         Column("accepted", String, nullable=False),
         Column("why", String, nullable=False),
+    )
+
+
+def _node_first(metadata: Any) -> Any:
+    """What a figure of a part and cohort began with, for ever: retention takes the results away."""
+    from sqlalchemy import Column, Float, Integer, String, Table
+
+    return Table(
+        "node_first",
+        metadata,
+        *_whose(),
+        Column("node", String, primary_key=True),
+        Column("test", String, primary_key=True),
+        Column("cohort", String, primary_key=True),
+        # The part's identity where the figure names one: a swapped part begins anew.
+        Column("part", String, primary_key=True),
+        Column("name", String, primary_key=True),
+        # As a speed: more is better.
+        Column("middle", Float, nullable=False),
+        Column("spread", Float, nullable=False),
+        Column("results", Integer, nullable=False),
+        Column("since_s", Float, nullable=False),
     )

@@ -15,21 +15,29 @@
 
 Where nodes differ in size (racks with unequal trays), the smallest sets the pace. What a transport is published to
 carry of B_net is its efficiency. A published figure of the same hardware on as many nodes is a fact and beats the
-formula.
+formula (published_reference.py); of several racks nothing but such a figure is known.
+
+A ring's steps take time that grows with the ranks: `t = S x 2(n-1)/n / B + base + 2(N-1) x net + 2(n-N) x nvlink`, with
+NCCL's own latencies of protocol Simple (NVIDIA/nccl, src/graph/tuning.cc). From where a tree is faster NCCL takes that.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 
-from ..hardware.sku import PublishedBusbw, Sku
+from ..hardware.published import PublishedBusbw
+from ..hardware.sku import Sku
 from ..outcome.errors import InputError
 from ..outcome.model import Rating
 
-_HIERARCHICAL = ("tree", "nvls", "nvlstree", "pat")
-_RING = ("ring",)
+HIERARCHICAL = ("tree", "nvls", "nvlstree", "pat")
+RING = ("ring",)
+# Microseconds of a ring's step over NVLink and over the network, and before the first one; as the module says.
+_STEP_NVLINK_US, _STEP_NET_US, _BASE_US = 3.4, 14.0, 8.4
+# The part of the adapters that a tree over many nodes reaches at least: of the published ones no sound one is lower.
+_TREE = 0.9
 # From so many GPUs on NVLink switches reduce; published alike for 8 GPUs of HGX B200 and for 72 of a GB200 rack (838).
 _LEAST_FOR_SWITCHES = 8
 
@@ -41,7 +49,8 @@ class Topology:
     `gpus` and `nics` are those of the smallest node, `more_gpus` what larger ones have beyond that, all together.
     `intra_gbps` is the best bus bandwidth within a node in GB/s, `intra_ring_gbps` that of a ring; None where nobody
     published one. `efficiency` is by rule (`ring`, `hierarchical`) the part of B_net that a transport carries.
-    `published` are figures of this hardware.
+    `published` are figures of this hardware. `racks`: a node is a rack. `size_bytes` is the size that is judged, 0
+    where it is not known.
     """
 
     nodes: int
@@ -53,6 +62,8 @@ class Topology:
     more_gpus: int = 0
     efficiency: Mapping[str, float] = field(default_factory=dict)
     published: tuple[PublishedBusbw, ...] = ()
+    racks: bool = False
+    size_bytes: int = 0
 
     def __post_init__(self) -> None:
         if self.nodes < 1 or self.gpus < 1 or self.nics < 0 or self.nic_gbps < 0:
@@ -87,10 +98,16 @@ class Ceiling:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """What a figure is judged against: the one for bad and the one for marginal; the same unless nothing is known."""
+    """What a figure is judged against: the one for bad and the one for marginal; the same unless nothing is known.
+
+    What reaches `floor` is not bad: somebody accepts it, or hosts that are well reach no more with NCCL's choice.
+    `certain` is False where nothing says what such hosts reach: then nothing is bad by it, and a person decides.
+    """
 
     bad: Ceiling
     marginal: Ceiling
+    floor: Ceiling | None = None
+    certain: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +159,7 @@ def topology_of(
         more_gpus=(sum(members) - least * len(members)) * sku.gpus,
         efficiency=efficiency or {},
         published=sku.published_busbw if nics is None and _nearly_whole(sku, least) else (),
+        racks=sku.nvlink_domain == "rack",
     )
 
 
@@ -156,7 +174,22 @@ def ring(topology: Topology, *, known: bool = False) -> Ceiling:
     if topology.nodes == 1:
         return within(topology, "ring" if known else "")
     gbps, text = _carried(topology, "ring")
-    return _capped("ring", (known and topology.intra_ring_gbps) or topology.intra_gbps, gbps, text)
+    found = _capped("ring", (known and topology.intra_ring_gbps) or topology.intra_gbps, gbps, text)
+    return _with_steps(topology, found, known=known)
+
+
+def _with_steps(topology: Topology, found: Ceiling, *, known: bool) -> Ceiling:
+    """Return the ceiling of a ring with the time of its steps; unless it is known to be one, no less than a tree's."""
+    if not topology.size_bytes or found.gbps <= 0:
+        return found
+    nodes, ranks = topology.nodes, topology.ranks
+    steps_us = _BASE_US + 2 * (nodes - 1) * _STEP_NET_US + 2 * (ranks - nodes) * _STEP_NVLINK_US
+    sent_us = topology.size_bytes * 2 * (ranks - 1) / ranks / (found.gbps * 1e3)
+    gbps = found.gbps * sent_us / (sent_us + steps_us)
+    if not known and _TREE * found.gbps > gbps:
+        return Ceiling(found.name, _TREE * found.gbps, f"{found.arithmetic} x {_TREE:g} of a tree over {nodes} nodes")
+    text = f"{found.arithmetic}, less {steps_us / 1e3:.3g} ms for the steps of {ranks} ranks in {sent_us / 1e3:.3g} ms"
+    return Ceiling(found.name, gbps, text)
 
 
 def hierarchical(topology: Topology) -> Ceiling:
@@ -218,7 +251,7 @@ def within(topology: Topology, algorithm: str = "") -> Ceiling:
     """
     if topology.intra_gbps is None:
         raise InputError("topology", "no published bandwidth within a node (intra_node_busbw_gbps).")
-    if algorithm in _RING and topology.intra_ring_gbps is not None:
+    if algorithm in RING and topology.intra_ring_gbps is not None:
         best = topology.intra_ring_gbps
         return Ceiling("ring within a node", best, f"best published with a ring {best:g} GB/s")
     return Ceiling("within a node", topology.intra_gbps, f"best published {topology.intra_gbps:g} GB/s")
@@ -231,39 +264,23 @@ def reference(topology: Topology, algorithm: str = "") -> Reference:
         topology: what took part.
         algorithm: what NCCL says it used, lower case; empty if it did not say.
 
-    Beyond two nodes it is the ring whatever was used: the difference is small and the ring's is the careful one. With
-    two nodes, and within one, they are far apart; not knowing which was used, bad is judged against the ring and
-    marginal against the other one, so that a healthy ring is never failed.
+    Beyond two nodes it is the ring whatever was used: the difference falls with the nodes, the ring's is the careful
+    one, and trees over four hosts are published at no more (388 of 400 GB/s on B200). Of several racks nothing is
+    certain: one rack's adapters and NVLinks carry far more than several racks are published to reach. With two nodes,
+    and within one, ring and tree are far apart; not knowing which was used, bad is judged against the ring and marginal
+    against the other one, so that a healthy ring is never failed.
     """
-    by_ring = ring(topology, known=algorithm in _RING)
-    if topology.nodes > 2 or algorithm in _RING:
+    by_ring = ring(topology, known=algorithm in RING)
+    if topology.racks and topology.nodes > 1:
+        return Reference(by_ring, by_ring, certain=False)
+    if topology.nodes > 2 or algorithm in RING:
         return Reference(by_ring, by_ring)
     if topology.nodes == 1:
         best = within(topology)
         return Reference(best if algorithm else within(topology, "ring"), best)
-    if algorithm in _HIERARCHICAL:
+    if algorithm in HIERARCHICAL:
         return Reference(hierarchical(topology), hierarchical(topology))
     return Reference(by_ring, hierarchical(topology))
-
-
-def published_reference(topology: Topology, algorithm: str = "") -> Reference | None:
-    """Return what this hardware is published to reach on as many nodes; None where nobody published it.
-
-    Between two published numbers of nodes the lower figure counts. A figure whose algorithm is told counts for runs
-    with that one; where NCCL did not say what it used, a hierarchical one says what is marginal, a ring what is bad.
-    """
-    rule = "ring" if algorithm in _RING else "hierarchical"
-    fitting = sorted((f for f in topology.published if f.algorithm in ("", rule)), key=lambda f: (f.domains, f.gbps))
-    exact = [fact for fact in fitting if fact.domains == topology.nodes]
-    around = [pair for pair in pairwise(fitting) if pair[0].domains < topology.nodes < pair[1].domains]
-    if not exact and not around:
-        return None
-    fact = exact[-1] if exact else min(around[0], key=lambda fact: fact.gbps)
-    text = f"published {fact.gbps:g} GB/s on {fact.domains} nodes: {fact.source}"
-    found = Ceiling(f"published for {topology.nodes} nodes", fact.gbps, text)
-    if algorithm or topology.nodes == 1:
-        return Reference(found, found)
-    return Reference(min(ring(topology), found, key=lambda ceiling: ceiling.gbps), found)
 
 
 def judge(measured_gbps: float, against: Reference, gain: float | None, limits: CeilingLimits | None = None) -> Rated:
@@ -282,7 +299,8 @@ def judge(measured_gbps: float, against: Reference, gain: float | None, limits: 
         return Rated(Rating.GOOD, against.marginal, marginal)
     if gain is not None and gain > limits.plateau_gain:
         return Rated(Rating.MARGINAL, against.marginal, marginal, unsaturated=True)
-    if bad < limits.bad:
+    floor = against.floor.gbps if against.floor else math.inf
+    if bad < limits.bad and against.certain and measured_gbps < floor:
         return Rated(Rating.BAD, against.bad, bad)
     return Rated(Rating.MARGINAL, against.marginal, marginal)
 

@@ -1,11 +1,12 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Whether a member got slower than it was itself: a drop (EWMA, S. W. Roberts 1959) or a slow slide (CUSUM, E. S. Page
-1954). Pure.
+"""Whether a member got slower than it was itself: a drop, or a slow slide (CUSUM, E. S. Page 1954, with an EWMA, S. W.
+Roberts 1959). Pure.
 
-More is better. The reference is the beginning of its history, so that a slow slide is not taken for normal; the spread
-of the reference widens every limit, so that a noisy figure is not a drifting one.
+More is better. The reference is the beginning of its history and does not move, so that a slow slide is not taken for
+normal; where history is cut, what it began with is remembered (First). The spread of the reference widens every limit,
+so that a noisy figure is not a drifting one. What all members of a cohort lost together (`moved`) is no drift of one.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ _MAD_TO_SIGMA = 1.4826
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriftLimits:
-    """`drop`: relative distance under the EWMA that counts, `twice` in a row; `weight`: of the newest sample in the
-    EWMA; `sum_limit`, `slack`: of the CUSUM, in deviations; `slide`: relative loss that a slide must have come to;
+    """`drop`: relative distance under the reference that counts, `twice` in a row; `weight`: of the newest sample in
+    the EWMA; `sum_limit`, `slack`: of the CUSUM, in deviations; `slide`: relative loss that a slide must have come to;
     `least`, `most`: samples that make the reference; `spreads`: deviations that a drop must have as well.
     """
 
@@ -35,44 +36,73 @@ class DriftLimits:
     spreads: float = 3.0
 
 
+@dataclass(frozen=True, slots=True)
+class First:
+    """What a history began with: the median and the spread (deviations) of its first `count` samples."""
+
+    middle: float
+    spread: float
+    count: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drift:
-    """What was found. `evaluated` is False where the history is too short; `drifting` means slower than before."""
+    """What was found. `evaluated` is False where the history is too short; `drifting` means slower than before. `first`
+    is what it was compared with, `ratio` what the newest samples are of it."""
 
     evaluated: bool
     drifting: bool = False
     arithmetic: str = ""
+    first: First | None = None
+    ratio: float = 1.0
 
 
-def drift(values: Sequence[float], limits: DriftLimits | None = None) -> Drift:
-    """Return whether the newest of these values, the oldest first, are below what they were."""
-    limits = limits or DriftLimits()
-    count = len(values)
-    if count < limits.least + limits.twice:
-        text = f"{count} samples, {limits.least + limits.twice} are needed for a history"
-        return Drift(evaluated=False, arithmetic=text)
-    kept = min(limits.most, count - limits.twice)
-    reference = values[:kept]
+def first_of_history(values: Sequence[float], limits: DriftLimits) -> First | None:
+    """Return what these values, the oldest first, begin with; None where they are too few."""
+    if len(values) < limits.least + limits.twice:
+        return None
+    reference = values[: min(limits.most, len(values) - limits.twice)]
     middle = median(reference)
-    if middle <= 0:
-        return Drift(evaluated=False, arithmetic=f"the median of its first {kept} samples is {middle:g}")
     spread = _MAD_TO_SIGMA * median(abs(value - middle) for value in reference)
+    return First(middle, spread, len(reference))
+
+
+def drift(
+    values: Sequence[float], limits: DriftLimits | None = None, first: First | None = None, moved: float = 1.0
+) -> Drift:
+    """Return whether the newest of these values are below what they were.
+
+    Args:
+        values: the oldest first.
+        limits: the rule.
+        first: what the history began with, where that is remembered; else the beginning of the values.
+        moved: what the cohort is of what it was; a loss of all is told of the cohort.
+    """
+    limits = limits or DriftLimits()
+    began = first or first_of_history(values, limits)
+    if began is None or len(values) < limits.twice:
+        text = f"{len(values)} samples, {limits.least + limits.twice} are needed for a history"
+        return Drift(evaluated=False, arithmetic=text)
+    if began.middle <= 0:
+        text = f"the median of its first {began.count} samples is {began.middle:g}"
+        return Drift(evaluated=False, arithmetic=text)
+    middle, spread = began.middle * min(1.0, moved), began.spread
     tolerance = max(limits.drop, limits.spreads * spread / middle)
-    average, low, total, mean = middle, 0, 0.0, middle
-    for value in values[kept:]:
+    low, total, mean = 0, 0.0, middle
+    for value in values if first else values[began.count :]:
         mean += limits.weight * (value - mean)
-        if value < average * (1 - tolerance):
-            # What is low does not lower what it is compared with.
-            low += 1
-        else:
-            low, average = 0, average + limits.weight * (value - average)
+        low = low + 1 if value < middle * (1 - tolerance) else 0
         # A figure that never moves has no spread; a thousandth of it is noise of any clock.
         total = max(0.0, total + (middle - value) / max(spread, middle / 1000) - limits.slack)
     slid = total > limits.sum_limit and mean < middle * (1 - max(limits.slide, limits.spreads * spread / middle * 0.5))
     dropped = low >= limits.twice
+    with_all = f" x {moved:.3g} of its cohort" if moved < 1 else ""
     text = (
-        f"its last {low} samples are under {average * (1 - tolerance):.4g} = EWMA {average:.4g} x (1 - {tolerance:.3g})"
+        f"its last {low} samples are under {middle * (1 - tolerance):.4g} = {began.middle:.4g} of its first "
+        f"{began.count}{with_all} x (1 - {tolerance:.3g})"
         if dropped
-        else f"CUSUM {total:.3g} (limit {limits.sum_limit:g}), EWMA {mean:.4g} against {middle:.4g} of its first {kept}"
+        else f"CUSUM {total:.3g} (limit {limits.sum_limit:g}), EWMA {mean:.4g} against {middle:.4g} of its first "
+        f"{began.count}{with_all}"
     )
-    return Drift(evaluated=True, drifting=dropped or slid, arithmetic=text)
+    newest = median(values[-limits.twice - 1 :])
+    return Drift(evaluated=True, drifting=dropped or slid, arithmetic=text, first=began, ratio=newest / began.middle)

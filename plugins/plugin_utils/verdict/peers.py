@@ -9,6 +9,9 @@ are in the slower one: of a cohort in which every second host is slow, the media
 One host is no mode. Where it alone is faster than two and more others, either it was measured too fast or all others
 are slow, and figures alone do not tell which: two hosts that are wrong alike are far less likely than one, and one
 value has no spread. Then what the others must reach decides, and where nobody says what that is, nobody is named.
+The more members there are, the farther out the farthest healthy one lies. So the deviations that count grow with their
+number: of a hundred cohorts without a fault one has a member under the line, whatever its size.
+
 Only of twenty hosts and more is one set aside that is alone: real figures have heavy tails, and one is the highest.
 Two that are fast alike are a mode in any cohort.
 """
@@ -19,25 +22,35 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from statistics import median
+from statistics import NormalDist, median
 
 # So many hosts besides a faster one make that one the odd one; of two hosts the slower one is suspect.
 _LEAST_OTHERS = 2
+# How many healthy members of a cohort may lie under the line: one in a hundred cohorts.
+_LIES_UNDER = 0.01
 # Of so many hosts one may be set aside that is faster than all others.
 _ONE_OF = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeerLimits:
-    """`tolerance` is the least relative distance to the faster mode that counts, `spreads` how many deviations;
+    """`tolerance` is the least relative distance to the faster mode that counts, `spreads` the least deviations;
     `least` is the smallest cohort whose agreement proves anything, `share` the part of it that may be suspect before
-    nobody is named.
+    nobody is named. `grows`: the deviations grow with the number of members; not where repeats tell noise from what
+    lasts.
     """
 
     tolerance: float = 0.05
     spreads: float = 3.0
     least: int = 4
     share: float = 0.5
+    grows: bool = True
+
+    def for_members(self, count: int) -> PeerLimits:
+        """Return the rule for a cohort of so many members."""
+        if not self.grows:
+            return self
+        return replace(self, spreads=max(self.spreads, NormalDist().inv_cdf(1 - _LIES_UNDER / max(count, 1))))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +137,7 @@ def _compare(
     count = len(values)
     if count < 2:
         return PeerVerdict(evaluated=False, arithmetic=f"{count} members, 2 are needed to compare")
+    limits = limits.for_members(count)
     mode = _faster_mode(sorted(values.values(), reverse=True), limits)
     alone = _alone(values, mode, hosts)
     if alone and (least_median is not None or spare):
@@ -146,7 +160,7 @@ def _compare(
         alone=alone,
         arithmetic=(
             f"median {mode.middle:.4g} of the faster {mode.members} of {count} x (1 - max({limits.tolerance:g} x "
-            f"sqrt(1 + 2 / {mode.members}), {limits.spreads:g} x {mode.spread:.3g} / {mode.middle:.4g})) = "
+            f"sqrt(1 + 2 / {mode.members}), {limits.spreads:.3g} x {mode.spread:.3g} / {mode.middle:.4g})) = "
             f"{mode.line:.4g}"
         ),
     )

@@ -12,6 +12,7 @@ from statistics import median
 
 from ...hardware.sku import Sku
 from ...probe.dl_unit_model import RATES
+from ...verdict.ceiling import CeilingLimits
 from ...verdict.peers import PeerVerdict, compare
 from .model import Gpu, Kind, Results
 from .settings import GemmRateSettings
@@ -28,6 +29,13 @@ def peak_of(sku: Sku | None, rate: str) -> float | None:
     if rate == "memory-copy":
         return sku.hbm_tb_per_s * 1e3 if sku.hbm_tb_per_s else None
     return sku.peak_tflops.get(rate.removeprefix("gemm-"))
+
+
+def reference_of(sku: Sku | None, rate: str) -> float | None:
+    """Return the best that is published of such GPUs, None where nothing is."""
+    peak = peak_of(sku, rate)
+    part = sku.gpu_kind.gemm_of_peak.get(rate.removeprefix("gemm-")) if sku else None
+    return peak * part if peak and part else None
 
 
 @dataclass(frozen=True)
@@ -79,8 +87,11 @@ class Rates:
 
     def floor(self, sku: str, rate: str) -> float | None:
         """Return what a GPU of that SKU reaches at least, None where nothing is known."""
-        peak, part = peak_of(self.hardware.get(sku), rate), self.limits.floor.get(rate)
-        return peak * part if peak and part else None
+        found, part = reference_of(self.hardware.get(sku), rate), self.limits.floor.get(rate)
+        peak = peak_of(self.hardware.get(sku), rate)
+        if not peak or not part:
+            return None
+        return max(peak * part, found * CeilingLimits().bad if found else 0.0)
 
     @cached_property
     def peers(self) -> dict[tuple[Kind, str], PeerVerdict]:

@@ -22,12 +22,11 @@ from ...verdict.ceiling import (
     adapters,
     judge,
     loop,
-    published_reference,
-    reference,
     topology_of,
 )
 from ...verdict.peers import PeerVerdict, compare, confirmed
 from ...verdict.plateau import last_gain
+from ...verdict.published_reference import reference_for, with_floor
 from ..benchmark.problem import Problem
 from .model import ADAPTER_PHASES, ONE_RANK, Phase, Plan, Results, Run
 from .settings import JudgeSettings
@@ -150,7 +149,14 @@ def same_leaves(plan: Plan, hosts: Sequence[str]) -> bool:
 
 
 def reference_of(
-    plan: Plan, sku: Sku, hosts: Sequence[str], algorithm: str, phase: Phase, *, single: bool = False
+    plan: Plan,
+    sku: Sku,
+    hosts: Sequence[str],
+    algorithm: str,
+    phase: Phase,
+    *,
+    single: bool = False,
+    size_bytes: int = 0,
 ) -> Reference | None:
     """Return the ceilings for a run of these hosts, None where facts are missing; see topology_for.
 
@@ -161,14 +167,15 @@ def reference_of(
         algorithm: the algorithm that NCCL used.
         phase: which kind of run.
         single: whether only one NIC of each host was used.
+        size_bytes: the size of message that is judged; 0: not known.
     """
     try:
-        topology = topology_for(plan, sku, hosts, phase, single=single)
+        topology = replace(topology_for(plan, sku, hosts, phase, single=single), size_bytes=size_bytes)
         if phase == "adapters":
             return Reference(adapters(topology), adapters(topology))
         if phase == "loop":
-            return Reference(loop(topology), loop(topology))
-        found = published_reference(topology, algorithm) or reference(topology, algorithm)
+            return with_floor(Reference(loop(topology), loop(topology)), topology, phase="loop")
+        found = reference_for(topology, algorithm)
     except InputError:
         return None
     return found if found.bad.gbps > 0 else None
@@ -178,7 +185,8 @@ def rate_run(plan: Plan, sku: Sku, run: Run) -> Rated | None:
     """Return the rating by the ceiling of a run without a problem; None where there is no ceiling."""
     record = run.record
     single = record.rail is not None
-    against = reference_of(plan, sku, record.hosts, run.algorithm, record.phase, single=single)
+    size_bytes = run.test.largest.size if run.test else 0
+    against = reference_of(plan, sku, record.hosts, run.algorithm, record.phase, single=single, size_bytes=size_bytes)
     return judge(run.value, against, _gain(run), plan.settings.judge.ceiling) if against else None
 
 

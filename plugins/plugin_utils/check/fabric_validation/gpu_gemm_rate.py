@@ -10,12 +10,13 @@ from typing import Any
 
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ...probe.dl_unit_model import RATES
+from ...verdict.ceiling import CeilingLimits
 from ..benchmark.plan import BenchmarkHost
 from ..benchmark.preconditions import merged, no_reference, nodes, not_repeated
 from ..benchmark.shared_cause import CAUSE as SLOW_GROUP
 from ..benchmark.shared_cause import explained, slow_group
 from ..dl_unit.model import Kind, Results, evidence, gpu_subjects
-from ..dl_unit.rates import ALWAYS, Rates, peak_of
+from ..dl_unit.rates import ALWAYS, Rates, peak_of, reference_of
 from ..dl_unit.settings import RATE, GemmRateSettings
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
@@ -78,7 +79,7 @@ def _together(
     details = {**_details(rates, first), "more_subjects": nodes(hosts)}
     if floor is not None and peers.median < floor:
         text = f"{rate}: the faster GPUs of {len(hosts)} hosts reach {peers.median:,.4g} {RATES[rate]}, expected are "
-        text += f"{floor:,.4g} ({rates.limits.floor[rate]:g} of the peak of {kind[0]})"
+        text += f"{floor:,.4g} ({_floor_text(rates, kind[0], rate)})"
         return answer.failed("cohort-slow", text, _ALL, **details), hosts
     text = f"{rate}: {len(peers.suspects)} GPUs are far below the faster ones, the slowest is in {first}"
     return answer.marginal("rates-uneven", text, _UNEVEN, **details), hosts
@@ -146,6 +147,14 @@ def _told(rates: Rates, host: str, rate: str) -> str:
     return f"{text}, its peers reach {peers.median:,.4g}" if peers.evaluated else f"{text}, expected {floor or 0:,.4g}"
 
 
+def _floor_text(rates: Rates, sku: str, rate: str) -> str:
+    peak, found = peak_of(rates.hardware[sku], rate) or 0.0, reference_of(rates.hardware[sku], rate)
+    part = rates.limits.floor[rate]
+    if found and found * CeilingLimits().bad > peak * part:
+        return f"{CeilingLimits().bad:g} x {found:,.4g}, the best that is published of {sku}"
+    return f"{part:g} x {peak:g}, the peak of {sku}"
+
+
 def _details(rates: Rates, host: str) -> dict[str, Any]:
     log = rates.results.whole(host)[0]
     identity = next(test.identity for test in log.tests if test.identity is not None)
@@ -161,7 +170,7 @@ def _details(rates: Rates, host: str) -> dict[str, Any]:
         kind = rates.kinds[host, slowest]
         peers, floor = rates.peers[kind, rate], rates.floor(kind[0], rate)
         if floor is not None:
-            words = f"{rates.limits.floor[rate]:g} x {peak_of(rates.hardware[kind[0]], rate):g}, for the faster GPUs"
+            words = f"{_floor_text(rates, kind[0], rate)}, for the faster GPUs"
             expected.append(Expectation(rate, ">=", round(floor, 4), Basis.CEILING, unit, words))
         if peers.evaluated:
             expected.append(Expectation(rate, ">=", round(peers.limit, 4), Basis.PEERS, unit, peers.arithmetic))

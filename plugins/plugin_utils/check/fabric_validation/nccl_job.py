@@ -115,7 +115,7 @@ class NcclJobs:
         """Return the job of that name: one all_reduce_perf over the hosts of a run."""
         run, hosts = self.plan.settings.run, [self.plan.host(name) for name in want.hosts]
         known = self.plan.settings.images[self.sku(want).fabric]
-        sizes = ("-b", str(self._smallest(want)), "-e", str(run.largest), "-f", str(run.factor))
+        sizes = ("-b", str(self._smallest(want)), "-e", str(self._largest(want)), "-f", str(run.factor))
         command = (run.program or known.program, *sizes, "-g", "1")
         stated = network_settings(self.plan.settings)
         looped, fabric = want.phase == "loop", self.sku(want).fabric
@@ -150,6 +150,7 @@ class NcclJobs:
             hostnames={pod.hostname: owners[pod.node] for pod in result.pods if pod.node in owners},
             hcas=self._ports(want),
             smallest=self._smallest(want),
+            largest=self._largest(want),
             ranks=spec.ranks,
             log=log,
         )
@@ -180,3 +181,7 @@ class NcclJobs:
 
     def _smallest(self, want: Wanted) -> int:
         return self.plan.settings.run.rail_smallest if want.phase in ADAPTER_PHASES else self.plan.settings.run.smallest
+
+    def _largest(self, want: Wanted) -> int:
+        sku = self.sku(want)
+        return self.plan.settings.run.largest_for(len(want.hosts) * sku.gpus, sku.gpu_memory_mib)

@@ -115,7 +115,7 @@ def _incomplete(record: Record, test: NcclTest, settings: FabricValidationSettin
         return Problem("output-incomplete", f"its output ends without a footer after {len(test.rows)} sizes")
     if record.smallest < 1:
         return Problem("output-incomplete", "which size was the smallest is not recorded")
-    missing = test.missing_sizes(record.smallest, settings.run.largest, settings.run.factor)
+    missing = test.missing_sizes(record.smallest, record.largest or settings.run.largest, settings.run.factor)
     if missing:
         return Problem("output-incomplete", f"{len(missing)} sizes are missing, {missing[0]} B the first")
     if test.rank_count != record.ranks:

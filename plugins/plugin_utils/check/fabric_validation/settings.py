@@ -18,6 +18,8 @@ from ..kit.settings import part, release_data, setting
 
 GATE = "fabric_validation"
 ALL_NODES = "nccl-all-nodes-bw"
+# Buffers of nccl-tests, and the part of a GPU's memory that they may take beside those of NCCL.
+_COPIES, _USED = 3, 0.9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +34,13 @@ class RunSettings(JobSettings):
     kind: Literal["gang-job", "mpijob"] = setting("How jobs are launched; mpijob needs the MPI operator.")
     smallest: int = setting("Smallest message.", unit="bytes", minimum=1)
     largest: int = setting("Largest message; bandwidth at this size is judged.", unit="bytes", minimum=1)
+    largest_grows_from: int = setting(
+        "From so many GPUs in a run on its largest message is twice as large, and from eight times as many on four "
+        "times, as far as the memory of a GPU holds it: at 8 GiB the steps of 1,000 GPUs take a fifth of the time. "
+        "0: never.",
+        unit="GPUs",
+        minimum=0,
+    )
     factor: int = setting("By how much each message is larger than the one before.", minimum=2)
     rail_smallest: int = setting(
         "Smallest message of runs over adapters alone, which need large ones only.", unit="bytes", minimum=1
@@ -59,6 +68,18 @@ class RunSettings(JobSettings):
     )
     env: dict[str, str] = setting("Environment of the jobs, for example NCCL variables.")
     annotations: dict[str, str] = setting("Annotations of their pods, for example of a secondary network.")
+
+    def largest_for(self, gpus: int, memory_mib: int) -> int:
+        """Return the largest message of a run over so many GPUs with so much memory, bytes.
+
+        nccl-tests holds it three times: what is sent, what is received, and what is expected.
+        """
+        size, first = self.largest, self.largest_grows_from
+        steps = (gpus >= first) + (gpus >= 8 * first) if first else 0
+        for _step in range(steps):
+            if 2 * size * _COPIES <= memory_mib * 2**20 * _USED:
+                size *= 2
+        return size
 
     def __post_init__(self) -> None:
         if self.smallest >= self.largest:

@@ -11,6 +11,7 @@ from ...hardware.sku import sku_or_error
 from ...outcome.model import Rating, Status
 from ...probe.dl_unit_model import DlUnitLog
 from ...store.service_model import Figure, NodeResult
+from ...verdict.peers import PeerLimits
 from ...workload.capacity import read_node_capacity
 from ...workload.model import JobResult, JobSpec
 from ...workload.permission import job_permissions
@@ -18,7 +19,7 @@ from ..benchmark.plan import BenchmarkHost
 from ..benchmark.problem import hint_for
 from ..dl_unit.job import dl_unit_job
 from ..dl_unit.reading import HINTS, log_of, read_host
-from ..dl_unit.settings import ID, DlUnitSettings
+from ..dl_unit.settings import ID, RATE, DlUnitSettings, GemmRateSettings
 from ..kit.tolerations import tolerations_of
 from .reading import result_of, without_result
 from .spec import NodeTest
@@ -39,6 +40,11 @@ class DlUnit(NodeTest):
     @property
     def _settings(self) -> DlUnitSettings:
         return self.context.settings_of(ID, DlUnitSettings)
+
+    @property
+    def peers(self) -> PeerLimits:
+        """As check gpu-gemm-rate compares GPUs."""
+        return self.context.settings_of(RATE, GemmRateSettings).peers
 
     def look(self, cluster: Cluster | None) -> None:
         """Look whether nodes offer their GPUs by DRA, which needs further rights."""

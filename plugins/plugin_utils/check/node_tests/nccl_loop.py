@@ -19,6 +19,7 @@ from ...outcome.model import Rating, Status
 from ...site.adapters import nccl_port
 from ...store.service_model import Figure, NodeResult
 from ...verdict.ceiling import Rated
+from ...verdict.peers import PeerLimits
 from ...workload.model import JobResult, JobSpec
 from ..benchmark.network import FILTERED_FABRICS, gang_permissions
 from ..benchmark.plan import BenchmarkHost
@@ -42,6 +43,11 @@ class NcclLoop(NodeTest):
     _jobs: NcclJobs
     _adapters: dict[str, HostAdapters]
 
+    @property
+    def peers(self) -> PeerLimits:
+        """As gate fabric_validation compares hosts and pairs."""
+        return self.context.settings_of(GATE, FabricValidationSettings).judge.peers
+
     def look(self, cluster: Cluster | None) -> None:
         """Look at which adapters pods of each node get, as gate fabric_validation does; jobs of Slurm have them all."""
         settings, context = self.context.settings_of(GATE, FabricValidationSettings), self.context
@@ -56,6 +62,8 @@ class NcclLoop(NodeTest):
             return "it has one GPU, which has nobody to reach"
         if sku.fabric not in FILTERED_FABRICS or not sku.nics or not sku.nic_gbps:
             return f"{sku.name} has no adapters for GPU traffic that NCCL can be told to use (fabric {sku.fabric})"
+        if self.phase == "loop" and sku.rails_isolated:
+            return f"{sku.name} has rails that do not reach each other, and the loop goes from rail to rail"
         return ""
 
     def unready(self, host: BenchmarkHost) -> str:

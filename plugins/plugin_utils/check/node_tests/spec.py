@@ -11,6 +11,7 @@ from typing import ClassVar
 from ...clients.kube.cluster import Cluster
 from ...clients.kube.permission import Permission
 from ...store.service_model import NodeResult
+from ...verdict.peers import PeerLimits
 from ...workload.model import JobResult, JobSpec
 from ...workload.permission import job_permissions
 from ..benchmark.plan import BenchmarkHost
@@ -33,6 +34,11 @@ class NodeTest(ABC):
     def __init__(self, context: ObserveContext) -> None:
         self.context = context
         self.common: NodeTestSettings = context.settings_of(self.id, self.settings_type)
+
+    @property
+    def peers(self) -> PeerLimits | None:
+        """The rule by which a gate compares figures of this test; None where no gate judges them."""
+        return None
 
     def look(self, cluster: Cluster | None) -> None:
         """Look once, before the first job of a cycle, at what jobs need of the cluster; most need nothing.

@@ -24,6 +24,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.queue_model
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.standing import due_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Rating, Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.dl_unit_model import RATES
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.service_facts import coverage
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.class_limits import class_limits
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service_model import Figure, NodeResult
 
@@ -278,6 +279,18 @@ def test_never_tested_too_old_and_from_the_future_are_unknown() -> None:
     assert word(judged(fleet(), (*NODES, "gpu99")), "gpu99") == "unknown"
 
 
+def test_a_test_that_says_nothing_of_such_hosts_is_not_owed() -> None:
+    """domain.md T211: where rails are isolated every node was unknown for ever for a loop that it cannot have."""
+    skipped = [node_result("c1", node, "loop", Status.SKIPPED, figures=(), digests={}, started_s=NOW - DAY,
+                           summary="rails do not reach each other") for node in NODES]  # fmt: skip
+    found = classify("c9", NODES, ("dl", "loop"), [*fleet(), *skipped], NOW, figure_rules())
+    assert {entry.word for entry in found.classes} == {"healthy"} and "loop: skipped: rails" in why(found)
+    alone = classify("c9", NODES, ("loop",), skipped, NOW, figure_rules())
+    assert {entry.word for entry in alone.classes} == {"unknown"}
+    (facts,) = coverage(NODES, {"loop": 7.0}, alone.records, NOW)
+    assert facts.nodes == 0
+
+
 def test_two_tests_count_both() -> None:
     found = classify("c9", NODES, ("dl", "fio"), fleet(), NOW, figure_rules())
     assert {entry.word for entry in found.classes} == {"unknown"}
@@ -329,7 +342,7 @@ def test_a_result_falls_due_long_before_it_is_too_old() -> None:
 
 
 def seven_days() -> NodeTest:
-    return cast(NodeTest, SimpleNamespace(id="dl", common=SimpleNamespace(days=7.0)))
+    return cast(NodeTest, SimpleNamespace(id="dl", peers=None, common=SimpleNamespace(days=7.0)))
 
 
 def test_every_rate_of_the_dl_unit_test_is_compared() -> None:

@@ -4,14 +4,25 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from service_rows import node_result
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.class_rules import figure_rules
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.dl_unit.settings import RATE, GemmRateSettings
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.settings_layers import settings_for
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.class_rules import ClassLimits, Word, figure_rules
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.classify import Classified, classify
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.references import Reference, References
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Rating, Status
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.class_references import class_references
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import RECIPES
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service_model import Figure, NodeResult
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.baseline import AcceptedFigure
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.figures import Figure as AcceptedValue
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.peers import compare
 
 DAY_S, NOW_S = 86400.0, 100 * 86400.0
 GEMM, LOOP = "gemm-bf16", "busbw"
@@ -88,3 +99,50 @@ def test_one_node_alone_is_held_against_the_ceiling_of_its_adapters(gbps: float,
         for day in range(5, 0, -1)
     ]  # fmt: skip
     assert words(judged(results, "nccl_loop")) == [word]
+
+
+@pytest.mark.parametrize("part", [0.955, 0.945, 0.94, 0.935, 0.92, 0.9])
+def test_what_gate_fabric_validation_passes_is_not_bad_in_service(part: float) -> None:
+    """domain.md T208: at 0.935 to 0.945 of its peers the gate named nobody and classification called the GPU bad."""
+    gate = settings_for(GemmRateSettings, RATE, {}).peers
+    draw = random.Random(208)
+
+    def rate(node: int, gpu: int) -> float:
+        return 700 * draw.gauss(1, 0.008) * (part if (node, gpu) == (3, 2) else 1)
+
+    values = {f"n{node}/{gpu}": rate(node, gpu) for node in range(16) for gpu in range(8)}
+    named = "n3/2" in compare(values, gate, None, lambda name: (name.split("/")[0],)).suspects
+    results = []
+    for day in range(6):
+        for node in range(16):
+            figures = tuple(
+                Figure(
+                    name=GEMM,
+                    number=values[f"n{node}/{gpu}"] * draw.gauss(1, 0.002),
+                    unit="TFLOP/s",
+                    part=f"{node}-{gpu}",
+                )
+                for gpu in range(8)
+            )
+            parts = {f"gpu{gpu}": f"{node}-{gpu}" for gpu in range(8)}
+            results.append(node_result(f"c{day}", f"n{node}", "dl_unit", figures=figures, parts=parts, digests={},
+                                       started_s=NOW_S - (6 - day) * DAY_S, cohort="h100"))  # fmt: skip
+    nodes = sorted({entry.node for entry in results})
+    limits = ClassLimits(peers_by_test={"dl_unit": gate})
+    found = classify("c", nodes, ("dl_unit",), results, NOW_S, figure_rules(), limits)
+    assert ("n3" in found.nodes(Word.BAD)) is named
+
+
+def test_references_are_what_was_accepted_and_else_what_is_published() -> None:
+    hosts = [Host(name=name, sku="dgx-h100", node_name=name) for name in ("n0", "n1")]
+    conditions = {"SKU": "dgx-h100", "driver": "580"}
+    figure = AcceptedValue(
+        figure=GEMM, subject="n0", node="n0", value=700.0, unit="TFLOP/s", conditions=conditions
+    )  # fmt: skip
+    entry = AcceptedFigure(
+        figure=figure, gate="fabric_validation", run_id="r1", who="ann", accepted="2026-11-01T00:00Z"
+    )
+    found = class_references(hosts, load_hardware([RECIPES / "hardware"]), [entry], figure_rules())
+    assert found["n0", "dl_unit", GEMM].speed == 700.0 and "accepted by ann" in found["n0", "dl_unit", GEMM].text
+    published = found["n1", "dl_unit", GEMM]
+    assert published.speed == pytest.approx(794.5, abs=1) and published.bad * published.speed > 0.59 * 989.5

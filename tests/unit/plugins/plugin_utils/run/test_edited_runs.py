@@ -19,7 +19,7 @@ from seeds import drawing
 from thinned import HEALTHY, remembered
 from thinning import AT_THE_TOP, by_kind, pieces_of, without
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import PublishedBusbw
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.published import PublishedBusbw
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import dumps
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.baseline import acceptable_figures
@@ -260,14 +260,15 @@ def test_facts_of_a_site_from_which_ceilings_follow_stand_beside_the_verdict(hea
     name = next(host.sku for host in run.site.in_scope)
     sku = run.hardware[name]
     lower = {kind: value / 10 for kind, value in sku.intra_node_busbw_gbps.items()}
-    published = (*sku.published_busbw, PublishedBusbw(domains=3, gbps=1.5, source="our lab"))
+    ours = PublishedBusbw(domains=3, gbps=1.5, size_bytes=1024, kind="plateau", source="our lab")
+    published = (*sku.published_busbw, ours)
     facts = {"intra_node_busbw_gbps": lower, "published_busbw": published, "peak_tflops": {"bf16": 10.0}}
     run.save_hardware(run.hardware | {name: replace(sku, title="Ours", **facts)})
     limits = own_limits(Run(healthy))
     kind, value = next(iter(lower.items()))
     shipped = sku.intra_node_busbw_gbps[kind]
     assert f"hardware {name}.intra_node_busbw_gbps.{kind} {value} (release: {shipped})" in limits
-    assert f"hardware {name}.published_busbw.3 domains 1.5 (release: none)" in limits
+    assert f"hardware {name}.published_busbw.3 domains 1024 B 1.5 (release: none)" in limits
     assert any(line.startswith(f"hardware {name}.peak_tflops.bf16 10.0 (release: ") for line in limits)
     assert not any("title" in line for line in limits)
 

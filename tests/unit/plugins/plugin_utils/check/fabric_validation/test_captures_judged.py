@@ -20,6 +20,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model imp
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe import nccl_tests
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import RECIPES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict import ceiling
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.published_reference import reference_for
 
 MakeFleet = Callable[..., Fleet]
 # Capture, ranks, and why it is no figure by itself; empty: it is one. What was pasted without its list of ranks is
@@ -80,5 +81,5 @@ def test_the_figure_of_a_capture(shared: Path, name: str, sku: str, members: tup
     top = nccl_tests.parse((shared / "captures/nccl-tests" / name).read_text()).largest
     assert top.out_of_place is not None
     topology = ceiling.topology_of(facts, members, efficiency=efficiency)
-    against = ceiling.published_reference(topology, "") or ceiling.reference(topology, "")
+    against = reference_for(topology, "")
     assert ceiling.judge(top.out_of_place.busbw_gbps, against, None).rating is rating, against

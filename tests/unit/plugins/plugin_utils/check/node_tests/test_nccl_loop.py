@@ -136,6 +136,7 @@ def test_nodes_without_such_adapters_are_skipped_and_unknown_ones_are_not(node: 
     assert asked(sku, ports) == ("", "")
     assert "one GPU" in asked(replace(sku, gpus=1), ports)[0]
     assert "fabric none" in asked(replace(sku, fabric="none"), ports)[0]
+    assert "rails that do not reach each other" in asked(replace(sku, rails_isolated=True), ports)[0]
     assert asked(sku, ()) == ("", "nothing is known of its adapters")
 
 
