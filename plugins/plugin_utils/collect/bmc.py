@@ -33,7 +33,7 @@ _MOST_PAGES, _MOST_SINGLE, _MOST_SENSORS = 400, 1000, 300
 class BmcFacts:
     """What a BMC says. `problems` has by part (power, thermal, firmware, events) why it could not be read whole.
 
-    `events` are those that are not OK, of `entries` in all `logs`.
+    `events` are those that are not OK, or that begin or end one, of `entries` in all `logs`.
     """
 
     redfish: str
@@ -237,5 +237,5 @@ def _log(path: str, get: Get, found: _Found) -> None:
                 )
             event = redfish_log.parse_entry(whole[entry] if entry in whole else get(entry), path)
             found.entries += 1
-            if event.severity != "OK":
+            if event.severity != "OK" or event.code:
                 found.events.append(event)

@@ -11,6 +11,8 @@ internal/collector/client.go (Dell `Sel` under the manager, HPE `IML`, Lenovo `P
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -22,11 +24,15 @@ _OF_MANAGER = frozenset({"sel", "systemeventlog"})
 _SEVERITIES = frozenset({"OK", "Warning", "Critical"})
 # An event log of a BMC that lost its clock begins here again.
 _EARLIEST_YEAR = 2010
+_ASSERT, _DEASSERT = "Assert", "Deassert"
+# What tells the two apart in a message.
+_STATE = re.compile(r"\b(?:de-?)?assert(?:ed|ion)?\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogEntry:
-    """One event: `severity` OK, Warning, Critical or empty; `created` ISO 8601 in UTC, empty: no time known."""
+    """One event: `severity` OK, Warning, Critical or empty; `created` ISO 8601 in UTC, empty: no time known. `code` is
+    `Assert` or `Deassert` of an event that begins and ends (DSP0268, EntryCode), `sensor` whose it is."""
 
     log: str
     id: str
@@ -35,6 +41,33 @@ class LogEntry:
     message: str
     message_id: str
     resolved: bool = False
+    code: str = ""
+    sensor: str = ""
+
+
+def without_ended(entries: Sequence[LogEntry]) -> tuple[LogEntry, ...]:
+    """Return the entries but for those that ended: asserted, later deasserted by the same sensor with the same words.
+
+    Racking, cording and firmware leave such pairs. Where the sensor, the order or the words are not known, it stays.
+    """
+    ends: dict[tuple[str, ...], str] = {}
+    for entry in entries:
+        if entry.code == _DEASSERT and entry.sensor and entry.created:
+            key = _key(entry)
+            ends[key] = max(ends.get(key, ""), entry.created)
+    return tuple(
+        entry
+        for entry in entries
+        if entry.code != _DEASSERT
+        and not (
+            entry.code == _ASSERT and entry.sensor and entry.created and entry.created <= ends.get(_key(entry), "")
+        )
+    )
+
+
+def _key(entry: LogEntry) -> tuple[str, ...]:
+    said = _STATE.sub("", entry.message.lower())
+    return entry.log, entry.sensor, entry.message_id, " ".join(said.split())
 
 
 def tells_of_hardware(path: str) -> bool:
@@ -65,7 +98,15 @@ def parse_entry(body: Resource, log: str) -> LogEntry:
         message=message,
         message_id=words(body, "MessageId"),
         resolved=resolved is True,
+        code=words(body, "EntryCode"),
+        sensor=_sensor(body),
     )
+
+
+def _sensor(body: Resource) -> str:
+    kind, number = words(body, "SensorType"), body.get("SensorNumber")
+    known = isinstance(number, int) and not isinstance(number, bool)
+    return f"{kind} {number}" if kind and known else ""
 
 
 def _instant(text: str) -> str:

@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from ...collect.bmc import EVENTS
 from ...outcome.errors import InputError
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
-from ...probe.redfish_log import LogEntry
+from ...probe.redfish_log import LogEntry, without_ended
 from ..kit.counting import count
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
@@ -53,7 +53,10 @@ def judge(seen: SeenBmcs, context: JudgeContext) -> tuple[Outcome, ...]:
 def _judge(host: BmcContext) -> Report | Outcome:
     settings = host.settings(EventLogSettings)
     begin = _begin(settings, host.context.today)
-    late = [event for event in host.facts.events if not event.resolved and _is_late(event, begin)]
+    lasting = without_ended(host.facts.events)
+    ended = len(host.facts.events) - len(lasting)
+    open_still = (event for event in lasting if event.severity != "OK" and not event.resolved)
+    late = [event for event in open_still if _is_late(event, begin)]
     taken = [event for event in late if _acknowledged(host, event, settings)]
     open_events = [event for event in late if event not in taken]
     critical = [event for event in open_events if event.severity == "Critical"]
@@ -65,7 +68,7 @@ def _judge(host: BmcContext) -> Report | Outcome:
     warnings = len(open_events) - len(critical) - len(nameless)
     summary = (
         f"entries in {logs}: {host.facts.entries}, none critical since {begin}"
-        f" ({count(warnings, 'warning')}, {len(taken)} acknowledged)"
+        f" ({count(warnings, 'warning')}, {len(taken)} acknowledged, {ended} of events that ended)"
     )
     findings = []
     if critical:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from statistics import median
 
 from ...collect.host_facts import FleetFacts
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
@@ -16,6 +17,8 @@ from ..kit.settings import setting
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .node_context import NodeContext, Unreported, per_gpu, per_host
 from .observe_hosts import OBSERVER
+
+_LEAST_BESIDE = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +31,12 @@ class TemperatureSettings:
     )
     margin_c: int = setting(
         "Degrees that must be left until a GPU slows down, with work or without.", unit="C", minimum=0
+    )
+    above_peers_c: int = setting(
+        "By how much a GPU without work, or its memory, may be hotter than the median of those beside it in the host; "
+        "more is marginal: a heat sink, a fan or a coolant line of its own.",
+        unit="C",
+        minimum=1,
     )
 
 
@@ -83,7 +92,28 @@ def _gpu(host: NodeContext, gpu: Gpu) -> list[Finding]:
     if degrees is not None and degrees > limits.idle_c and _without_work(host, gpu):
         text = f"{gpu.bus_id}: {degrees} C without work, expected {limits.idle_c} C or less"
         return [Finding(cause="gpu-hot", text=text, hint=hint, subjects=parts)]
-    return []
+    above = _above_peers(host, gpu)
+    return [Finding(cause="gpu-hot", text=above, hint=hint, subjects=parts, marginal=True)] if above else []
+
+
+def _above_peers(host: NodeContext, gpu: Gpu) -> str:
+    """Return by how much a GPU without work, or its memory, is hotter than those beside it; empty if it is not, or if
+    fewer than two others have no work."""
+    beside = [other for other in host.live_gpus if other is not gpu and _without_work(host, other)]
+    if not _without_work(host, gpu):
+        return ""
+    readings = {"": [entry.temperature_c for entry in (gpu, *beside)]}
+    readings[" (memory)"] = [entry.memory_temperature_c for entry in (gpu, *beside)]
+    for what, (own, *rest) in readings.items():
+        others = [degrees for degrees in rest if degrees is not None]
+        if own is None or len(others) < _LEAST_BESIDE:
+            continue
+        usual, most = median(others), host.settings(TemperatureSettings).above_peers_c
+        if own - usual > most:
+            return (
+                f"{gpu.bus_id}: {own} C{what} without work, those beside it {usual:g} C, expected at most {most} C more"
+            )
+    return ""
 
 
 CHECK = Check(SPEC, OBSERVER, judge)
