@@ -42,7 +42,8 @@ def year(nodes: int, left: Callable[[int, int], float], weeks: int = 52) -> list
     own = {name: draw.gauss(1, 0.005) for name in names}
     for week in range(weeks):
         now_s = START_S + week * WEEK_S
-        results += [result_of(n, 700 * own[n] * draw.gauss(1, 0.003) * left(at, week), week) for at, n in enumerate(names)]
+        for at, name in enumerate(names):
+            results.append(result_of(name, 700 * own[name] * draw.gauss(1, 0.003) * left(at, week), week))
         seen = [result for result in results if result.started_s >= now_s - LIMITS.history_days * 86400]
         told.append(classify("c", names, ("dl",), seen, now_s, figure_rules(), LIMITS, firsts=firsts))
         for series in (series for record in told[-1].records.values() for series in record.series):

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -100,7 +101,7 @@ def test_from_one_scale_to_the_next_there_is_no_jump() -> None:
             racks = SKUS[name].nvlink_domain == "rack"
             scales = range(1 if racks else 3, 21 if racks else 1025)
             figures = [reference_for(topology(name, domains), algorithm).marginal.gbps for domains in scales]
-            for smaller, (before, after) in zip(scales, zip(figures, figures[1:], strict=False), strict=False):
+            for smaller, (before, after) in zip(scales, pairwise(figures), strict=False):
                 assert before / after <= 1.15 and after <= before * 1.0001, (
                     name,
                     algorithm,
