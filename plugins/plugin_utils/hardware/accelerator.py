@@ -15,7 +15,7 @@ from typing import Any
 from ..outcome.errors import BringupError, InputError, ProblemsError
 from ..runtime.recipe_files import RECIPES
 from ..runtime.strict import decode, nearest_hint, read_yaml
-from .published import PublishedOfKind
+from .published import PublishedOfKind, unstated
 
 DIRECTORY = "accelerators"
 
@@ -100,7 +100,10 @@ def _loaded(directories: tuple[Path, ...]) -> Mapping[str, Accelerator]:
     found: dict[str, Accelerator] = {}
     for path in (path for directory in directories for path in sorted(directory.glob("*.yaml"))):
         try:
-            kind = decode(Accelerator, read_yaml(path), str(path))
+            data = read_yaml(path)
+            kind = decode(Accelerator, data, str(path))
+            if lacking := unstated(data):
+                raise InputError(str(path), lacking, "state the size in bytes, and what kind of figure it is")
         except ProblemsError as error:
             problems.extend(error.problems)
             continue

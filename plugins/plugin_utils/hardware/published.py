@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,18 +27,34 @@ class PublishedBusbw:
 
     domains: int
     gbps: float
-    size_bytes: int
-    kind: Literal["plateau", "untuned", "gate", "average"]
     source: str
+    # Of runs that were saved before figures said so.
+    size_bytes: int = 0
+    kind: Literal["plateau", "untuned", "gate", "average"] = "plateau"
     algorithm: Literal["", "ring", "hierarchical"] = ""
     phase: Literal["all", "loop"] = "all"
 
     @property
     def problem(self) -> str:
         """What is wrong with it, empty if nothing is."""
-        if self.domains < 1 or self.gbps <= 0 or self.size_bytes < 1 or not self.source.strip():
-            return f"published_busbw has {self}, expected domains, gbps and size_bytes above 0 and a source."
+        if self.domains < 1 or self.gbps <= 0 or self.size_bytes < 0 or not self.source.strip():
+            return f"published_busbw has {self}, expected domains and gbps above 0 and a source."
         return ""
+
+
+def unstated(data: Any) -> str:
+    """Return which figure of a file of facts does not say its size or what it is; empty if all do.
+
+    Args:
+        data: the content of the file, as it was read.
+    """
+    entries = data.get("published_busbw") if isinstance(data, Mapping) else None
+    for entry in entries if isinstance(entries, list) else ():
+        for row in entry.get("figures", [entry]) if isinstance(entry, Mapping) else ():
+            missing = [name for name in ("size_bytes", "kind") if not isinstance(row, Mapping) or not row.get(name)]
+            if missing:
+                return f"published_busbw has {row}, which lacks {' and '.join(missing)}."
+    return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from ..outcome.errors import BringupError, InputError, NotFoundError, ProblemsError
 from ..runtime.strict import decode, nearest_hint, read_yaml
 from .accelerator import Accelerator, accelerator_or_error, beside, load_accelerators
-from .published import PublishedBusbw, PublishedOfKind
+from .published import PublishedBusbw, PublishedOfKind, unstated
 
 _HCA_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 Fabric = Literal["infiniband", "roce", "efa", "tcpx", "tcpxo", "none"]
@@ -211,6 +211,8 @@ def _read_sku(path: Path, accelerators: Mapping[str, Accelerator], problems: lis
         if isinstance(data, dict) and "gpu" in data:
             raise InputError(f"{path}: gpu", "unknown key.", "state the kind of GPU in accelerators/ beside hardware/")
         sku = decode(Sku, data, str(path))
+        if lacking := unstated(data):
+            raise InputError(str(path), lacking, "state the size in bytes, and what kind of figure it is")
         gpu = accelerator_or_error(accelerators, sku.accelerator, f"{path}: accelerator")
     except ProblemsError as error:
         problems.extend(error.problems)

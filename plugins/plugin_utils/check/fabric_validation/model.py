@@ -61,8 +61,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record(RunRecord):
-    """A run that was made. `hostnames` maps what ranks call their machine to the host; `smallest` and `largest`
-    are sizes of messages in bytes; 0 in runs of before they were recorded."""
+    """A run that was made. `hostnames` maps what ranks call their machine to the host; `smallest` is in bytes."""
 
     name: str
     phase: Phase
@@ -72,7 +71,6 @@ class Record(RunRecord):
     hostnames: dict[str, str] = field(default_factory=dict)
     hcas: dict[str, tuple[str, ...]] = field(default_factory=dict)
     smallest: int = 0
-    largest: int = 0
     ranks: int = 0
     log: str = ""
 

@@ -150,7 +150,6 @@ class NcclJobs:
             hostnames={pod.hostname: owners[pod.node] for pod in result.pods if pod.node in owners},
             hcas=self._ports(want),
             smallest=self._smallest(want),
-            largest=self._largest(want),
             ranks=spec.ranks,
             log=log,
         )

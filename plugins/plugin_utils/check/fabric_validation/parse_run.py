@@ -115,7 +115,11 @@ def _incomplete(record: Record, test: NcclTest, settings: FabricValidationSettin
         return Problem("output-incomplete", f"its output ends without a footer after {len(test.rows)} sizes")
     if record.smallest < 1:
         return Problem("output-incomplete", "which size was the smallest is not recorded")
-    missing = test.missing_sizes(record.smallest, record.largest or settings.run.largest, settings.run.factor)
+    # The footer is there, so the last size is the one that was asked for, as the memory of the GPUs allowed.
+    largest = settings.run.largest
+    if test.rows and test.largest.size in settings.run.largest_sizes(record.ranks):
+        largest = test.largest.size
+    missing = test.missing_sizes(record.smallest, largest, settings.run.factor)
     if missing:
         return Problem("output-incomplete", f"{len(missing)} sizes are missing, {missing[0]} B the first")
     if test.rank_count != record.ranks:

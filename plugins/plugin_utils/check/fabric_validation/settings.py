@@ -20,6 +20,8 @@ GATE = "fabric_validation"
 ALL_NODES = "nccl-all-nodes-bw"
 # Buffers of nccl-tests, and the part of a GPU's memory that they may take beside those of NCCL.
 _COPIES, _USED = 3, 0.9
+# From so many GPUs on the largest message is doubled.
+_GROWS_FROM = (512, 4096)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,13 +35,11 @@ class RunSettings(JobSettings):
     program: str = setting("Path of all_reduce_perf in the image; empty: where the fabric's image has it.")
     kind: Literal["gang-job", "mpijob"] = setting("How jobs are launched; mpijob needs the MPI operator.")
     smallest: int = setting("Smallest message.", unit="bytes", minimum=1)
-    largest: int = setting("Largest message; bandwidth at this size is judged.", unit="bytes", minimum=1)
-    largest_grows_from: int = setting(
-        "From so many GPUs in a run on its largest message is twice as large, and from eight times as many on four "
-        "times, as far as the memory of a GPU holds it: at 8 GiB the steps of 1,000 GPUs take a fifth of the time. "
-        "0: never.",
-        unit="GPUs",
-        minimum=0,
+    largest: int = setting(
+        "Largest message; bandwidth at this size is judged. Of runs over 512 GPUs and more it is twice as large, over "
+        "4096 and more four times, as far as the memory of a GPU holds it.",
+        unit="bytes",
+        minimum=1,
     )
     factor: int = setting("By how much each message is larger than the one before.", minimum=2)
     rail_smallest: int = setting(
@@ -72,14 +72,16 @@ class RunSettings(JobSettings):
     def largest_for(self, gpus: int, memory_mib: int) -> int:
         """Return the largest message of a run over so many GPUs with so much memory, bytes.
 
-        nccl-tests holds it three times: what is sent, what is received, and what is expected.
+        At 8 GiB the steps of a ring over 1,000 GPUs take a fifth of the time (verdict.ceiling). nccl-tests holds it
+        three times: what is sent, what is received, and what is expected.
         """
-        size, first = self.largest, self.largest_grows_from
-        steps = (gpus >= first) + (gpus >= 8 * first) if first else 0
-        for _step in range(steps):
-            if 2 * size * _COPIES <= memory_mib * 2**20 * _USED:
-                size *= 2
-        return size
+        fitting = (size for size in self.largest_sizes(gpus) if size * _COPIES <= memory_mib * 2**20 * _USED)
+        return max(fitting, default=self.largest)
+
+    def largest_sizes(self, gpus: int) -> tuple[int, ...]:
+        """Return what the largest message of a run over so many GPUs may be, bytes."""
+        steps = sum(gpus >= least for least in _GROWS_FROM)
+        return tuple(self.largest * 2**step for step in range(steps + 1))
 
     def __post_init__(self) -> None:
         if self.smallest >= self.largest:

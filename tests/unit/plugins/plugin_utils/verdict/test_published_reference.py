@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ import yaml
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_validation.settings import RunSettings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.settings_layers import settings_for
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import Sku, load_hardware
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import ProblemsError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import RECIPES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict import ceiling
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.ceiling import Rated, Reference, Topology
@@ -68,7 +70,7 @@ def test_public_systems_that_are_well_are_good(
     assert rated(name, domains, 0.6 * gbps, algorithm, gib).rating.value != "good"
 
 
-def test_every_published_figure_says_what_it_is() -> None:
+def test_every_published_figure_says_what_it_is(tmp_path: Path) -> None:
     """A row without its size, or without what kind of figure it is, cannot be loaded."""
     rows = {(sku.name, row) for sku in SKUS.values() for row in sku.published_busbw}
     assert len(rows) > 100 and not [row.problem for _name, row in rows if row.problem]
@@ -76,6 +78,11 @@ def test_every_published_figure_says_what_it_is() -> None:
         found = yaml.safe_load(path.read_text()).get("published_busbw", [])
         for row in [figure for entry in found for figure in entry.get("figures", [entry])]:
             assert {"domains", "gbps", "size_bytes", "kind", "source"} <= row.keys(), path.name
+    shipped = (RECIPES / "hardware/p5-48xlarge.yaml").read_text()
+    for field in ("size_bytes: 17179869184, ", "kind: plateau, "):
+        (tmp_path / "p5-48xlarge.yaml").write_text(shipped.replace(field, ""))
+        with pytest.raises(ProblemsError, match=field.partition(":")[0]):
+            load_hardware([tmp_path])
     assert all("efficiency" not in facts or min(facts["efficiency"].values()) >= 0.84 for facts in NETWORKS.values())
 
 
