@@ -14,6 +14,8 @@ from ..outcome.wording import natural
 from .model import Member, Place, Plan, Policy, nodes_of
 
 _NO_RACK = "no rack"
+# The first waves after the canaries: a part of the nodes, and at least so many. What one node did not show, ten may.
+_RAMP = ((0.01, 8), (0.05, 16))
 
 
 def make_plan(members: Iterable[Member], policy: Policy) -> Plan:
@@ -145,16 +147,25 @@ def _by_share(rest: Sequence[tuple[str, str]], size: int, policy: Policy) -> lis
     cap = f", at most {policy.per_rack} of a rack" if policy.per_rack else ""
     while left:
         wave += 1
+        limit = _of_wave(wave, size, len(rest))
         # The rack that gave least to this wave is next, of these the fullest.
         turns = [(0, -len(nodes), order[rack], rack) for rack, nodes in left.items()]
         heapify(turns)
-        for _turn in range(size):
+        for _turn in range(limit):
             if not turns:
                 break
             used, _full, name, rack = heappop(turns)
-            why = f"number {used + 1} of rack {rack} in this wave of at most {size}{cap}"
+            why = f"number {used + 1} of rack {rack} in this wave of at most {limit}{cap}"
             places.append(Place(node=left[rack].popleft(), wave=wave, rack=rack, why=why))
             if left[rack] and used + 1 < most:
                 heappush(turns, (used + 1, -len(left[rack]), name, rack))
         left = {rack: nodes for rack, nodes in left.items() if nodes}
     return places
+
+
+def _of_wave(wave: int, size: int, nodes: int) -> int:
+    """Return how many nodes a wave has at most: the first ones fewer than those that follow."""
+    if wave > len(_RAMP):
+        return size
+    part, least = _RAMP[wave - 1]
+    return min(size, max(least, int(part * nodes)))

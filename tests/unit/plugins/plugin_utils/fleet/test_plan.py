@@ -30,6 +30,18 @@ def test_the_canary_goes_first_then_waves_over_all_racks() -> None:
     assert make_plan(list(reversed(fleet(12))), Policy(size="25%", keep="50%")) == plan
 
 
+@pytest.mark.parametrize(
+    ("nodes", "sizes"), [(1000, [1, 9, 49, 250, 250]), (32, [1, 8, 8, 8, 7]), (16, [1, 4, 4, 4, 3])]
+)
+def test_the_first_waves_of_a_large_site_are_small(nodes: int, sizes: list[int]) -> None:
+    """A driver that fails on a tenth of the nodes held 25 of a first wave of 250 (domain.md T233)."""
+    members = [Member(name=f"n{number:04d}", rack=f"r{number % 40}", sku="h100") for number in range(nodes)]
+    plan = make_plan(members, Policy(size="25%", keep="50%"))
+    counts = Counter(place.wave for place in plan.places)
+    assert [counts[wave] for wave in range(len(sizes))] == sizes
+    assert sum(counts.values()) == nodes
+
+
 def test_a_rack_is_a_wave_and_a_large_one_is_parted() -> None:
     members = [Member(name=f"a{n}", rack="R1") for n in range(5)] + [Member(name=f"b{n}", rack="R2") for n in range(2)]
     plan = make_plan(members, Policy(by="rack", size="3", keep="0"))
