@@ -1,11 +1,12 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Random edits of a saved run, as a hand would make them: a word, a number, a row, a file or a link."""
+"""Random edits of a saved run, as a hand would make them: a word, a number, a row, a file or a link, in any file."""
 
 from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -30,12 +31,14 @@ _TOP = ("run.json", "site.json", "settings.json", "hardware.json", "recipe.json"
 
 def edit_run(run_dir: Path, draw: random.Random) -> str:
     """Make one edit, and return what was done."""
-    files = sorted(path for path in run_dir.rglob("*.json") if path.is_file())
+    files = sorted(path for path in run_dir.rglob("*") if path.is_file())
     near = [path for path in files if (path.parent == run_dir and path.name in _TOP) or path.parent.name == "ctrf"]
     path = draw.choice(near if draw.random() < 0.6 else files)
     name = path.relative_to(run_dir)
     if draw.random() < 0.15:
         return f"{name}: {_of_file(path, files, draw)}"
+    if path.suffix != ".json":
+        return f"{name}: {_of_text(path, draw)}"
     document = json.loads(path.read_text("utf-8"))
     places = list(_places(document, ()))
     if not places:
@@ -66,6 +69,28 @@ def _of_file(path: Path, files: list[Path], draw: random.Random) -> str:
     elif how == "dangling link":
         path.symlink_to("nowhere.json")
     return how
+
+
+def _of_text(path: Path, draw: random.Random) -> str:
+    """Change a log or a table: a word or a number of a line, or the line."""
+    lines = path.read_text("utf-8").splitlines(keepends=True)
+    if not lines:
+        return _of_file(path, [path], draw)
+    row, how = draw.randrange(len(lines)), draw.choice(("word", "number", "delete", "twice", "head", "tail"))
+    old = lines[row]
+    parts = re.findall(r"\d+(?:\.\d+)?" if how == "number" else r"[A-Za-z_]+", old)
+    if how in ("word", "number") and parts:
+        part = draw.choice(parts)
+        new = draw.choice(_WORDS) if how == "word" else str(draw.choice((0, 1, float(part) * 2, float(part) / 2)))
+        lines[row] = old.replace(part, new, 1)
+    elif how == "twice":
+        lines.insert(row, old)
+    elif how in ("head", "tail"):
+        lines = lines[:row] if how == "head" else lines[row:]
+    else:
+        del lines[row]
+    path.write_text("".join(lines), encoding="utf-8")
+    return f"{how} of line {row + 1} {old[:60]!r}"
 
 
 def _places(value: Any, path: tuple[Step, ...]) -> Iterator[tuple[Step, ...]]:
