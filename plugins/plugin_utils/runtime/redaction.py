@@ -12,15 +12,18 @@ import re
 from collections import deque
 from collections.abc import Iterator
 
-MASK = "[redacted]"
+from .secret_forms import FORMS, MASK, Rule
 
+# Spaces without width, joiners and the mark of byte order: a word that they split is no word to any rule.
+_NO_WIDTH = re.compile("[\u200b-\u200d\u2060\ufeff]")
 _COLOUR = re.compile(r"\x1b\[[0-9;:]{0,32}[A-Za-z]")
 _PEM_END = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY-----")
 _BASE64_LINE = re.compile(r"[\s\"',>|-]*[A-Za-z0-9+/=\\]+[\s\"',\\]*")
 # "gl" alone is in any long text.
 _GITLAB = re.compile(r"gl[a-z]{1,5}-")
 # Each with words, in small letters, of which any text that it matches has one: looking for those is much faster.
-_RULES: tuple[tuple[re.Pattern[str], str, tuple[str | re.Pattern[str], ...]], ...] = (
+_RULES: tuple[Rule, ...] = (
+    *FORMS,
     (
         re.compile(
             r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY-----|\Z)", re.DOTALL
@@ -86,6 +89,8 @@ def redact(text: str) -> str:
     if "\x1b" in text:
         # A word that is split by a colour code is no word to any rule.
         text = _COLOUR.sub("", text)
+    if not text.isascii():
+        text = _NO_WIDTH.sub("", text)
     # Only where small letters are plain: (?i) takes letters of other alphabets for ours, too.
     small = text.lower() if text.isascii() else None
     for pattern, replacement, words in _RULES:
