@@ -18,7 +18,7 @@ from ..runtime.clock import now_utc
 from ..runtime.files import write_atomic
 from ..runtime.redaction import redact
 from ..runtime.run_dir import cluster_uid_of, require_cluster, require_moment, require_run, run_id_of
-from ..runtime.secret_keys import redact_data
+from ..runtime.secret_keys import redact_data, redact_settings
 from .spec import ObserveContext, Observer
 
 _WRITTEN = ("gate", "key", "started", "duration_s", "data", "error", "schema_version")
@@ -71,7 +71,7 @@ def look(observer: Observer[Any], gate: str, context: ObserveContext) -> Observa
     started, clock = now_utc(), monotonic()
     data, error = None, None
     try:
-        data = json.loads(json.dumps(redact_data(to_plain(observer.observe(context)))))
+        data = json.loads(json.dumps(redact_settings(to_plain(observer.observe(context)))))
     except AbortedError:
         # The end of the run, and nothing that was seen: the next observer must not start.
         raise

@@ -26,7 +26,7 @@ from ..report.suites import read_foreign_outcomes, read_own_outcomes, read_phase
 from ..runtime.files import write_atomic
 from ..runtime.progress import Emit
 from ..runtime.run_dir import BASELINE, DECLARED, HARDWARE, RECIPE, RUN, SETTINGS, SITE
-from ..runtime.secret_keys import redact_data
+from ..runtime.secret_keys import redact_data, redact_settings
 from ..site.model import Site
 from ..verdict.run import RunRecord, is_decided
 from ..verdict.saved import record_from_plain
@@ -169,7 +169,8 @@ class Run:
 
     def save_site(self, site: Site) -> None:
         """Write the checked inventory, without the secrets in it; the run has none from here on."""
-        kept = redact_data(to_plain(site))
+        plain = to_plain(site)
+        kept = redact_data(plain) | {"settings": redact_settings(plain["settings"])}
         write_atomic(self.path / SITE, dumps(kept))
         self.site = from_plain(Site, kept, str(self.path / SITE))
 

@@ -21,7 +21,18 @@ _LAST = re.compile(
     f"{_PASSWORD.pattern}|pass|pw|bindpw|rootpw|psk|jwt|authtok|rocommunity|rwcommunity|secret|token|apikey|credential|dockerconfigjson|dockercfg|htpasswd|auth|authorization|cookie"
 )
 _KEY_OF = re.compile(
-    "api|access|private|secret|account|client|tls|encryption|signing|ssh|license|auth|master|storage|shared|preshared|munge|bootstrap|ngc"
+    "api|access|private|secret|account|client|tls|encryption|signing|ssh|license|auth|master|storage|shared|preshared"
+    "|munge|bootstrap|ngc"
+)
+# Variables of an environment are a site's own words, so a list of what is secret is never whole: saved is what tells
+# how a program runs, by the beginning of its name, and of any other variable only that it is there.
+_ENVIRONMENTS = frozenset({"env", "environment", "extra_env", "extraEnv"})
+_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*")
+_PLAIN_VARIABLE = re.compile(
+    r"(?:NCCL|RCCL|UCX|UCC|FI|OMPI|OPAL|PMIX|PRTE|SHARP|HCOLL|RDMAV|IBV|MLX\d?|EFA|AWS_OFI|OFI|CUDA|CUBLAS|CUDNN|NVIDIA"
+    r"|NVSHMEM|NVTE|OMP|GOMP|KMP|MKL|MALLOC|TORCH|TORCHINDUCTOR|PYTORCH|TRITON|XLA|JAX|TF|TP|VLLM|SGLANG|TRANSFORMERS"
+    r"|HF_HUB|HF_HOME|HF_DATASETS|TOKENIZERS|GLOO|LD|PYTHON|LC|XDG|HEALTH_CHECK|SLURM)(?:_[A-Z0-9_]+)?"
+    r"|PATH|HOME|LANG|TZ|TMPDIR|HOSTNAME|USER|SHELL|TERM|PWD|PYTHON[A-Z]+|(?:HTTPS?|NO|ALL)_PROXY"
 )
 # What only names a Secret.
 _REFERENCES = frozenset({("existing", "secret"), ("pull", "secret"), ("token", "secret")})
@@ -82,6 +93,30 @@ def _mapping(data: Mapping[Any, Any]) -> dict[Any, Any]:
     return {
         key: _masked(value, str(key)) if is_secret_key(str(key)) else redact_data(value) for key, value in data.items()
     }
+
+
+def redact_settings(value: Any) -> Any:
+    """Return what a site states, with every secret masked, and of environments all that is not known to be plain."""
+    return redact_data(_plain_environments(value))
+
+
+def _plain_environments(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_plain_environments(entry) for entry in value]
+    if not isinstance(value, Mapping):
+        return value
+    return {
+        key: {name: _variable(str(name), text) for name, text in entry.items()}
+        if key in _ENVIRONMENTS and isinstance(entry, Mapping)
+        else _plain_environments(entry)
+        for key, entry in value.items()
+    }
+
+
+def _variable(name: str, value: Any) -> Any:
+    if _PLAIN_VARIABLE.fullmatch(name) or not _VARIABLE.fullmatch(name):
+        return _plain_environments(value)
+    return MASK if isinstance(value, str) and value else value
 
 
 def _masked(value: Any, key: str) -> Any:

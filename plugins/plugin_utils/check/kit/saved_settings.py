@@ -18,11 +18,11 @@ from ...outcome.codec import dumps, from_plain, load_json, to_plain
 from ...outcome.errors import InputError
 from ...runtime.files import write_atomic
 from ...runtime.run_dir import SETTINGS
-from ...runtime.secret_keys import redact_data
+from ...runtime.secret_keys import redact_data, redact_settings
 from ...site.model import Site
 from ..spec import ObserveContext, Observer
 from .settings import by_name, settings_in
-from .settings_layers import Kinds, Loaded, settings_for
+from .settings_layers import SITE, Kinds, Loaded, Value, settings_for
 
 Seen = TypeVar("Seen")
 _VERSION = 1
@@ -32,11 +32,17 @@ _OLD_LIMITS = (("nodes/hosts.json", ("rules", "limits")), ("gpu_stack/hosts.json
                ("fabric/fabric.json", ("limits",)))  # fmt: skip
 
 
+def _kept(name: str, entry: Value) -> Any:
+    """Return a value as it is saved. Only what the site states can be given back to tasks, so environments of files of
+    thresholds, which are shared, are masked by their names alone."""
+    return (redact_settings if SITE in entry.sources else redact_data)({name: entry.value})[name]
+
+
 def settings_document(loaded: Loaded) -> dict[str, Any]:
     """Return settings.json: by gate or check id and name, the value, secrets masked, and the layers that state it."""
     values = {
         key: {
-            name: {"value": redact_data({name: entry.value})[name], "sources": list(entry.sources)}
+            name: {"value": _kept(name, entry), "sources": list(entry.sources)}
             for name, entry in sorted(entries.items())
         }
         for key, entries in sorted(loaded.items())
@@ -161,7 +167,7 @@ def _require_the_runs(saved: Mapping[str, Any], kind: type[Any], key: str, run_d
 
 def _masked(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings as they stand in a file of the run."""
-    plain: dict[str, Any] = json.loads(json.dumps(redact_data(dict(settings))))
+    plain: dict[str, Any] = json.loads(json.dumps(redact_settings(dict(settings))))
     return plain
 
 

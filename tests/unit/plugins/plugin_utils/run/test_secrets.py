@@ -18,6 +18,13 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_a
     GATE,
     InferenceSettings,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.settings_layers import (
+    SITE,
+    Layer,
+    load_settings,
+    threshold_layers,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.model import Component, components_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.difference import difference
@@ -35,7 +42,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.secret_ke
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import new_run
 
 CRITERIA = {"service": "generic", "accelerator": "h100", "os": "ubuntu", "intent": "training"}
-SETTINGS = {GATE: {"env": {"HF_TOKEN": "cAnArY", "MODE": "fast"}, "hub": "https://bob:cAnArY@hub.example.org"}}
+SETTINGS = {GATE: {"env": {"HF_TOKEN": "cAnArY", "NCCL_ALGO": "Ring"}, "hub": "https://bob:cAnArY@hub.example.org"}}
 STATED = {"settings": SETTINGS, "set": []}
 
 
@@ -59,7 +66,21 @@ def run(tmp_path: Path) -> Run:
 
 def test_no_file_of_preflight_has_a_secret(run: Run) -> None:
     assert [path for path in run.path.iterdir() if path.is_file() and b"cAnArY" in path.read_bytes()] == []
-    assert run.site.settings[GATE]["env"] == {"HF_TOKEN": MASK, "MODE": "fast"}
+    assert run.site.settings[GATE]["env"] == {"HF_TOKEN": MASK, "NCCL_ALGO": "Ring"}
+
+
+def test_of_a_stated_environment_what_is_not_known_to_be_plain_is_not_saved(tmp_path: Path) -> None:
+    """`BMC_PW` and `SLURM_JWT` of a site stood in clear in settings.json and site.json."""
+    env = {"BMC_PW": "cAnArY", "SLURM_JWT": "cAnArY", "ANYTHING": "cAnArY", "NCCL_DEBUG": "INFO"}
+    found = Run(tmp_path)
+    found.save_site(make_site(settings={GATE: {"env": env}}))
+    loaded, problems = load_settings(all_settings(()), [*threshold_layers(()), Layer(SITE, {GATE: {"env": env}})])
+    assert not problems
+    found.save_settings(loaded)
+    assert [path.name for path in tmp_path.iterdir() if b"cAnArY" in path.read_bytes()] == []
+    assert found.site.settings[GATE]["env"]["NCCL_DEBUG"] == "INFO"
+    restore_settings(found, {"settings": {GATE: {"env": env}}, "set": []})
+    assert found.site.settings[GATE]["env"] == env
 
 
 def test_settings_are_whole_again_where_pods_are_made(run: Run) -> None:
@@ -71,7 +92,9 @@ def test_settings_are_whole_again_where_pods_are_made(run: Run) -> None:
     assert "cAnArY" not in (run.path / "site.json").read_text("utf-8")
 
 
-@pytest.mark.parametrize("settings", [{}, {GATE: {"env": {"MODE": "fast"}}}, {GATE: {**SETTINGS[GATE], "hub": "x"}}])
+@pytest.mark.parametrize(
+    "settings", [{}, {GATE: {"env": {"NCCL_ALGO": "Ring"}}}, {GATE: {**SETTINGS[GATE], "hub": "x"}}]
+)
 def test_a_secret_that_is_not_stated_any_more_ends_the_task(run: Run, settings: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="is a secret, which is not saved with a run"):
         restore_settings(run, {"settings": settings, "set": []})
@@ -79,7 +102,7 @@ def test_a_secret_that_is_not_stated_any_more_ends_the_task(run: Run, settings: 
 
 def test_a_run_without_secrets_asks_for_none(tmp_path: Path) -> None:
     found = Run(tmp_path)
-    found.save_site(make_site(settings={GATE: {"env": {"MODE": "fast"}}}))
+    found.save_site(make_site(settings={GATE: {"env": {"NCCL_ALGO": "Ring"}}}))
     restore_settings(found, {"settings": {}, "set": []})
 
 

@@ -16,6 +16,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.redaction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.secret_keys import (
     is_secret_key,
     redact_data,
+    redact_settings,
     with_secrets,
 )
 
@@ -212,6 +213,15 @@ def test_structured_data_is_masked_by_key_and_by_look() -> None:
     assert clean["volume"] == data["volume"] and clean["object"]["metadata"] == {"name": "s"}
     assert clean["empty"] == {"token": ""}
     assert redact_data(clean) == clean
+
+
+def test_of_an_environment_only_what_is_known_to_be_plain_is_kept() -> None:
+    """`BMC_PW` and `SLURM_JWT` stood in clear in settings.json; a site may call its secret anything."""
+    env = {"NCCL_ALGO": "Ring", "LD_LIBRARY_PATH": "/x", "BMC_PW": SECRET, "SLURM_JWT": SECRET, "OUR_STUFF": SECRET}
+    kept = redact_settings({"fabric_validation": {"env": env, "image": "x"}})["fabric_validation"]
+    assert SECRET not in json.dumps(kept) and kept["image"] == "x"
+    assert (kept["env"]["NCCL_ALGO"], kept["env"]["LD_LIBRARY_PATH"]) == ("Ring", "/x")
+    assert with_secrets(kept, {"env": env, "image": "x"}, "p", "")["env"] == env
 
 
 def test_what_was_masked_comes_back_from_what_is_stated() -> None:
