@@ -172,13 +172,35 @@ def from_terminal(got: signal.struct_siginfo | None) -> bool:
     return got is not None and (got.si_signo, got.si_code) == (signal.SIGINT, _FROM_KERNEL)
 
 
+def _mark(pid: int) -> str:
+    """Return the words by which a process is known: its number, when it began in ticks since the machine did
+    (proc_pid_stat(5), field 22), and the namespace in which that number counts; empty if it is gone."""
+    try:
+        return f"{pid}-{_stat(pid)[19]}-{os.stat('/proc/self/ns/pid').st_ino}"
+    except (OSError, IndexError):
+        return ""
+
+
+def sweep(above: str) -> None:
+    """Remove what attendants left that were killed: the name says whose it is."""
+    here = f"-{os.stat('/proc/self/ns/pid').st_ino}"
+    for place in Path(above).glob("attended-*-*-*-*"):
+        owner = place.name.removeprefix("attended-").rpartition("-")[0]
+        pid = owner.partition("-")[0]
+        with contextlib.suppress(OSError):
+            mine = place.lstat().st_uid == os.getuid() and place.is_dir() and not place.is_symlink()
+            if mine and pid.isdigit() and owner.endswith(here) and _mark(int(pid)) != owner:
+                shutil.rmtree(place, ignore_errors=True)
+
+
 @contextlib.contextmanager
 def own_place() -> Iterator[None]:
     """Let Ansible have its temporary files in a directory that goes with this process, also if it has to be killed."""
     above = os.path.expanduser(os.environ.get("ANSIBLE_LOCAL_TEMP", "")) or None
     if above:
         os.makedirs(above, exist_ok=True)
-    place = tempfile.mkdtemp(prefix="attended-", dir=above)
+    sweep(above or tempfile.gettempdir())
+    place = tempfile.mkdtemp(prefix=f"attended-{_mark(os.getpid())}-", dir=above)
     os.environ["ANSIBLE_LOCAL_TEMP"] = place
     try:
         yield

@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 import pytest
+from waiting import eventually
 
 # Says when it is ready, counts the signals that it gets, and ends two seconds after the first one.
 COUNTS = """
@@ -128,3 +129,21 @@ def test_a_command_without_a_terminal_or_with_a_file_is_left_alone(attended: lis
         subprocess.run([*attended, "sh", "-c", "sleep 0.6; echo done"], stdout=output, check=True)
     assert (tmp_path / "output").read_text() == "done\n"
     subprocess.run(["sh", "-c", '"$@" >&-', "sh", *attended, "sleep", "0.6"], check=True)
+
+
+def test_what_a_killed_attendant_left_is_swept_by_the_next_one(attended: list[str], tmp_path: Path) -> None:
+    """Its directory of temporary files stayed for ever after a kill -9: no name said whose it was."""
+    environ = {**os.environ, "ANSIBLE_LOCAL_TEMP": str(tmp_path)}
+    killed, lives = (subprocess.Popen([*attended, "sleep", "60"], env=environ) for _number in range(2))
+    foreign = tmp_path / "attended-xe2_wtzv"
+    foreign.mkdir()
+    try:
+        assert eventually(lambda: len(list(tmp_path.glob("attended-*-*-*-*"))) == 2)
+        killed.kill()
+        killed.wait()
+        subprocess.run([*attended, "true"], env=environ, check=True)
+        (left,) = tmp_path.glob("attended-*-*-*-*")
+        assert left.name.startswith(f"attended-{lives.pid}-") and foreign.is_dir()
+    finally:
+        lives.terminate()
+        lives.wait()
