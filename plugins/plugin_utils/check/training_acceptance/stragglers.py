@@ -12,6 +12,9 @@ from statistics import median
 from ...verdict.peers import PeerVerdict, compare
 from .settings import JudgeSettings
 
+# Between two runs of the same ranks.
+_NOISE = 0.01
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slow:
@@ -57,9 +60,17 @@ def find_slow(rates: Mapping[str, float], settings: JudgeSettings) -> Slow:
     if len(gpus) > max(2 if others >= 2 * least else 1, int(share * others)):
         return Slow(peers=peers, uneven=tuple(sorted(suspects)))
     line = peers.median * (1 - settings.peer_bad)
-    bad = {host for host in nodes if median(rates[gpu] for gpu in hosts[host]) < line}
+    bad = _bad_nodes({host: median(rates[gpu] for gpu in hosts[host]) for host in nodes}, line, peers.median)
     bad |= {gpu for gpu in gpus if rates[gpu] < min(line, peers.limit)}
     return Slow(peers=peers, nodes=nodes, gpus=gpus, bad=frozenset(bad))
+
+
+def _bad_nodes(middles: Mapping[str, float], line: float, usual: float) -> set[str]:
+    """Return the slow hosts below the line, and those that are as slow as one of them: what differs by less than the
+    noise of a measurement is one finding, and has one status."""
+    bad = {host for host, rate in middles.items() if rate < line}
+    worst = max((middles[host] for host in bad), default=0.0)
+    return bad | {host for host, rate in middles.items() if bad and rate <= worst + _NOISE * usual}
 
 
 def slow_hosts(slow: Slow, rates: Mapping[str, float]) -> tuple[str, ...]:

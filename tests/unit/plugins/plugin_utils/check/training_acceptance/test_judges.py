@@ -144,6 +144,15 @@ def test_slow_hosts_of_one_rack_or_driver_blame_that(slow: range) -> None:
     assert {s.name for s in outcome.subjects[1:]} == {hosts[n] for n in slow}
 
 
+@pytest.mark.parametrize(("pace", "cause"), [(0.9, "slow-node"), (0.93, "slow-node-marginal")])
+def test_hosts_that_are_slow_alike_have_one_status(pace: float, cause: str) -> None:
+    """Nothing says what they share; the limit lay between hosts that differ by less than a measurement does."""
+    hosts = [f"gpu{n:02d}" for n in range(16)]
+    found = fleet(*hosts, pace={name: pace + 0.001 * n for n, name in enumerate(hosts[4:8])}).findings()
+    assert {(check, found_cause) for check, found_cause, _status, _who in found} == {(STRAGGLERS, cause)}
+    assert [who for *_rest, who in found] == hosts[4:8]
+
+
 def test_a_slow_host_beside_a_slow_rack_is_named_for_itself() -> None:
     hosts = [f"gpu{n:02d}" for n in range(32)]
     shared = {name: {"rack": f"r{n // 8}"} for n, name in enumerate(hosts)}
