@@ -80,8 +80,8 @@ def classify(
         references: what figures are held against beside their equals, by node, test and figure.
         firsts: what series began with, where that is remembered (Series.first_key).
     """
-    limits, known = limits or ClassLimits(), set(nodes)
-    wanted = [entry for entry in results if entry.node in known and entry.test in tests]
+    limits, site = limits or ClassLimits(), set(nodes)
+    wanted = [entry for entry in results if entry.node in site and entry.test in tests]
     found = records(wanted, now_s, rules, limits)
     seen = drifts(found.values(), limits, firsts)
     compared = with_drift(cohorts(found, limits), seen, limits)
@@ -93,9 +93,8 @@ def classify(
         digests=computed, figures=_usual_figures(found), parts=parts_now(wanted, now_s), references=references or {},
     )  # fmt: skip
     spared = {key: record.not_owed for key, record in found.items() if record.not_owed}
-    owed = [(node, test) for node in nodes for test in tests if (node, test) not in spared]
-    said = {key: findings_of(found.get(key), key[1], context) for key in owed}
-    said, crowds = _without_crowds(said, found, limits)
+    owed = ((node, test) for node in nodes for test in tests if (node, test) not in spared)
+    said, crowds = _without_crowds({key: findings_of(found.get(key), key[1], context) for key in owed}, found, limits)
     repeats = [key for key, of_test in said.items() if any(map(_wants_repeat, of_test)) and _may(found[key], context)]
     classes, in_a_row = [], dict[str, int]()
     for node in nodes:
@@ -107,9 +106,8 @@ def classify(
         texts = tuple(finding.text for finding in findings) or ("no test says anything of it",)
         texts += tuple(f"{test}: skipped: {spared[node, test]}" for test in tests if (node, test) in spared)
         classes.append(NodeClass(cycle_id=cycle_id, node=node, word=word.value, reasons=texts[:_MOST_REASONS]))
-    by_bits = {key: seen.blame for key, seen in computed.items() if seen.blame}
     told = (
-        *by_bits.values(),
+        *(of_cohort.blame for of_cohort in computed.values() if of_cohort.blame),
         *crowds,
         *blame_lines(compared.values(), hard, marginal),
         *fleet_lines(seen, limits),

@@ -11,8 +11,6 @@ internal/collector/client.go (Dell `Sel` under the manager, HPE `IML`, Lenovo `P
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -24,9 +22,6 @@ _OF_MANAGER = frozenset({"sel", "systemeventlog"})
 _SEVERITIES = frozenset({"OK", "Warning", "Critical"})
 # An event log of a BMC that lost its clock begins here again.
 _EARLIEST_YEAR = 2010
-_ASSERT, _DEASSERT = "Assert", "Deassert"
-# What tells the two apart in a message.
-_STATE = re.compile(r"\b(?:de-?)?assert(?:ed|ion)?\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,31 +38,6 @@ class LogEntry:
     resolved: bool = False
     code: str = ""
     sensor: str = ""
-
-
-def without_ended(entries: Sequence[LogEntry]) -> tuple[LogEntry, ...]:
-    """Return the entries but for those that ended: asserted, later deasserted by the same sensor with the same words.
-
-    Racking, cording and firmware leave such pairs. Where the sensor, the order or the words are not known, it stays.
-    """
-    ends: dict[tuple[str, ...], str] = {}
-    for entry in entries:
-        if entry.code == _DEASSERT and entry.sensor and entry.created:
-            key = _key(entry)
-            ends[key] = max(ends.get(key, ""), entry.created)
-    return tuple(
-        entry
-        for entry in entries
-        if entry.code != _DEASSERT
-        and not (
-            entry.code == _ASSERT and entry.sensor and entry.created and entry.created <= ends.get(_key(entry), "")
-        )
-    )
-
-
-def _key(entry: LogEntry) -> tuple[str, ...]:
-    said = _STATE.sub("", entry.message.lower())
-    return entry.log, entry.sensor, entry.message_id, " ".join(said.split())
 
 
 def tells_of_hardware(path: str) -> bool:

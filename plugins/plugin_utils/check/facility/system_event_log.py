@@ -12,12 +12,13 @@ from fnmatch import fnmatchcase
 from ...collect.bmc import EVENTS
 from ...outcome.errors import InputError
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
-from ...probe.redfish_log import LogEntry, without_ended
+from ...probe.redfish_log import LogEntry
 from ..kit.counting import count
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
 from ..spec import Check, CheckSpec, JudgeContext
 from .bmc_observation import BmcContext, SeenBmcs, per_bmc
+from .ended_events import without_ended
 from .observe_bmcs import OBSERVER
 
 _SHOWN = 5

@@ -8,11 +8,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.redfish_log import (
-    LogEntry,
-    parse_entry,
-    without_ended,
-)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility.ended_events import without_ended
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.redfish_log import LogEntry, parse_entry
 
 
 def entry(number: int, code: str = "Assert", **more: Any) -> LogEntry:
