@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 from documented import commands_of, user_pages
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.variables import HOST_VARIABLES, STATS, options
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory import HOST_VARIABLES
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.stats import STATS
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.variables import options
 
 ROOT = Path(__file__).resolve().parents[3]
 PLAYBOOKS = sorted((ROOT / "playbooks").glob("*.yml"))
