@@ -93,7 +93,8 @@ def _places(options: Mapping[str, Any]) -> tuple[Path | None, list[Path]]:
 
 def in_api(result: RecipeResult, api: str | None) -> RecipeResult:
     """Return the recipe with the API that a release of the upstream tool reads (`UPSTREAM_APIS`; the first without)."""
-    return replace(result, api_version=api) if api else result
+    # Ansible wraps the texts of options in classes of its own, which no YAML writer knows.
+    return replace(result, api_version=str(api)) if api else result
 
 
 def documents(result: RecipeResult, catalogue: Catalogue, options: Mapping[str, Any]) -> dict[Path, FileText]:

@@ -45,6 +45,18 @@ APIS = {
 }
 
 
+class _Wrapped(str):
+    """A text as Ansible gives an option to a plugin: of a class of its own."""
+
+
+def test_the_api_of_a_recipe_is_written_in_whatever_class_the_option_comes(tree: Tree, tmp_path: Path) -> None:
+    """Module recipe with `dest` ended with a RepresenterError; the commands of docs/recipes.md showed it."""
+    catalogue = some_catalogue(tree)
+    texts = documents(recipe(catalogue), catalogue, {"dest": str(tmp_path / "r.yaml"), "api": _Wrapped("aicr.run/v1")})
+    (text,) = (file.text for file in texts.values())
+    assert yaml.safe_load(text)["apiVersion"] == "aicr.run/v1"
+
+
 @pytest.mark.parametrize("api", APIS)
 def test_manifest_files_come_with_a_self_contained_recipe(tree: Tree, tmp_path: Path, api: str | None) -> None:
     catalogue, dest = some_catalogue(tree), tmp_path / "out" / "recipe.yaml"
