@@ -27,7 +27,8 @@ def peer_spreads() -> Any:
     """Declare how many standard deviations count."""
     return setting(
         f"How many standard deviations under the median of its peers a member is suspect: under {_LINE}. The deviation "
-        "is that within the faster and the slower mode, so that slow members do not widen it.",
+        "is that within the faster and the slower mode, so that slow members do not widen it. Of many members it is "
+        "more: so many that one of a hundred cohorts without a fault has one there.",
         unit="deviations",
         minimum=0,
     )

@@ -7,6 +7,8 @@ from __future__ import annotations
 import random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.peers import PeerLimits, compare
 
@@ -35,3 +37,13 @@ def test_who_is_slow_is_found_all_the_same(members: int) -> None:
 
 def test_the_bound_is_told() -> None:
     assert [round(GATE.for_members(n).spreads, 2) for n in (2, 16, 128, 1000, 8000)] == [3.0, 3.23, 3.78, 4.26, 4.71]
+
+
+@given(st.integers(4, 40), st.integers(0, 10_000), st.floats(0.5, 1.0), st.floats(0.5, 1.0))
+def test_slower_is_never_compared_better(members: int, seed: int, left: float, more: float) -> None:
+    draw = random.Random(seed)
+    values = {f"n{number}": 400 * draw.gauss(1, 0.008) for number in range(members)}
+    values["n0"] *= left
+    slower = values | {"n0": values["n0"] * more}
+    before, after = compare(values, GATE), compare(slower, GATE)
+    assert "n0" in after.suspects or "n0" not in before.suspects

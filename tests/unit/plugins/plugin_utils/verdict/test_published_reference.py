@@ -11,11 +11,14 @@ from typing import Any
 
 import pytest
 import yaml
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_validation.settings import RunSettings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.settings_layers import settings_for
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import Sku, load_hardware
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import ProblemsError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError, ProblemsError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Rating
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import RECIPES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict import ceiling
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.ceiling import Rated, Reference, Topology
@@ -168,3 +171,19 @@ def test_the_largest_message_grows_with_the_gpus_as_far_as_they_hold_it() -> Non
     ):  # fmt: skip
         assert run.largest_for(gpus, memory_mib) == gib * GIB
     assert math.isclose(rated("dgx-h100", 1000, 300, gib=32).ratio, 0.83, abs_tol=0.05)
+
+
+@given(
+    st.sampled_from(sorted(SKUS)), st.integers(1, 40), st.sampled_from(["", "ring", "nvlstree"]), st.floats(1, 1000),
+    st.floats(0.1, 1.0), st.sampled_from([None, 0.0, 0.03, 0.06]), st.sampled_from([0.5, 2.0, 8.0, 16.0]),
+)  # fmt: skip
+def test_slower_is_never_rated_better(
+    name: str, domains: int, algorithm: str, gbps: float, left: float, gain: float | None, gib: float
+) -> None:
+    try:
+        against = reference_for(topology(name, domains, gib), algorithm)
+        ratings = [ceiling.judge(figure, against, gain).rating for figure in (gbps * left, gbps)]
+    except InputError:
+        assume(False)
+    order = [Rating.BAD, Rating.MARGINAL, Rating.GOOD]
+    assert order.index(ratings[0]) <= order.index(ratings[1])
