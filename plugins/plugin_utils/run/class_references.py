@@ -45,11 +45,16 @@ def class_references(
     for entry in accepted:
         figure = entry.figure
         test = DL_UNIT if figure.figure in RATES else _STORAGE if figure.figure in _STORAGE_FIGURES else ""
-        if test and nodes.get(figure.node) is not None and figure.conditions.get(SKU) == nodes[figure.node]:
+        if test and figure.node in nodes and figure.conditions.get(SKU) in _names(nodes[figure.node], hardware):
             made = _accepted(entry, test, rules)
             if made is not None:
                 found[figure.node, test, figure.figure] = made
     return found
+
+
+def _names(sku: str, hardware: Mapping[str, Sku]) -> tuple[str, ...]:
+    """Return how a site may call that SKU: by its name or by an alias."""
+    return (sku, hardware[sku].name) if sku in hardware else (sku,)
 
 
 def _accepted(entry: AcceptedFigure, test: str, rules: FigureRules) -> Reference | None:

@@ -134,7 +134,7 @@ def test_what_gate_fabric_validation_passes_is_not_bad_in_service(part: float) -
 
 
 def test_references_are_what_was_accepted_and_else_what_is_published() -> None:
-    hosts = [Host(name=name, sku="dgx-h100", node_name=name) for name in ("n0", "n1")]
+    hosts = [Host(name=name, sku="h100", node_name=name) for name in ("n0", "n1")]
     conditions = {"SKU": "dgx-h100", "driver": "580"}
     figure = AcceptedValue(
         figure=GEMM, subject="n0", node="n0", value=700.0, unit="TFLOP/s", conditions=conditions
