@@ -126,9 +126,14 @@ def _refuse_incomplete(path: Path) -> None:
         InputError: the first field that is not there.
     """
     document = load_json(path)
+    if not isinstance(document, dict):
+        raise InputError(str(path), "is no evidence of a host: it holds no fields.", "collect it again")
     missing = [name for name in _WRITTEN if name not in document]
     of_tool = _OF_TOOL if document.get("schema_version") == 1 else _OF_TOOL + _OF_TOOL_SINCE_2
-    missing += [f"tools.{name}.{key}" for name, run in document["tools"].items() for key in of_tool if key not in run]
+    tools = document.get("tools", {})
+    if not isinstance(tools, dict) or not all(isinstance(run, dict) for run in tools.values()):
+        raise InputError(str(path), "tools is no mapping of what each tool printed.", "collect it again")
+    missing += [f"tools.{name}.{key}" for name, run in tools.items() for key in of_tool if key not in run]
     if missing:
         raise InputError(str(path), f"has no {missing[0]}, which is always written.", "collect it again")
 

@@ -110,3 +110,12 @@ def test_single_facts_can_be_read_of_a_host_that_ran_its_diagnostic(tmp_path: Pa
     write_evidence(tmp_path, HostEvidence(host="gpu01", reached=True, tools=after))
     facts = host_facts("gpu01", tmp_path, DriverOwner.HOST, only=("smi",))
     assert facts.around_diag is None
+
+
+@pytest.mark.parametrize("text", ["[]", "5", '{"host": "gpu01"}', '{"tools": []}', '{"tools": {"lspci": 5}}', "null"])
+def test_evidence_without_its_tools_is_refused_in_a_sentence(text: str, tmp_path: Path) -> None:
+    """Found by random edits of a saved run: the field that is always written was asked before it was looked for."""
+    path = tmp_path / "gpu01.json"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError):
+        read_evidence(path)
