@@ -19,20 +19,29 @@ from sites import make_site
 from waiting import eventually
 from workload_bench import CHARTS, Bench
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.rights import every_choice
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import ObserveContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.validators.catalog import ValidatorImage
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.validators.contract import judge_run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.validators.observe import Inputs, run_validators
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube import kinds
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.asked import ask_all
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import Connection
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.errors import ForbiddenError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.permission import Permission
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.validator_pods import (
     IMAGE as STAND_IN,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rbac import validator_roles
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rbac import (
+    continuous_role,
+    role_objects,
+    snapshot_role,
+    validator_roles,
+    wave_role,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
 
 
@@ -41,6 +50,50 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     capacity = {"cpu": "224", "memory": "2Ti", "pods": "250", "nvidia.com/gpu": "8"}
     with cluster_bench(Bench, tmp_path_factory.mktemp("rehearsal"), 2, CHARTS, capacity) as made:
         yield made
+
+
+# A thief's questions, and who of these accounts may; docs/rbac.md says the same in words.
+QUESTIONS = {
+    "read every Secret": Permission("list", "secrets"),
+    "make pods anywhere": Permission("create", "pods"),
+    "open a shell anywhere": Permission("create", "pods", subresource="exec"),
+    "delete namespaces": Permission("delete", "namespaces"),
+    "give roles": Permission("create", "clusterrolebindings", "rbac.authorization.k8s.io"),
+    "change nodes": Permission("update", "nodes"),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "roles", "may"),
+    [
+        ("telemetry-observe", role_objects(["telemetry"], ["observe"], every_choice()), set()),
+        ("fabric-observe", role_objects(["fabric_validation"], ["observe"], every_choice()), set()),
+        ("training-observe", role_objects(["training_acceptance"], ["observe"], every_choice()), set()),
+        ("inference-observe", role_objects(["inference_acceptance"], ["observe"], every_choice()), set()),
+        ("idle-observe", [continuous_role()], set()),
+        ("stack-observe", role_objects(["gpu_stack"], ["observe"], every_choice()), {"read every Secret"}),
+        ("snapshot-observe", [snapshot_role()], {"read every Secret"}),
+        (
+            "stack-test",
+            role_objects(["gpu_stack"], ["test"], every_choice()),
+            {"read every Secret", "make pods anywhere", "open a shell anywhere", "delete namespaces"},
+        ),
+        ("validators", validator_roles(), {"make pods anywhere", "delete namespaces"}),
+        ("waves", [wave_role()], {"change nodes"}),
+    ],
+)
+def test_a_thief_can_do_what_the_page_says_and_no_more(
+    bench: Bench, name: str, roles: list[dict[str, Any]], may: set[str]
+) -> None:
+    user = bench.given(name, roles)
+    with Cluster(Connection(kubeconfig=str(bench.kubeconfig), impersonate_user=user)) as cluster:
+
+        def allowed() -> set[str]:
+            answers = ask_all(cluster, tuple(QUESTIONS.values()))
+            return {text for text, asked in zip(QUESTIONS, answers, strict=True) if asked.allowed}
+
+        # Roles count some moments after they were made.
+        eventually(lambda: allowed() == may, what=lambda: (allowed(), may))
 
 
 @contextmanager
