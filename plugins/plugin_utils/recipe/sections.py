@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 # Capability of a site whose recipe states constraints of a phase after readiness. A run whose gates were judged before
@@ -29,3 +29,37 @@ def asks_nothing(recipe: Mapping[str, Any] | None, phase: str) -> bool:
 def constraints_of(recipe: Mapping[str, Any] | None, phase: str) -> list[Mapping[str, Any]]:
     """Return the constraints below `validation.<phase>` of a recipe, as they are written."""
     return list(section_of(recipe, phase).get("constraints") or ())
+
+
+# What every reader of a resolved recipe takes for granted: its parts, those of a component and of a phase.
+_LISTS_OF_MAPPINGS = ("componentRefs", "constraints", "pools")
+_MAPPINGS = ("criteria", "validation", "metadata")
+
+
+def shape_problem(recipe: Mapping[str, Any]) -> str:
+    """Return what of a resolved recipe is not of the shape that its readers take for granted, empty if nothing: a file
+    that was cut or edited is refused in a sentence."""
+    return next(_misshapen(recipe), "")
+
+
+def _misshapen(recipe: Mapping[str, Any]) -> Iterator[str]:
+    whole = [name for name in _LISTS_OF_MAPPINGS if not _are_mappings(recipe.get(name))]
+    yield from (f"{name} is no list of mappings." for name in whole)
+    yield from (f"{name} is no mapping." for name in _MAPPINGS if not isinstance(recipe.get(name) or {}, Mapping))
+    for entry in recipe["componentRefs"] if not whole and recipe.get("componentRefs") else ():
+        if not isinstance(entry.get("name"), str) or not isinstance(entry.get("values") or {}, Mapping):
+            yield "an entry of componentRefs has no name, or values that are no mapping."
+        if not _are_mappings(entry.get("manifests")) or not isinstance(entry.get("dependencyRefs") or [], list):
+            yield f"manifests or dependencyRefs of component {entry.get('name')} are no lists."
+    sections = recipe.get("validation") or {}
+    for phase, section in sections.items() if isinstance(sections, Mapping) else ():
+        if not isinstance(section or {}, Mapping):
+            yield f"validation.{phase} is no mapping."
+        elif section and not (
+            _are_mappings(section.get("constraints")) and isinstance(section.get("checks") or [], list)
+        ):
+            yield f"constraints or checks of validation.{phase} are no lists."
+
+
+def _are_mappings(value: Any) -> bool:
+    return isinstance(value or [], list) and all(isinstance(entry, Mapping) for entry in value or [])

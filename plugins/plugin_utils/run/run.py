@@ -22,6 +22,7 @@ from ..hardware.sku import Sku
 from ..outcome.codec import dumps, from_plain, load, load_json, to_plain
 from ..outcome.errors import InputError
 from ..outcome.model import Outcome
+from ..recipe.sections import shape_problem
 from ..report.suites import read_foreign_outcomes, read_own_outcomes, read_phase_outcomes, write_suites
 from ..runtime.files import write_atomic
 from ..runtime.progress import Emit
@@ -85,6 +86,8 @@ class Run:
         recipe = load_json(path)
         if not isinstance(recipe, dict) or not isinstance(recipe.get("deploymentOrder"), list):
             raise InputError(str(path), "is not a resolved recipe (no deploymentOrder).", "resolve the recipe again")
+        if wrong := shape_problem(recipe):
+            raise InputError(str(path), wrong, "resolve the recipe again")
         return recipe
 
     def outcomes(self, gate: str) -> tuple[Outcome, ...]:

@@ -323,3 +323,24 @@ def test_the_verdict_of_a_verb_does_not_stand_for_gates(healthy: Path) -> None:
     plain["work"] = json.loads(dumps(Work(verb="burn_in")))
     path.write_text(json.dumps(plain), encoding="utf-8")
     assert any("and of gates" in line for line in rejudge(Run(healthy))[1])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda d: d["componentRefs"].insert(0, None),
+        lambda d: d.update(componentRefs={"a": 1}),
+        lambda d: d["componentRefs"][0].update(manifests="x"),
+        lambda d: d["componentRefs"][0].update(values=[1]),
+        lambda d: d["componentRefs"][0].pop("name"),
+        lambda d: d.update(constraints=[None]),
+        lambda d: d.update(validation=[1]),
+        lambda d: d.update(validation={"deployment": 5}),
+        lambda d: d.update(validation={"deployment": {"constraints": ["x"]}}),
+    ],
+)
+def test_a_recipe_of_another_shape_is_refused_in_a_sentence(healthy: Path, change: Callable[[Any], Any]) -> None:
+    """Found by random edits: a component that is null crashed the judge."""
+    edit(healthy / "recipe.json", change)
+    with pytest.raises(InputError, match=r"recipe\.json"):
+        _ = Run(healthy).recipe
