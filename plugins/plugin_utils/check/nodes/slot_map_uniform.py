@@ -111,6 +111,9 @@ def _adapters(host: NodeContext, matrix: Topology) -> list[Part]:
     parts = []
     for place, gpu in enumerate(matrix.gpus):
         beside = [words[name] for name in names if matrix.paths.get((gpu, name)) in _BESIDE]
+        if not beside and host.sku.compute_hcas >= host.sku.gpus:
+            # Check topology says that a GPU has none.
+            continue
         version = f"{', '.join(sorted(beside)) or 'no adapter'} beside GPU {place}"
         parts.append(Part(f"{place}:adapter", ("adapter", str(place), *peers), version))
     return parts
