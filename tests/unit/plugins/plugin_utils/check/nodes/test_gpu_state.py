@@ -139,7 +139,7 @@ def test_a_site_states_the_firmware_of_a_type_of_adapters(fleet: AnyFleet) -> No
 
 
 @pytest.mark.parametrize(
-    ("usual", "odd", "found"), [(150, 104211, True), (150, 900, False), (90000, 104211, False), (0, 1001, True)]
+    ("usual", "odd", "found"), [(150, 104211, True), (150, 900, False), (90000, 104211, False), (0, 5001, True)]
 )
 def test_a_gpu_with_many_replays_since_its_driver_was_loaded_is_for_a_person(
     fleet: AnyFleet, usual: int, odd: int, found: bool
