@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.stated import stated_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.burn_in.model import Soak
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.burn_in import decide_burn_in, planned, soak
@@ -17,7 +18,9 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.burn_in_work 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.preload import preload
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.problem import problem_recorded
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.secrets import restore_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.stats import run_stats
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import silent
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.gate import GateVerdict
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.work import Work
 
@@ -32,7 +35,6 @@ class ActionModule(ModuleAction):
 
     def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
         """Do the step; fail if a decided burn-in is not passed."""
-        del task_vars
         run = Run(existing_run_dir(options["run_dir"]))
         if self.check_mode:
             done = planned(run, options, self.emit)
@@ -42,6 +44,7 @@ class ActionModule(ModuleAction):
             return {**_told(done), "changed": options["step"] == "soak", "stats": run_stats(run)}
         if options["step"] == "soak":
             with problem_recorded(run):
+                restore_settings(run, stated_settings(options, task_vars, self._templar, silent))
                 done = soak(run, options, self.emit)
             return {**_told(done), "changed": bool(done.results)}
         done, verdict = decide_burn_in(run, options, self.emit)

@@ -9,13 +9,16 @@ from dataclasses import replace
 from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.stated import stated_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.cycle import run_cycle
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.cycle_work import VERB
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.fleet_plan import fleet_plan
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.preload import preload
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.problem import problem_recorded
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.secrets import restore_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.stats import run_stats
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import silent
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.work import Work
 
 # Ansible loads this file in its main process before it forks the worker of the task.
@@ -34,7 +37,6 @@ class ActionModule(ModuleAction):
 
     def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
         """Run one cycle, or in check mode show what it would do."""
-        del task_vars
         run = Run(existing_run_dir(options["run_dir"]))
         if self.check_mode:
             found = fleet_plan(run, options, self.emit)
@@ -44,6 +46,7 @@ class ActionModule(ModuleAction):
             run.save_record(replace(run.record, work=work))
             return {**_NOTHING, "changed": bool(found.plan.batch), "plan": found.lines(), "stats": run_stats(run)}
         with problem_recorded(run):
+            restore_settings(run, stated_settings(options, task_vars, self._templar, silent))
             done = run_cycle(run, options, self.emit)
             run.save_whole_suite()
         said = {

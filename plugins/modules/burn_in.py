@@ -22,6 +22,7 @@ extends_documentation_fragment:
   - gpufleet.bringup.run
   - gpufleet.bringup.kubernetes
   - gpufleet.bringup.hold
+  - gpufleet.bringup.secrets
 attributes:
   check_mode:
     support: full
