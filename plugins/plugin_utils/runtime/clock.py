@@ -18,9 +18,9 @@ def now_utc() -> str:
 
 
 def seconds_since(moment: str) -> float:
-    """Return the seconds since a time as `now_utc` writes it."""
+    """Return the seconds since a time as `now_utc` writes it; 0 where the clock was set back meanwhile."""
     begun = datetime.fromisoformat(moment.replace("Z", "+00:00"))
-    return round((datetime.now(UTC) - begun).total_seconds(), 3)
+    return max(0.0, round((datetime.now(UTC) - begun).total_seconds(), 3))
 
 
 def ahead_by(date: str, otherwise: timedelta) -> timedelta:
