@@ -267,7 +267,7 @@ def test_a_decision_that_is_not_whole_is_looked_up_all_the_same() -> None:
         f"gpufleet_acceptances[0].subject: 'gpu22' matches no host of the group. {like}",
         "gpufleet_acceptances[1]: who: missing. Fix: add who",
         f"gpufleet_acceptances[1]: until is '31.12.2026', {no_day}",
-        "gpufleet_acceptances[1].check: 'clock-syn' is not a check. Fix: did you mean 'clock-sync'?",
+        "gpufleet_acceptances[1].check: 'clock-syn' is not a check. Fix: did you mean 'clock-sync' or 'clock-source'?",
         "gpufleet_quarantine[0]: who: missing. Fix: add who",
         f"gpufleet_quarantine[0].node: 'gpu22' is not a host of the group. {like}",
     ])  # fmt: skip
@@ -302,7 +302,7 @@ def test_everything_that_is_wrong_with_settings_and_decisions_comes_in_one_list(
         "gpufleet_settings.clock-sync.clock_offset_s: is '0.01', expected a number. Fix: correct the value",
         "gpufleet_settings.telemetri: is no gate, check or test of nodes. Fix: did you mean 'telemetry'?",
         "gpufleet_settings.link-errors.growth_per_hour: is -1, expected 0 or more. Fix: correct the value",
-        "gpufleet_waivers[0].check: 'clock-syn' is not a check. Fix: did you mean 'clock-sync'?",
+        "gpufleet_waivers[0].check: 'clock-syn' is not a check. Fix: did you mean 'clock-sync' or 'clock-source'?",
         "gpufleet_waivers[0].subject: 'gpu22' matches no host of the group. "
         "Fix: did you mean 'gpu02' or 'gpu03' or 'gpu01'?",
         "gpufleet_waivers[1].subject: 'gpu22' matches no host of the group. "
