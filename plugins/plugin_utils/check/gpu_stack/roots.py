@@ -40,7 +40,7 @@ _BY_OLM = {
 }
 # A program that died may print on: a banner (`[Vector addition of 50000 elements]`), how it cleaned up.
 _ERROR = re.compile(
-    r"\b(?:errors?|fail(?:ed|ure)?|fatal|panic|cannot|could not|unable|denied|refused)\b|: no such ", re.I
+    r"\b(?:errors?|fail(?:ed)?|failure|fatal|panic|cannot|could not|unable|denied|refused)\b|: no such ", re.I
 )
 
 

@@ -102,10 +102,12 @@ def _above_peers(host: NodeContext, gpu: Gpu) -> str:
     beside = [other for other in host.live_gpus if other is not gpu and _without_work(host, other)]
     if not _without_work(host, gpu):
         return ""
-    readings = {"": [entry.temperature_c for entry in (gpu, *beside)]}
-    readings[" (memory)"] = [entry.memory_temperature_c for entry in (gpu, *beside)]
-    for what, (own, *rest) in readings.items():
-        others = [degrees for degrees in rest if degrees is not None]
+    readings = (
+        ("", gpu.temperature_c, [other.temperature_c for other in beside]),
+        (" (memory)", gpu.memory_temperature_c, [other.memory_temperature_c for other in beside]),
+    )
+    for what, own, degrees_beside in readings:
+        others = [degrees for degrees in degrees_beside if degrees is not None]
         if own is None or len(others) < _LEAST_BESIDE:
             continue
         usual, most = median(others), host.settings(TemperatureSettings).above_peers_c
