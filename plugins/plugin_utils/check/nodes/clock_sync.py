@@ -81,7 +81,7 @@ def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     offsets = {
         host.name: seen.hosts[host.name].clock_off_s for host in context.site.in_scope if host.name in seen.hosts
     }
-    fleet = _Offsets({name: (off[0], off[1]) for name, off in offsets.items() if off})
+    fleet = _fleet({name: (off[0], off[1]) for name, off in offsets.items() if off})
     apart = shared_outcome(lambda first: _controller_apart(first, fleet))
 
     def judge_host(host: NodeContext) -> Report | Outcome:
@@ -97,18 +97,10 @@ def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Offsets:
-    """By host the least and the most by which its clock is ahead of the controller's (s)."""
+    """By host the least and the most by which its clock is ahead of the controller's (s), and the medians of both."""
 
     by_host: Mapping[str, tuple[float, float]]
-
-    @property
-    def middle(self) -> tuple[float, float]:
-        """The medians of the least and of the most; of one host the controller is the peer, of two one of three."""
-        members = [*self.by_host.values(), *([(0.0, 0.0)] if len(self.by_host) < _LEAST_HOSTS else [])]
-        if len(members) < _LEAST_HOSTS:
-            return (0.0, 0.0)
-        least, most = zip(*members, strict=True)
-        return (median(least), median(most))
+    middle: tuple[float, float]
 
     def apart_s(self, name: str, limit_s: float) -> float:
         """Return by how much a host is surely ahead of (negative: behind) the median of all; 0 within the limit."""
@@ -122,6 +114,15 @@ class _Offsets:
         """Whether the hosts agree on another time than the controller's."""
         least, most = self.middle
         return least > limit_s or most < -limit_s
+
+
+def _fleet(by_host: Mapping[str, tuple[float, float]]) -> _Offsets:
+    """Return the offsets with their medians; of one host the controller is the peer, of two one of three."""
+    members = [*by_host.values(), *([(0.0, 0.0)] if len(by_host) < _LEAST_HOSTS else [])]
+    if len(members) < _LEAST_HOSTS:
+        return _Offsets(by_host, (0.0, 0.0))
+    least, most = zip(*members, strict=True)
+    return _Offsets(by_host, (median(least), median(most)))
 
 
 def _controller_apart(first: NodeContext, fleet: _Offsets) -> Outcome:

@@ -69,9 +69,11 @@ def _words(sizes: Mapping[str, int], tolerance: float) -> dict[str, str]:
         if not groups or size > groups[-1][0][0] * (1 + tolerance):
             groups.append([])
         groups[-1].append((size, name))
-    return {
-        name: f"{median_low(size for size, _name in group) / _GIB:.1f} GiB" for group in groups for _size, name in group
-    }
+    words: dict[str, str] = {}
+    for group in groups:
+        word = f"{median_low(size for size, _name in group) / _GIB:.1f} GiB"
+        words |= {name: word for _size, name in group}
+    return words
 
 
 def _parts(seen: FleetFacts, name: str, memory: Mapping[str, str]) -> tuple[Part, ...]:
