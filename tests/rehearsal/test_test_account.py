@@ -102,7 +102,7 @@ def held_to_test_namespaces(bench: Bench, repository: Path, user: str) -> Iterat
     text = (
         (repository / "docs" / "rbac" / "test-namespaces.yaml").read_text("utf-8").replace("'acceptance'", f"'{user}'")
     )
-    documents = [entry for entry in yaml.safe_load_all(text) if entry]
+    documents = yaml.safe_load(text)["items"]
     api = "/apis/admissionregistration.k8s.io/v1"
     places = {"ValidatingAdmissionPolicy": "validatingadmissionpolicies"}
     paths = [f"{api}/{places.get(entry['kind'], 'validatingadmissionpolicybindings')}" for entry in documents]

@@ -77,12 +77,13 @@ def grown(make_fleet: Callable[[int], AnyFleet], draw: random.Random) -> AnyFlee
     for one in fleet.hosts.values():
         one.driver, one.release, one.ofed = driver, release, ofed
         one.kernel = [f"NVRM: loading NVIDIA UNIX x86_64 Kernel Module  {driver}"]
+        room = draw.randint(27, 40)
         one.offset = f"0.00000{draw.randint(1000, 9999)} seconds {draw.choice(['fast', 'slow'])}"
         for part in one.gpus:
             # Links train down at idle, replays are counted over years, rooms differ.
             part.values |= {
                 "gen": draw.choice(["1", "3", "5"]), "replay": str(draw.randint(0, 200)),
-                "temp": str(draw.randint(27, 45)), "draw": f"{draw.randint(65, 140)}.00 W",
+                "temp": str(room + draw.randint(0, 8)), "draw": f"{draw.randint(65, 140)}.00 W",
             }  # fmt: skip
     return fleet
 
