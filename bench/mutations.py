@@ -84,7 +84,7 @@ def _changes(node: ast.AST, text: str) -> Iterator[tuple[ast.expr, str]]:
         yield node, f"({left}) {'or' if isinstance(node.op, ast.And) else 'and'} ({right})"
     elif isinstance(node, ast.Return) and isinstance(node.value, (ast.Call, ast.Tuple, ast.List)):
         yield node.value, "None" if isinstance(node.value, ast.Call) else "()"
-    elif isinstance(node, ast.Constant) and type(node.value) is int:
+    elif isinstance(node, ast.Constant) and isinstance(node.value, int) and not isinstance(node.value, bool):
         yield node, str(node.value + 1)
 
 

@@ -152,7 +152,7 @@ def losses(nodes: int, storm: Storm, loss: float, seed: str, trials: int = 20) -
 
 def main() -> int:
     """Print the table; return 1 if a budget is not kept."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--months", type=int, default=10_000, help="node-months of each row at least")
     parser.add_argument("--nodes", default="1,2,4,16,128,1000")
     parser.add_argument("--storms", default="0,1,2,3,4", help="which of the storms")

@@ -17,11 +17,11 @@ from installed import environment_of, installed_collection
 
 ROOT = Path(__file__).resolve().parents[2]
 CRASHES = ("Traceback", "is undefined", "this is a defect", "Unexpected failure", "ERROR! ")
-QUICK = {
-    page: found
+_OF_PAGES = {
+    page: [each for each in commands_of(ROOT, page) if each.needs_no_cluster and not each.not_run]
     for page in user_pages(ROOT)
-    if (found := [each for each in commands_of(ROOT, page) if each.needs_no_cluster and not each.not_run])
 }
+QUICK = {page: found for page, found in _OF_PAGES.items() if found}
 
 
 @pytest.fixture(scope="module")

@@ -12,8 +12,7 @@ import re
 from collections import deque
 from collections.abc import Iterator
 
-from .secret_forms import FORMS, Rule
-from .secret_forms import MASK as MASK
+from .secret_forms import FORMS, MASK, Rule
 
 # Spaces without width, joiners and the mark of byte order: a word that they split is no word to any rule.
 _NO_WIDTH = re.compile("[\u200b-\u200d\u2060\ufeff]")

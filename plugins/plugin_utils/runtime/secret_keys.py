@@ -13,7 +13,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..outcome.errors import InputError
-from .redaction import MASK, redact
+from .redaction import redact
+from .secret_forms import MASK
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _PASSWORD = re.compile("password|passwd|passphrase|passcode|pwd")

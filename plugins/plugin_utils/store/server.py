@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..outcome.errors import BringupError, NotFoundError, UnavailableError
-from ..runtime.redaction import MASK, redact
+from ..runtime.redaction import redact
+from ..runtime.secret_forms import MASK
 from .place import StoreUrl
 
 # How long one controller waits for another that writes, as with a file.

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from sys import intern
 from typing import Any
 
-from ...runtime.redaction import MASK, redact
+from ...runtime.redaction import redact
+from ...runtime.secret_forms import MASK
 from ...runtime.secret_keys import is_secret_key
 from ...snapshot.node import Node
 from .conditions import condition

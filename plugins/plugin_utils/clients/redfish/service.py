@@ -23,7 +23,8 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from ...runtime.clock import Deadline
-from ...runtime.redaction import MASK, excerpt
+from ...runtime.redaction import excerpt
+from ...runtime.secret_forms import MASK
 from .errors import BusyError, LoginError, NotRedfishError, RedfishError, StatusError
 from .wire import Reply, Wire
 

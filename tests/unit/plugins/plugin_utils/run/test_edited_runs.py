@@ -343,4 +343,4 @@ def test_a_recipe_of_another_shape_is_refused_in_a_sentence(healthy: Path, chang
     """Found by random edits: a component that is null crashed the judge."""
     edit(healthy / "recipe.json", change)
     with pytest.raises(InputError, match=r"recipe\.json"):
-        _ = Run(healthy).recipe
+        assert Run(healthy).recipe

@@ -12,7 +12,8 @@ import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime import redaction
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.redaction import MASK, redact
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.redaction import redact
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.secret_forms import MASK
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.secret_keys import (
     is_secret_key,
     redact_data,
