@@ -44,6 +44,15 @@ class Simulated:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GemmFigure:
+    """The best published rate of products of matrices, of a board with that dense peak (TFLOP/s). Other boards of the
+    same kind, PCIe cards with less power, have another peak, and nothing is said of them."""
+
+    reached_tflops: float
+    peak_tflops: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Accelerator:
     """One kind of GPU.
 
@@ -52,8 +61,7 @@ class Accelerator:
     it; `nvlink_rack`: there are racks over whose nodes its NVLink reaches; `family` and `compute_capability` are as
     feature discovery writes them; only a rehearsal reads these two. `ecc`, `row_remap` and `fabric_health` say that its
     driver reports these in `nvidia-smi -q -x`, so that N/A or a missing element is no answer. `published_busbw` are
-    bandwidths of systems with it, whoever sells them; `gemm_of_peak` is by type the part of the dense peak that the
-    best published products of matrices reach.
+    bandwidths of systems with it, whoever sells them; `gemm` is by type the best published product of matrices.
     """
 
     name: str
@@ -69,7 +77,7 @@ class Accelerator:
     row_remap: bool = False
     fabric_health: bool = False
     published_busbw: tuple[PublishedOfKind, ...] = ()
-    gemm_of_peak: dict[str, float] = field(default_factory=dict, hash=False)
+    gemm: dict[str, GemmFigure] = field(default_factory=dict, hash=False)
     simulated: Simulated = Simulated()
 
     def __post_init__(self) -> None:

@@ -33,9 +33,8 @@ def peak_of(sku: Sku | None, rate: str) -> float | None:
 
 def reference_of(sku: Sku | None, rate: str) -> float | None:
     """Return the best that is published of such GPUs, None where nothing is."""
-    peak = peak_of(sku, rate)
-    part = sku.gpu_kind.gemm_of_peak.get(rate.removeprefix("gemm-")) if sku else None
-    return peak * part if peak and part else None
+    found = sku.gpu_kind.gemm.get(rate.removeprefix("gemm-")) if sku else None
+    return found.reached_tflops if found and peak_of(sku, rate) == found.peak_tflops else None
 
 
 @dataclass(frozen=True)
