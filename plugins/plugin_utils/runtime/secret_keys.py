@@ -19,7 +19,8 @@ from .secret_forms import MASK
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _PASSWORD = re.compile("password|passwd|passphrase|passcode|pwd")
 _LAST = re.compile(
-    f"{_PASSWORD.pattern}|pass|pw|bindpw|rootpw|psk|jwt|authtok|rocommunity|rwcommunity|secret|token|apikey|credential|dockerconfigjson|dockercfg|htpasswd|auth|authorization|cookie"
+    f"{_PASSWORD.pattern}|pass|pw|bindpw|rootpw|psk|jwt|authtok|rocommunity|rwcommunity|secret|token|apikey|credential"
+    "|dockerconfigjson|dockercfg|htpasswd|auth|authorization|cookie"
 )
 _KEY_OF = re.compile(
     "api|access|private|secret|account|client|tls|encryption|signing|ssh|license|auth|master|storage|shared|preshared"

@@ -71,6 +71,18 @@ def with_floor(found: Reference, topology: Topology, algorithm: str = "", phase:
     return found
 
 
+def with_share_of_gate(found: Reference, topology: Topology) -> Reference:
+    """Return the reference of communicators with one GPU of each node with its part of what somebody accepts of a ring
+    over all GPUs, whose busbw is what all adapters of a node carry together."""
+    gates = _of(topology, ("gate",), ("", "ring"))
+    whole = _at(topology, gates)
+    if whole is None:
+        return found
+    each = whole / topology.gpus
+    text = f"{each:.4g} GB/s of each of {topology.gpus} GPUs: accepted from {whole:.4g} GB/s on: {_rows(gates)}"
+    return replace(found, floor=Ceiling("accepted elsewhere", each, text))
+
+
 def _of(
     topology: Topology, kinds: tuple[str, ...], algorithms: tuple[str, ...], phase: str = "all"
 ) -> list[PublishedBusbw]:

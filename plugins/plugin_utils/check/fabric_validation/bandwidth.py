@@ -26,7 +26,7 @@ from ...verdict.ceiling import (
 )
 from ...verdict.peers import PeerVerdict, compare, confirmed
 from ...verdict.plateau import last_gain
-from ...verdict.published_reference import reference_for, with_floor
+from ...verdict.published_reference import reference_for, with_floor, with_share_of_gate
 from ..benchmark.problem import Problem
 from .model import ADAPTER_PHASES, ONE_RANK, Phase, Plan, Results, Run
 from .settings import JudgeSettings
@@ -172,7 +172,7 @@ def reference_of(
     try:
         topology = replace(topology_for(plan, sku, hosts, phase, single=single), size_bytes=size_bytes)
         if phase == "adapters":
-            return Reference(adapters(topology), adapters(topology))
+            return with_share_of_gate(Reference(adapters(topology), adapters(topology)), topology)
         if phase == "loop":
             return with_floor(Reference(loop(topology), loop(topology)), topology, phase="loop")
         found = reference_for(topology, algorithm)

@@ -25,6 +25,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.ceiling i
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.published_reference import (
     reference_for,
     with_floor,
+    with_share_of_gate,
 )
 
 GIB = 2**30
@@ -82,7 +83,7 @@ def test_every_published_figure_says_what_it_is(tmp_path: Path) -> None:
         for row in [figure for entry in found for figure in entry.get("figures", [entry])]:
             assert {"domains", "gbps", "size_bytes", "kind", "source"} <= row.keys(), path.name
     shipped = (RECIPES / "hardware/p5-48xlarge.yaml").read_text()
-    for field in ("size_bytes: 17179869184, ", "kind: plateau, "):
+    for field in ("size_bytes: 17179869184, ", "kind: plateau,"):
         (tmp_path / "p5-48xlarge.yaml").write_text(shipped.replace(field, ""))
         with pytest.raises(ProblemsError, match=field.partition(":")[0]):
             load_hardware([tmp_path])
@@ -187,3 +188,16 @@ def test_slower_is_never_rated_better(
         assume(False)
     order = [Rating.BAD, Rating.MARGINAL, Rating.GOOD]
     assert order.index(ratings[0]) <= order.index(ratings[1])
+
+
+def test_what_a_vendor_accepts_of_all_gpus_is_not_bad_of_one_gpu_of_each_node() -> None:
+    # cluster-health-scanner accepts 60 GB/s of two A3 High by ring, an eighth of it for each GPU; nothing better is
+    # published, so a person decides between that and our part of the adapters.
+    known = topology("a3-highgpu-8g", 2)
+    against = with_share_of_gate(Reference(ceiling.adapters(known), ceiling.adapters(known)), known)
+    assert ceiling.judge(7.6, against, 0.02).rating is Rating.MARGINAL
+    assert ceiling.judge(7.0, against, 0.02).rating is Rating.BAD
+    # A slow ring of NCCL's says nothing of the adapters, which this leg is about.
+    known = topology("hgx-b200", 2)
+    plain = Reference(ceiling.adapters(known), ceiling.adapters(known))
+    assert with_share_of_gate(plain, known) == plain
