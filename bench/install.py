@@ -22,7 +22,7 @@ from datetime import UTC, datetime, timedelta
 from time import monotonic, sleep
 from typing import Any, cast
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.helm.helm import Helm, ReleaseRequest
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.helm.helm import Helm, Release, ReleaseRequest
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import DEPLOYMENTS, Kind
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.install import Installer
@@ -69,6 +69,10 @@ class World:
     def manifest(self, _name: str, _namespace: str) -> str:
         """Answer for helm: no release defines kinds."""
         return ""
+
+    def releases(self) -> dict[str, Release]:
+        """Answer for helm: nothing is recorded."""
+        return {}
 
     def upgrade(self, request: ReleaseRequest, **_more: Any) -> str:
         """Install."""

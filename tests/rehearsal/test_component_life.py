@@ -265,6 +265,8 @@ def test_kills_at_any_moment_end_in_the_objects_of_an_undisturbed_installation(b
 
 def test_a_server_without_time_for_helm_changes_nothing_of_what_is_installed(bench: StackBench, tmp_path: Path) -> None:
     """One of twenty-five of helm's requests is answered with 429, 500, 502, 503 or 504, mostly without Retry-After."""
+    # Whatever the tests before it left: what is there already takes few requests.
+    _remove(bench)
     whole = bench.helm
     proxy = FaultProxy(tls_upstream(Path(bench.kubeconfig)), seed=5, share=0.04, asker=HELM, faults=HELM_FAULTS)
     proxy.write_kubeconfig(tmp_path / "faulty.kubeconfig")

@@ -194,7 +194,13 @@ class Installer:
         while True:
             try:
                 self.helm.upgrade(request, take_ownership=take_ownership)
-                return
+                if self._recorded(component):
+                    return
+                deadline = deadline or Deadline.after(PATIENCE_S)
+                if deadline.left_s <= 0:
+                    # The gate says what is wrong with a release that is pending.
+                    return
+                self.emit(f"{component.name}: the API server did not record that helm was done; once more")
             except HelmError as error:
                 # As long as our own client asks, counted from the first answer that did not come.
                 deadline = deadline or Deadline.after(PATIENCE_S)
@@ -205,6 +211,12 @@ class Installer:
                 self.emit(f"{component.name}: {error.reason}; once more")
             sleep(backoff.pause_s())
             request = self.request(component, self._freed(component))
+
+    def _recorded(self, component: Component) -> bool:
+        """Tell whether a release is recorded as what it is: where that is refused, helm ends well all the same
+        (helm/helm, pkg/action/install.go, recordRelease) and leaves it pending."""
+        found = self.helm.releases().get(component.release)
+        return found is None or not found.is_pending
 
     def _freed(self, component: Component) -> int:
         """Return the newest revision of a release as it is now (0: there is none), freed where a helm died on it."""

@@ -9,12 +9,12 @@ Adapters are rails by their names, so one in another's place sends the traffic o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from ...collect.host_facts import FleetFacts
 from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Outcome, SubjectKind
-from ...probe.nvidia_smi_model import Gpu, SmiLog
+from ...probe.nvidia_smi_model import SmiLog
 from ...probe.nvidia_smi_topo import Topology
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .hca_state import SPEC as HCA_STATE
@@ -40,57 +40,82 @@ def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """The map of most hosts; hosts that lack parts, or call them otherwise, have no places that could be compared."""
     hosts = {host.name: NodeContext(SPEC, context, seen, host) for host in context.site.in_scope}
     whole = {name: host for name, host in hosts.items() if _is_whole(host)}
-    usual = _usual_modules(whole)
+    usual, order = _usual(whole, _modules), _usual(whole, _buses)
+    places = {name: _places(host, order.get(host.entry.sku, ()), whole=name in whole) for name, host in hosts.items()}
     versions = PartVersions(
         SPEC,
-        {name: _parts(host, usual.get(host.entry.sku, ())) if name in whole else () for name, host in hosts.items()},
-        lambda host, place: host.gpu_at(int(place.partition(":")[0])),
+        {name: _parts(host, usual.get(host.entry.sku, ()), places[name]) for name, host in hosts.items()},
+        lambda host, place: host.gpu(_buses(host)[places[host.name].index(int(place.partition(":")[0]))]),
         word="place",
         needs="smi",
-        waits=lambda host: None if host.name in whole else _waits(host),
+        waits=lambda host: None if places[host.name] else _waits(host),
     )
     return versions.judge(seen, context)
 
 
+def _was_read(host: NodeContext) -> bool:
+    known = host.name in host.seen.hosts and host.entry.sku in host.context.hardware
+    return known and isinstance(host.facts.smi, SmiLog)
+
+
 def _is_whole(host: NodeContext) -> bool:
-    """Whether the host was read, and every GPU of its SKU answers: without one the others are counted otherwise."""
-    if host.name not in host.seen.hosts or host.entry.sku not in host.context.hardware:
-        return False
-    return isinstance(host.facts.smi, SmiLog) and len(host.live_gpus) == len(host.smi.gpus) == host.sku.gpus
+    """Whether the host was read, and every GPU of its SKU answers."""
+    return _was_read(host) and len(host.live_gpus) == len(host.smi.gpus) == host.sku.gpus
+
+
+def _places(host: NodeContext, order: tuple[str, ...], *, whole: bool) -> tuple[int, ...]:
+    """Return the place of every GPU that answers, from 0 on; none where it is not known: without one GPU the others are
+    counted otherwise, unless they are where most hosts have theirs on the bus."""
+    if not _was_read(host):
+        return ()
+    buses = _buses(host)
+    if whole:
+        return tuple(range(len(buses)))
+    listed = len(buses) == len(host.smi.gpus)
+    return tuple(order.index(bus) for bus in buses) if listed and {*buses} <= {*order} else ()
 
 
 def _waits(host: NodeContext) -> Outcome:
     return host.answer.blocked(by="gpu-census", because="not every GPU answers")
 
 
-def _modules(gpus: tuple[Gpu, ...]) -> tuple[str, ...]:
-    return tuple(sorted(gpu.module_id or "" for gpu in gpus))
+def _modules(host: NodeContext) -> tuple[str, ...]:
+    return tuple(sorted(gpu.module_id or "" for gpu in host.live_gpus))
 
 
-def _usual_modules(hosts: Mapping[str, NodeContext]) -> dict[str, tuple[str, ...]]:
-    """Return by SKU the module numbers that most hosts have."""
+def _buses(host: NodeContext) -> tuple[str, ...]:
+    return tuple(gpu.bus_id for gpu in host.live_gpus)
+
+
+def _usual(
+    hosts: Mapping[str, NodeContext], of: Callable[[NodeContext], tuple[str, ...]]
+) -> dict[str, tuple[str, ...]]:
+    """Return by SKU what most hosts have."""
     found: dict[str, Counter[tuple[str, ...]]] = {}
     for host in hosts.values():
-        found.setdefault(host.entry.sku, Counter())[_modules(host.live_gpus)] += 1
+        found.setdefault(host.entry.sku, Counter())[of(host)] += 1
     return {sku: counts.most_common(1)[0][0] for sku, counts in found.items()}
 
 
-def _parts(host: NodeContext, usual: tuple[str, ...]) -> tuple[Part, ...]:
+def _parts(host: NodeContext, usual: tuple[str, ...], places: tuple[int, ...]) -> tuple[Part, ...]:
+    if not places:
+        return ()
     gpus, parts = host.live_gpus, []
     # A virtual machine may have any of a machine's GPUs.
-    if all(gpu.module_id for gpu in gpus) and (_modules(gpus) == usual or _bare_metal(host)):
+    if all(gpu.module_id for gpu in gpus) and (_modules(host) == usual or _bare_metal(host)):
         parts += [
-            Part(f"{n}:module", ("module", str(n)), f"module {gpu.module_id} at GPU {n}") for n, gpu in enumerate(gpus)
+            Part(f"{n}:module", ("module", str(n)), f"module {gpu.module_id} at GPU {n}")
+            for n, gpu in zip(places, gpus, strict=True)
         ]
     matrix = host.facts.topo
     if isinstance(matrix, ProbeFailure) or len(matrix.gpus) != len(gpus):
         return tuple(parts)
     parts += [
         Part(f"{n}:NUMA", ("NUMA", str(n)), f"NUMA node {matrix.numa[gpu]} at GPU {n}")
-        for n, gpu in enumerate(matrix.gpus)
+        for n, gpu in zip(places, matrix.gpus, strict=True)
         if matrix.numa.get(gpu)
     ]
-    return (*parts, *_adapters(host, matrix))
+    return (*parts, *_adapters(host, matrix, places))
 
 
 def _bare_metal(host: NodeContext) -> bool:
@@ -98,7 +123,7 @@ def _bare_metal(host: NodeContext) -> bool:
     return said == _BARE_METAL
 
 
-def _adapters(host: NodeContext, matrix: Topology) -> list[Part]:
+def _adapters(host: NodeContext, matrix: Topology, places: tuple[int, ...]) -> list[Part]:
     """Return which adapters for GPU traffic are beside every GPU: by their rail where the site states their names, else
     by name; hosts that have other names are no peers."""
     found = host.adapters(host.context.settings_of(HCA_STATE.id, HcaStateSettings, host.entry.sku).hcas)
@@ -109,7 +134,7 @@ def _adapters(host: NodeContext, matrix: Topology) -> list[Part]:
     words = {name: f"adapter {rail}" if stated else name for rail, name in enumerate(names)}
     peers = ("stated",) if stated else tuple(sorted(names))
     parts = []
-    for place, gpu in enumerate(matrix.gpus):
+    for place, gpu in zip(places, matrix.gpus, strict=True):
         beside = [words[name] for name in names if matrix.paths.get((gpu, name)) in _BESIDE]
         if not beside and host.sku.compute_hcas >= host.sku.gpus:
             # Check topology says that a GPU has none.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib.util
 import random
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 from unittest.mock import Mock
@@ -51,6 +51,8 @@ class FakeHelm:
     release: Release | None = None
     asked: list[str] = field(default_factory=list)
     two_at_once: bool = False
+    # So often it ends well, and the server does not take the record that it has.
+    unrecorded: int = 0
 
     def crds(self, request: ReleaseRequest, kube_version: str) -> str:
         return ""
@@ -71,6 +73,10 @@ class FakeHelm:
             error = HelmError("helm upgrade op", "EOF.")
             error.cut_off, error.two_at_once = self.failures.pop(0), self.two_at_once
             raise error
+        if self.unrecorded:
+            self.unrecorded -= 1
+        elif self.release:
+            self.release = replace(self.release, status="deployed")
 
 
 @dataclass
@@ -85,6 +91,10 @@ class OtherHelm(FakeHelm):
         state = self.states.pop(0) if len(self.states) > 1 else self.states[0]
         self.release = Release("op", "ns", 2, state, "op", "1.0.0") if state else None
         return super().releases()
+
+    def upgrade(self, request: ReleaseRequest, *, take_ownership: bool) -> None:
+        super().upgrade(request, take_ownership=take_ownership)
+        self.states = ["deployed"]
 
 
 @dataclass
@@ -121,6 +131,14 @@ def test_an_upgrade_that_an_outage_cut_off_is_made_once_more(
     left: Release | None, asked: list[str], tmp_path: Path
 ) -> None:
     assert applied(FakeHelm([True], left), tmp_path) == asked
+
+
+@pytest.mark.parametrize("status", ["pending-install", "pending-upgrade"])
+def test_a_helm_that_ends_well_and_is_not_recorded_is_asked_once_more(status: str, tmp_path: Path) -> None:
+    """recordRelease of helm/helm, pkg/action/install.go: what it answers is logged, and helm ends with 0."""
+    helm = FakeHelm([], Release("op", "ns", 2, status, "op", "1.0.0"), unrecorded=1)
+    assert applied(helm, tmp_path) == ["upgrade to 2", "recover", "upgrade to 4"]
+    assert helm.releases()["ns/op"].status == "deployed"
 
 
 def test_another_failure_is_final(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from fleet_faults import AnyFleet, said
+from fleet_faults import AnyFleet, lost, said
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evidence import ToolRun
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
@@ -56,8 +56,19 @@ def test_a_host_that_calls_its_adapters_otherwise_is_no_peer(fleet: AnyFleet) ->
     assert {o.status for o in fleet.judge(only=CHECK)} == {Status.PASSED}
 
 
-def test_a_host_without_one_of_its_gpus_waits_for_gpu_census(fleet: AnyFleet) -> None:
+def test_a_host_without_one_of_its_gpus_is_compared_at_the_places_of_the_others(fleet: AnyFleet) -> None:
+    """Its other GPUs are counted otherwise then; who waives the missing one waives no second result."""
+    modules(fleet, (3, 1, 2, 4), (3, 1, 2, 4))
     fleet.hosts["gpu02"].gpus[1].listed = False
+    # As nvidia-smi counts the three; the adapter of the fourth is beside nobody.
+    fleet.hosts["gpu02"].slots = {"mlx5_0": 0, "mlx5_1": 9, "mlx5_2": 1, "mlx5_3": 2}
+    assert {o.status for o in fleet.judge(only=CHECK)} == {Status.PASSED}
+    fleet.hosts["gpu02"].slots = {"mlx5_0": 1, "mlx5_1": 9, "mlx5_2": 0, "mlx5_3": 2}
+    assert found(fleet) == {(CHECK, "slot-map-mismatch", "gpu02/gpu0,gpu02/gpu2")}
+
+
+def test_a_host_whose_gpu_does_not_answer_waits_for_gpu_census(fleet: AnyFleet) -> None:
+    lost(1)(fleet)
     assert [(o.subjects[0].name, o.blocked_by) for o in fleet.judge(only=CHECK) if o.status is not Status.PASSED] == [
         ("gpu02", "gpu-census")
     ]
