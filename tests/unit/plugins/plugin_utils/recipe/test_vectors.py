@@ -22,6 +22,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.hydrate im
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.load import load_catalogue
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.merge import over_values
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.model import Catalogue
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.output import in_api
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.resolve import resolve
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.support import supported_combinations
 
@@ -31,7 +32,8 @@ DIMENSIONS = ("service", "accelerator", "intent", "os", "platform")
 def as_vector(criteria: Criteria, catalogue: Catalogue) -> dict[str, Any]:
     """Resolve, in the form of the vectors."""
     result = resolve(criteria, catalogue)
-    data = plain(result)
+    # The vectors are answers of 0.11.1, which knows no newer API than this.
+    data = plain(in_api(result, "aicr.nvidia.com/v1alpha1"))
     del data["criteria"]
     data["metadata"]["appliedOverlays"].sort()
     data["hydratedValues"] = {c.name: component_values(c, catalogue) for c in result.components}
