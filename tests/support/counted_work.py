@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable
 from types import FrameType
@@ -19,12 +20,16 @@ def lines_run(call: Callable[[], object]) -> int:
         count += event == "line"
         return trace
 
+    # What a collection of garbage runs belongs to the tests before.
+    gc.collect()
+    gc.disable()
     before = sys.gettrace()
     sys.settrace(trace)
     try:
         call()
     finally:
         sys.settrace(before)
+        gc.enable()
     return count
 
 

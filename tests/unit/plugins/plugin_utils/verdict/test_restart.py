@@ -79,7 +79,7 @@ def test_gate_8_is_looked_at_after_gate_7() -> None:
         (["site.yml", "--extra-vars=@vars.yml"], "site.yml -e @vars.yml"),
         (
             ["site.yml", "-e", '{"gpufleet_settings": {"a": {"b": 1}}, "gpufleet_from_gate": "nodes", "pw": "x"}'],
-            """site.yml -e '{"gpufleet_settings": {"a": {"b": 1}}}' -e pw=...""",
+            """site.yml -e '{"gpufleet_settings": {"a": {"b": 1}}}' -e pw=[redacted]""",
         ),
         (["site.yml", "-e", "{broken"], "site.yml"),
     ],
