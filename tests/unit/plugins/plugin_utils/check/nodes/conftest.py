@@ -258,7 +258,9 @@ class FakeHost:
         rows = ["\t" + "\t".join([*(f"GPU{n}" for n in range(count)), *nics, "CPU Affinity", "NUMA Affinity"])]
         for row in range(count):
             cells = [" X " if row == col else self._gpu_word(row, col) for col in range(count)]
-            cells += ["PIX" if self._slot(nic) == row and row not in self.nic_words else "SYS" for nic in nics]
+            # An adapter stays beside the slot of its GPU when another GPU is gone.
+            slot = self.gpus.index(self.listed[row])
+            cells += ["PIX" if self._slot(nic) == slot and row not in self.nic_words else "SYS" for nic in nics]
             rows.append(f"GPU{row}\t" + "\t".join([*cells, "0-47", "0"]))
         return "\n".join(rows) + "\n\nLegend:\n\n  X    = Self\n"
 
