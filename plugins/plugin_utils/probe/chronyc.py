@@ -12,6 +12,7 @@ from .text import plain, unreadable, whole
 
 TOOL = "chronyc tracking"
 _LOCAL = "7F7F01"
+_REFERENCE = re.compile(r"[0-9A-Za-z.:]{1,64} \(.{0,256}\)")
 _OFFSET = re.compile(r"([\d.]+) seconds (fast|slow) of NTP time")
 
 
@@ -59,13 +60,13 @@ def parse(text: str) -> Tracking:
     sign = 1.0 if offset.group(2) == "fast" else -1.0
     stratum = whole(_need(fields, "Stratum"), TOOL, "Stratum")
     return Tracking(
-        reference=_need(fields, "Reference ID"),
+        reference=_reference(_need(fields, "Reference ID")),
         stratum=stratum,
         offset_s=sign * _seconds(offset.group(1)),
-        last_offset_s=_seconds(_need(fields, "Last offset").removesuffix(" seconds")),
+        last_offset_s=_seconds(_whole(_need(fields, "Last offset"))),
         leap_status=_need(fields, "Leap status"),
-        root_delay_s=_seconds(_need(fields, "Root delay").removesuffix(" seconds")),
-        root_dispersion_s=_seconds(_need(fields, "Root dispersion").removesuffix(" seconds")),
+        root_delay_s=_seconds(_whole(_need(fields, "Root delay"))),
+        root_dispersion_s=_seconds(_whole(_need(fields, "Root dispersion"))),
     )
 
 
@@ -73,6 +74,21 @@ def _need(fields: dict[str, str], name: str) -> str:
     if not fields.get(name):
         raise unreadable(TOOL, f"no {name}", f"a line `{name} : ...`")
     return fields[name]
+
+
+def _reference(text: str) -> str:
+    # `C0000201 (ntp1.example.org)`, `00000000 ()`.
+    if not _REFERENCE.fullmatch(text):
+        raise unreadable(TOOL, text, "a reference and its name, `C0000201 (ntp1.example.org)`")
+    return text
+
+
+def _whole(text: str) -> str:
+    """Return the number of a field; a line that was cut would be read as less of it."""
+    number, unit, rest = text.partition(" seconds")
+    if not unit or rest:
+        raise unreadable(TOOL, text, "`N seconds`")
+    return number
 
 
 def _seconds(text: str) -> float:
