@@ -258,8 +258,7 @@ class FakeHost:
         rows = ["\t" + "\t".join([*(f"GPU{n}" for n in range(count)), *nics, "CPU Affinity", "NUMA Affinity"])]
         for row in range(count):
             cells = [" X " if row == col else self._gpu_word(row, col) for col in range(count)]
-            # An adapter stays beside the slot of its GPU when another GPU is gone.
-            slot = self.gpus.index(self.listed[row])
+            slot = self.gpus.index(self.listed[row])  # where its adapter is, whichever other GPU is gone
             cells += ["PIX" if self._slot(nic) == slot and row not in self.nic_words else "SYS" for nic in nics]
             rows.append(f"GPU{row}\t" + "\t".join([*cells, "0-47", "0"]))
         return "\n".join(rows) + "\n\nLegend:\n\n  X    = Self\n"
@@ -274,8 +273,7 @@ class FakeHost:
 
     def _diag(self) -> str:
         names = (("Deployment", "software"), ("Hardware", "memory"), ("Hardware", "diagnostic"),
-                 ("Integration", "pcie"),
-                 ("Stress", "targeted_stress"), ("Stress", "targeted_power"))  # fmt: skip
+                 ("Integration", "pcie"), ("Stress", "targeted_stress"), ("Stress", "targeted_power"))  # fmt: skip
         categories = []
         for category, name in names:
             results = []
