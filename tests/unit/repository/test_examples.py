@@ -53,6 +53,7 @@ for name, tasks in json.load(sys.stdin).items():
     for task in tasks:
         try:
             found[name] += problems(task)
+        # Whatever an example meets is its own problem, told by its name; the others are looked at as well.
         except Exception as error:
             found[name].append(f"{type(error).__name__}: {error}")
 print(json.dumps(found))

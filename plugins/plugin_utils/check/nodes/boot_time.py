@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from ...probe.kernel_repeats import seconds
+
 
 def settling(began: str, time: str, settle_s: float) -> bool:
     """Tell whether it was so soon after the boot. A log that does not begin with the boot cannot tell."""
@@ -15,18 +17,11 @@ def settling(began: str, time: str, settle_s: float) -> bool:
 
 
 def _seconds(stamp: str) -> float | None:
-    """Return a time stamp of the kernel log as seconds, since whenever its form counts from."""
+    """Return a time stamp of the kernel log as seconds, since whenever its form counts from; one without a year too."""
+    known = seconds(stamp)
+    if known is not None:
+        return known
     try:
-        return float(stamp)
-    except ValueError:
-        pass
-    text = stamp.replace(",", ".")
-    for form in ("%a %b %d %H:%M:%S %Y", "%Y %b %d %H:%M:%S"):
-        try:
-            return datetime.strptime(text if form.endswith("%Y") else f"2000 {text}", form).timestamp()
-        except ValueError:
-            continue
-    try:
-        return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+        return datetime.strptime(f"2000 {stamp}", "%Y %b %d %H:%M:%S").timestamp()
     except ValueError:
         return None

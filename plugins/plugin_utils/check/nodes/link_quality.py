@@ -22,9 +22,9 @@ from ..kit.finding import Finding, Report
 from ..kit.settings import setting
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .hca_state import SPEC as HCA_STATE
-from .hca_state import HcaStateSettings
 from .node_context import NodeContext, per_host
 from .observe_hosts import OBSERVER
+from .roce_ports import adapter_names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,8 +83,7 @@ def _judge(host: NodeContext) -> Report | Outcome:
         return Report(summary=text, evidence=host.evidence("virtual"))
     if isinstance(hcas, ProbeFailure):
         return host.tool_failure("hcas", hcas)
-    stated = host.context.settings_of(HCA_STATE.id, HcaStateSettings, host.entry.sku).hcas
-    names = list(dict.fromkeys(name.partition(":")[0] for name in host.adapters(stated).names))
+    names = adapter_names(host)
     physical = [hca.name for hca in hcas if hca.name in names and hca.kind not in _VIRTUAL]
     if not names or (not physical and not any(hca.name in names for hca in hcas)):
         return host.answer.blocked(by=HCA_STATE.id, because="the adapters for GPU traffic are not known, or not there")

@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from ...collect.host_facts import FleetFacts
 from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Outcome, SubjectKind
-from ...outcome.wording import first_of
-from ...probe.rdma_link import RdmaLink
 from ...probe.roce_ecn import PortEcn
 from ...site.adapters import carries_gpu_traffic
 from ..kit.counting import count
@@ -24,10 +22,9 @@ from ..kit.finding import Finding, Report
 from ..kit.settings import setting
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .hca_state import SPEC as HCA_STATE
-from .hca_state import HcaStateSettings
 from .node_context import NodeContext, per_host
 from .observe_hosts import OBSERVER
-from .uniform import uniformity
+from .roce_ports import adapter_names, odd_ports, ports_of, usual_of_ports
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,37 +49,17 @@ SPEC = CheckSpec(
     settings=RoceEcnSettings,
 )
 _FACT = "ecn"
-# So many ports are named.
-_NAMED = 4
 
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """What the site states fails; else a port is held against most ports of its SKU."""
-    known: dict[str, dict[str, str]] = {}
-    for entry in context.site.in_scope:
-        if entry.name in seen.hosts and entry.sku in context.hardware:
-            ports = _known_ports(NodeContext(SPEC, context, seen, entry))
-            known.setdefault(entry.sku, {}).update(
-                {f"{entry.name}/{name}": _said(port) for name, port in ports.items()}
-            )
-    usual = {sku: uniformity(ports).expected for sku, ports in known.items()}
+    usual = usual_of_ports(SPEC, seen, context, _known_ports, _said)
     return per_host(SPEC, seen, context, lambda host: _judge(host, usual.get(host.entry.sku, "")))
 
 
 def _known_ports(host: NodeContext) -> dict[str, PortEcn]:
     """Return what the driver shows of the ports for GPU traffic, by adapter; nothing where it is not known."""
-    ports, links = host.facts.read(_FACT, tuple), host.facts.read("rdma_links", tuple)
-    if isinstance(ports, ProbeFailure) or isinstance(links, ProbeFailure):
-        return {}
-    names = _names(host)
-    known: tuple[RdmaLink, ...] = links
-    devices = {link.netdev: link.device for link in known if link.device in names}
-    return {devices[port.device]: port for port in ports if port.device in devices}
-
-
-def _names(host: NodeContext) -> list[str]:
-    stated = host.context.settings_of(HCA_STATE.id, HcaStateSettings, host.entry.sku).hcas
-    return list(dict.fromkeys(name.partition(":")[0] for name in host.adapters(stated).names))
+    return ports_of(host, _FACT, PortEcn)
 
 
 def _said(port: PortEcn) -> str:
@@ -101,7 +78,7 @@ def _judge(host: NodeContext, usual: str) -> Report | Outcome:
     for fact, value in ((_FACT, ports), ("rdma_links", links), ("hcas", host.facts.hcas)):
         if isinstance(value, ProbeFailure):
             return host.tool_failure(fact, value)
-    names = _names(host)
+    names = adapter_names(host)
     if not names:
         return host.answer.blocked(by=HCA_STATE.id, because="the adapters for GPU traffic are not known")
     return _ports(host, names, _known_ports(host), usual)
@@ -125,10 +102,7 @@ def _ports(host: NodeContext, names: Sequence[str], mine: dict[str, PortEcn], us
     odd = {name: port for name, port in mine.items() if wanted is None and usual and _said(port) != usual}
     if odd:
         hint = "state priorities of roce-ecn, and bring the ports to them; or accept the difference"
-        by_words: dict[str, list[str]] = {}
-        for name, port in odd.items():
-            by_words.setdefault(_said(port), []).append(f"{name} ({port.device})")
-        told = "; ".join(f"{first_of(found, _NAMED)}: ECN {words}" for words, found in by_words.items())
+        told = odd_ports(odd, lambda port: f"ECN {_said(port)}")
         parts = () if len(odd) == len(mine) else tuple(host.part(SubjectKind.HCA, name) for name in odd)
         text = f"{told}; most ports: {usual}"
         findings.append(Finding(cause="roce-ecn-differs", text=text, hint=hint, subjects=parts, marginal=True))

@@ -27,10 +27,9 @@ from ..kit.finding import Finding, Report
 from ..kit.settings import setting
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .hca_state import SPEC as HCA_STATE
-from .hca_state import HcaStateSettings
 from .node_context import NodeContext, per_host
 from .observe_hosts import OBSERVER
-from .uniform import uniformity
+from .roce_ports import NAMED_PORTS, adapter_names, odd_ports, ports_of, usual_of_ports
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,8 +61,6 @@ SPEC = CheckSpec(
     settings=RoceSetupSettings,
 )
 _LINK_LOCAL = "fe80:"
-# So many ports are named.
-_NAMED = 4
 _BARE_METAL = "none"
 _INDEX = "NCCL_IB_GID_INDEX"
 
@@ -71,31 +68,13 @@ _INDEX = "NCCL_IB_GID_INDEX"
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Addresses and MTU by port; pauses against what the site states, else against most ports of the SKU: one place
     that differs on all hosts is no place like the others."""
-    known: dict[str, dict[str, str]] = {}
-    for entry in context.site.in_scope:
-        if entry.name in seen.hosts and entry.sku in context.hardware:
-            ports = _paused_ports(NodeContext(SPEC, context, seen, entry))
-            known.setdefault(entry.sku, {}).update(
-                {f"{entry.name}/{name}": _said(port) for name, port in ports.items()}
-            )
-    usual = {sku: uniformity(ports).expected for sku, ports in known.items()}
+    usual = usual_of_ports(SPEC, seen, context, _paused_ports, _said)
     return per_host(SPEC, seen, context, lambda host: _judge(host, usual.get(host.entry.sku, "")))
 
 
 def _paused_ports(host: NodeContext) -> dict[str, PortQos]:
     """Return what mlnx_qos reports of the ports for GPU traffic, by adapter; nothing where it is not known."""
-    ports, links = host.facts.read("qos", tuple), host.facts.read("rdma_links", tuple)
-    if isinstance(ports, ProbeFailure) or isinstance(links, ProbeFailure):
-        return {}
-    names = _names(host)
-    known: tuple[RdmaLink, ...] = links
-    devices = {link.netdev: link.device for link in known if link.device in names}
-    return {devices[port.device]: port for port in ports if port.device in devices}
-
-
-def _names(host: NodeContext) -> list[str]:
-    stated = host.context.settings_of(HCA_STATE.id, HcaStateSettings, host.entry.sku).hcas
-    return list(dict.fromkeys(name.partition(":")[0] for name in host.adapters(stated).names))
+    return ports_of(host, "qos", PortQos)
 
 
 def _said(port: PortQos) -> str:
@@ -109,7 +88,7 @@ def _judge(host: NodeContext, usual: str) -> Report | Outcome:
         return Report(summary=text, evidence=host.evidence("rdma_links"))
     if isinstance(host.facts.hcas, ProbeFailure):
         return host.tool_failure("hcas", host.facts.hcas)
-    names = _names(host)
+    names = adapter_names(host)
     up = {hca.name for hca in host.facts.hcas if any(port.state == "Active" for port in hca.ports)}
     if not names or not set(names) <= up:
         because = "an adapter for GPU traffic is not known, not there or down"
@@ -231,14 +210,10 @@ def _lossless(host: NodeContext, names: Sequence[str], usual: str) -> list[Findi
 
 def _odd_ports(host: NodeContext, odd: Mapping[str, PortQos], usual: str, *, whole: bool) -> Finding:
     """Return the finding about ports that pause other priorities than most; `whole`: all ports of the host do."""
-    by_words: dict[str, list[str]] = {}
-    for name, port in odd.items():
-        by_words.setdefault(_said(port), []).append(f"{name} ({port.device})")
-    said = "; ".join(f"{first_of(names, _NAMED)}: {words}" for words, names in by_words.items())
-    shown = first_of([f"`mlnx_qos -i {port.device}`" for port in odd.values()], _NAMED, " and ")
+    shown = first_of([f"`mlnx_qos -i {port.device}`" for port in odd.values()], NAMED_PORTS, " and ")
     return Finding(
         cause="roce-pfc-differs",
-        text=f"{said}; most ports: {usual}",
+        text=f"{odd_ports(odd, _said)}; most ports: {usual}",
         hint=f"state pfc_priorities and trust of roce-setup, and bring the ports to them ({shown})",
         subjects=() if whole else tuple(host.part(SubjectKind.HCA, name) for name in odd),
         marginal=True,
