@@ -49,7 +49,7 @@ def ports_of(host: NodeContext, fact: str, _kind: type[P]) -> dict[str, P]:
     if isinstance(ports, ProbeFailure) or isinstance(links, ProbeFailure):
         return {}
     names = adapter_names(host)
-    known = cast("tuple[RdmaLink, ...]", links)
+    known: tuple[RdmaLink, ...] = links
     devices = {link.netdev: link.device for link in known if link.device in names}
     return {devices[port.device]: port for port in cast("tuple[P, ...]", ports) if port.device in devices}
 
