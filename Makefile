@@ -56,10 +56,6 @@ worlds: setup ## Judge every healthy world of recipes/rehearsal/worlds/, one lin
 thinning: setup ## Take a piece of every kind out of a healthy run; what still passes is printed (ARGS="--only 'evidence/hosts' --each 3")
 	@python tests/support/thin_all.py $(ARGS)
 
-.PHONY: world-docs
-world-docs: setup ## Write docs/worlds.md, the list of the worlds of a rehearsal
-	@python -m tools.pages $@
-
 .PHONY: rehearse-catalogue
 rehearse-catalogue: setup ## Install every recipe of the catalogue in turn on one rehearsal cluster (ARGS="--draw 12", "--only service=gke")
 	@python tests/support/catalogue_bench.py $(ARGS)
@@ -99,20 +95,8 @@ catalog-check: setup ## Prove the recipe catalogue: every layer resolves, nothin
 chart-values: setup ## Render a real chart with our values: unknown keys, schema errors, changed objects (CHART=<directory or archive> ARGS="--accepted DIR")
 	@python -m tools.chart_values $(CHART) $(ARGS)
 
-.PHONY: catalog-docs
-catalog-docs: setup ## Write docs/catalogue.md, the table of what the recipe catalogue supports
-	@python -m tools.pages $@
-
-.PHONY: check-docs
-check-docs: setup ## Write docs/checks.md, the table of all checks
-	@python -m tools.pages $@
-
-.PHONY: fault-docs
-fault-docs: setup ## Write docs/faults.md, the table of the faults of a rehearsal
-	@python -m tools.pages $@
-
-.PHONY: tool-docs
-tool-docs: setup ## Write docs/tools.md, the table of the tools that hosts must have
+.PHONY: reference
+reference: setup ## Write the pages of docs/reference/: settings, checks, faults, worlds, tools, catalogue
 	@python -m tools.pages $@
 
 .PHONY: aiperf-lock
@@ -121,10 +105,6 @@ aiperf-lock: setup ## Write recipes/workloads/aiperf.txt, the digests of what AI
 
 .PHONY: rbac-docs
 rbac-docs: setup ## Write docs/rbac/roles.yaml, the roles that gates need on a cluster
-	@python -m tools.pages $@
-
-.PHONY: settings-docs
-settings-docs: setup ## Write docs/settings.md, the reference of every setting
 	@python -m tools.pages $@
 
 .PHONY: format
@@ -143,7 +123,7 @@ unit: setup ## Unit tests (ARGS="-k name", or paths: only those)
 	$(compiled) pytest -n 2 $(if $(call existing,$(ARGS)),,tests/unit) $(ARGS)
 sanity: setup ## ansible-test sanity, on a real copy and without an ignore file (ARGS="--test validate-modules")
 	@tools/sanity $(ARGS)
-build: setup ## The collection's tarball, in .cache/build
+build: setup ## The collection's tarball with the pages of the reference, in .cache/build
 	@python -m tools.check build
 
 .PHONY: docs

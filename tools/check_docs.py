@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""docs/checks.md, the table of all checks, from their specifications."""
+"""docs/reference/checks.md, the table of all checks, from their specifications."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _HEAD = """<!--
 SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 SPDX-License-Identifier: GPL-3.0-or-later
 -->
-<!-- Generated from the checks (make check-docs); a test compares the two. -->
+<!-- Generated from the checks (make reference). -->
 # Checks
 
 Every check of every gate: what it proves, about what, and the causes with which it fails. A check that needs
@@ -33,7 +33,7 @@ def page(specs: Sequence[CheckSpec]) -> str:
 
 def _gate(title: str, gate: str, guide: str, specs: Sequence[CheckSpec]) -> Iterator[str]:
     own = [spec for spec in specs if spec.gate == gate]
-    yield f"\n## {title}\n\nGuide: [{guide}.md]({guide}.md)\n\n"
+    yield f"\n## {title}\n\nGuide: [{guide}.md](../{guide}.md)\n\n"
     columns = ("check", "phase", "proves", "of each", "disturbs", "driver", "requires", "fails with")
     yield f"| {' | '.join(columns)} |\n|{' --- |' * len(columns)}\n"
     for spec in own:

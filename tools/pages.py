@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Writes the pages of docs/ that follow from code and data; each has its make target. A test compares them.
+"""Writes what follows from code and data: the pages of docs/reference/, which git does not keep, and some files that
+it does, each by its make target. A test compares the latter with what is written.
 
 Called without a name it writes all.
 """
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_specs
@@ -28,27 +30,53 @@ from . import aiperf_lock, catalog_docs, check_docs, rbac_docs, settings_docs, t
 
 ROOT = Path(__file__).resolve().parent.parent
 _REHEARSAL = RECIPES / "rehearsal"
-# By make target: the page, and what it says.
-PAGES: Mapping[str, tuple[str, Callable[[], str]]] = {
-    "catalog-docs": ("docs/catalogue.md", lambda: catalog_docs.page(load_recipes([RECIPES]))),
-    "check-docs": ("docs/checks.md", lambda: check_docs.page(all_specs())),
-    "fault-docs": ("docs/faults.md", lambda: catalogue_page(load_catalogue(_REHEARSAL))),
-    "rbac-docs": ("docs/rbac/roles.yaml", rbac_docs.page),
-    "settings-docs": ("docs/settings.md", settings_docs.page),
-    "tool-docs": ("docs/tools.md", lambda: tool_docs.page(load_host_tools())),
-    "aiperf-lock": ("recipes/workloads/aiperf.txt", aiperf_lock.page),
-    "world-docs": ("docs/worlds.md", lambda: worlds_page(load_worlds(_REHEARSAL))),
+REFERENCE_FOLDER = "docs/reference"
+# By name of the page: what it says.
+REFERENCE: Mapping[str, Callable[[], str]] = {
+    "catalogue.md": lambda: catalog_docs.page(load_recipes([RECIPES])),
+    "checks.md": lambda: check_docs.page(all_specs()),
+    "faults.md": lambda: catalogue_page(load_catalogue(_REHEARSAL)),
+    "settings.md": settings_docs.page,
+    "tools.md": lambda: tool_docs.page(load_host_tools()),
+    "worlds.md": lambda: worlds_page(load_worlds(_REHEARSAL)),
 }
+# By make target: the file, which users apply or the product reads, and what it says.
+COMMITTED: Mapping[str, tuple[str, Callable[[], str]]] = {
+    "aiperf-lock": ("recipes/workloads/aiperf.txt", aiperf_lock.page),
+    "rbac-docs": ("docs/rbac/roles.yaml", rbac_docs.page),
+}
+
+
+@cache
+def reference_page(name: str) -> str:
+    """Return what a page of the reference says, by its file name."""
+    return REFERENCE[name]()
+
+
+def write_reference() -> None:
+    """Write the pages of docs/reference/; one that is made no longer goes."""
+    folder = ROOT / REFERENCE_FOLDER
+    folder.mkdir(parents=True, exist_ok=True)
+    for former in folder.glob("*.md"):
+        if former.name not in REFERENCE:
+            former.unlink()
+    for name, text in REFERENCE.items():
+        (folder / name).write_text(text(), encoding="utf-8")
+    print(f"reference: {len(REFERENCE)} pages in {REFERENCE_FOLDER}: {', '.join(sorted(REFERENCE))}")
 
 
 def main(names: Sequence[str]) -> int:
     """Write the pages of these targets."""
-    unknown = [name for name in names if name not in PAGES]
+    targets = ("reference", *COMMITTED)
+    unknown = [name for name in names if name not in targets]
     if unknown:
-        print(f"pages: there is no {', '.join(unknown)}; there are: {', '.join(PAGES)}", file=sys.stderr)
+        print(f"pages: there is no {', '.join(unknown)}; there are: {', '.join(targets)}", file=sys.stderr)
         return 2
-    for name in names or PAGES:
-        path, text = PAGES[name]
+    for name in names or targets:
+        if name == "reference":
+            write_reference()
+            continue
+        path, text = COMMITTED[name]
         (ROOT / path).write_text(text(), encoding="utf-8")
         print(f"{name}: {path}")
     return 0

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""docs/settings.md, the reference of every setting, from the declarations and recipes/thresholds/."""
+"""docs/reference/settings.md, the reference of every setting, from the declarations and recipes/thresholds/."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.node_tests.
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.node_tests.settings import CONTINUOUS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_settings, all_specs
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATES
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.phases import BURN_IN, READINESS
 
 _WORDS = {str: "text", int: "whole number", float: "number", bool: "true or false", type(None): "null"}
 _LONGEST_DEFAULT = 60
@@ -30,8 +31,8 @@ SPDX-License-Identifier: GPL-3.0-or-later
 
 # Settings
 
-Every setting of every gate, check and test of idle nodes, written by `make settings-docs`. Preflight and `--tags
-plan` check all of them before anything is touched, also those of gates outside the scope: an unknown name, a wrong
+Every setting of every gate, check and test of idle nodes, written by `make reference`. Preflight and `--tags plan`
+check all of them before anything is touched, also those of gates outside the scope: an unknown name, a wrong
 type and an impossible value are one line each, with the nearest valid name. Nothing is converted: `"5"` is not 5, and
 a version such as `"570.10"` needs its quotes.
 
@@ -61,20 +62,21 @@ Every gate also takes `ctrf` (run, default {}): """
 
 
 def page() -> str:
-    """Return docs/settings.md."""
+    """Return docs/reference/settings.md."""
     return _INTRODUCTION + next(iter(settings_in(GateSettings).values())).meaning + "\n" + "".join(_gates())
 
 
 def _gates() -> Iterator[str]:
     kinds, specs, tests = all_settings(), all_specs(), node_tests().values()
-    for gate in GATES:
-        keys = {gate.id: "the gate"}
-        keys |= {spec.id: f"check `{spec.id}`: {spec.title}" for spec in specs if spec.gate == gate.id}
+    titles = {gate.id: f"{gate.number}. {gate.title}" for gate in GATES}
+    for place, title in {**titles, READINESS: "Before gate 4: readiness", BURN_IN: "Hours of load: burn-in"}.items():
+        keys = {place: "the gate"} if place in titles else {}
+        keys |= {spec.id: f"check `{spec.id}`: {spec.title}" for spec in specs if spec.gate == place}
         rows = {key: [entry for kind in kinds[key] if kind is not GateSettings for entry in settings_in(kind).values()]
                 for key in keys}  # fmt: skip
         stated = {key: entries for key, entries in rows.items() if entries}
         if stated:
-            yield f"\n## {gate.number}. {gate.title}\n"
+            yield f"\n## {title}\n"
         for key, entries in stated.items():
             yield from _table(key, keys[key], entries)
     yield "\n## Continuous validation\n"

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Lays the pages of the checkout out as sources of a site; tools/docs_site makes the site of them.
 
-docs/ keeps its places; README, CONTRIBUTING and the example inventory come beside it. A link to a page stays a link
-to that page; one to another file or directory leads to the repository. docs/index.md is the front page, and its
-sections are the side bar: a page that it does not name is an error of Sphinx.
+docs/ keeps its places, the pages of docs/reference/ are made; README, CONTRIBUTING and the example inventory come
+beside them. A link to a page stays a link to that page; one to another file or directory leads to the repository.
+docs/index.md is the front page, and its sections are the side bar: a page that it does not name is an error of Sphinx.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import sys
 from pathlib import Path, PurePosixPath
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.strict import read_yaml
+
+from .pages import REFERENCE, REFERENCE_FOLDER, reference_page
 
 ROOT = Path(__file__).resolve().parent.parent
 BESIDE = {
@@ -66,8 +68,16 @@ _FENCE = re.compile(r"(^```.*?^```)", re.MULTILINE | re.DOTALL)
 
 def site_places() -> dict[str, str]:
     """Return where each page of the checkout lies in the site, both as paths from the root."""
-    pages = {str(PurePosixPath(path.relative_to(ROOT))): "" for path in sorted((ROOT / "docs").rglob("*.md"))}
+    files = (str(PurePosixPath(path.relative_to(ROOT))) for path in sorted((ROOT / "docs").rglob("*.md")))
+    written = [page for page in files if not page.startswith(f"{REFERENCE_FOLDER}/")]
+    pages = [*written, *(f"{REFERENCE_FOLDER}/{name}" for name in REFERENCE)]
     return {page: page.removeprefix("docs/") for page in pages} | BESIDE
+
+
+def source(page: str) -> str:
+    """Return the text of a page of the checkout, by its path; a page of the reference is made."""
+    folder, _slash, name = page.rpartition("/")
+    return reference_page(name) if folder == REFERENCE_FOLDER else (ROOT / page).read_text(encoding="utf-8")
 
 
 def rewritten(text: str, page: str, places: dict[str, str], repository: str) -> str:
@@ -113,7 +123,7 @@ def main() -> None:
     repository = read_yaml(ROOT / "galaxy.yml")["repository"]
     places = site_places()
     for page, place in places.items():
-        text = rewritten((ROOT / page).read_text(encoding="utf-8"), page, places, repository)
+        text = rewritten(source(page), page, places, repository)
         if place == "index.md":
             text += "\n" + side_bar(text) + "\n"
         if place == "design/README.md":

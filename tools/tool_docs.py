@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""docs/tools.md, the table of the tools that hosts must have."""
+"""docs/reference/tools.md, the table of the tools that hosts must have."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ _PARTS = {
     ),
     "node_pod": (
         "Nodes without SSH",
-        "A snapshot's pod ([snapshot.md](snapshot.md)) runs these on a node that has neither SSH nor Python, beside",
+        "A snapshot's pod ([snapshot.md](../snapshot.md)) runs these on a node that has neither SSH nor Python, beside",
         "those of the first table that can be asked there.",
     ),
 }
 
 
 def page(table: HostTools) -> str:
-    """Return docs/tools.md."""
+    """Return docs/reference/tools.md."""
     lines = [
-        "<!-- Generated from recipes/tools.yaml (make tool-docs); a test compares the two. -->",
+        "<!-- Generated from recipes/tools.yaml (make reference). -->",
         "# Tools that hosts must have",
         "",
         "To judge hosts the collection runs these commands on them. Each has a time limit, after which its whole",

@@ -66,7 +66,7 @@ options:
     default: {}
   settings:
     description:
-      - Settings by check id or gate id; C(docs/settings.md) lists them all.
+      - Settings by check id or gate id; C(docs/reference/settings.md) lists them all.
       - Those of an extra variable C(gpufleet_settings) are laid over the inventory's, option by option.
     type: dict
     default: {}

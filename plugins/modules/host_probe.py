@@ -13,7 +13,8 @@ version_added: 0.1.0
 author: gpufleet.bringup contributors (@gpufleet)
 description:
   - Runs the tools that gate nodes judges on the host (C(nvidia-smi), C(dcgmi), C(lspci), C(ibstat), the kernel log and
-    more), each with a time limit of its own, in one module execution. C(docs/tools.md) of the collection lists them.
+    more), each with a time limit of its own, in one module execution. C(docs/reference/tools.md) of
+    the collection lists them.
   - Keeps everything they print as C(evidence/hosts/<host>.json) in the run directory on the controller, with secrets
     masked.
   - A tool that is missing, fails, hangs or prints nonsense is data and not a failed task, and so is a host that cannot
@@ -30,7 +31,9 @@ attributes:
     description: Looks only. C(dcgmi diag) loads the GPUs, so it is left out in check mode.
 options:
   tools:
-    description: Tools to run, by their names in C(docs/tools.md), which are those of the evidence file. All by default.
+    description:
+      - Tools to run, by their names in C(docs/reference/tools.md), which are those of the evidence file.
+      - All by default.
     type: list
     elements: str
   timeout:

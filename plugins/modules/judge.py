@@ -29,7 +29,7 @@ attributes:
 options:
   settings:
     description:
-      - Settings by check id or gate id for a what-if; C(docs/settings.md) lists them all.
+      - Settings by check id or gate id for a what-if; C(docs/reference/settings.md) lists them all.
       - Those that say how a gate looks are named and not applied, because the run has looked already.
     type: dict
     default: {}

@@ -25,7 +25,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_tarball_holds_nothing_of_development(installed: Path) -> None:
     root = installed / "collections/ansible_collections/gpufleet/bringup"
-    assert (root / "recipes/registry.yaml").is_file()
+    assert (root / "recipes/registry.yaml").is_file() and (root / "docs/reference/settings.md").is_file()
     for name in (".git", ".cache", ".run", ".ci", "bench", "tests/data"):
         assert not (root / name).exists(), name
 

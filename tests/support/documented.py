@@ -14,8 +14,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-# What developers read, and what is generated; pages of checks and settings have no command of their own.
-NOT_FOR_USERS = ("docs/development.md", "docs/architecture.md", "docs/catalogue-maintenance.md", "docs/design/")
+# What developers read, and what is generated, which has no command of its own.
+NOT_FOR_USERS = (
+    "docs/development.md", "docs/architecture.md", "docs/catalogue-maintenance.md", "docs/design/", "docs/reference/",
+)  # fmt: skip
 _FENCE = re.compile(
     r"(?:^<!-- (?P<mark>[^\n]+?) -->\n+)?^ *```(?P<language>\w*)\n(?P<text>.*?)^ *```$|"
     r"(?:^<!-- (?P<indented_mark>[^\n]+?) -->\n+)?(?P<indented>^ {4}\S[^\n]*\n(?:^ {4,}\S[^\n]*\n)*)",

@@ -32,17 +32,17 @@ def copied_checkout(source: Path) -> Path:
 
 
 def installed_collection(home: Path) -> Path:
-    """Build the tarball of the checkout as it stands, install it below `home`; return the empty working directory,
-    which has the collection in `collections`."""
+    """Build the tarball of the checkout as it stands, as `make build` does, and install it below `home`; return the
+    empty working directory, which has the collection in `collections`."""
     source = copied_checkout(home / "source")
-    galaxy = [sys.executable, "-m", "ansible", "galaxy", "collection"]
-    subprocess.run([*galaxy, "build", "--output-path", str(home)], cwd=source, check=True, capture_output=True)
+    subprocess.run([sys.executable, "-m", "tools.tarball", str(home)], cwd=source, check=True, capture_output=True)
     tarball = next(home.glob("gpufleet-bringup-*.tar.gz"))
     work = home / "work"
     work.mkdir()
     # Neither from the checkout nor with its PYTHONPATH, nor with what lies in the user's home (ansible-lint installs
     # there): galaxy would find the collection and install nothing.
-    install = [*galaxy, "install", "--offline", "-p", str(work / "collections"), str(tarball)]
+    install = [sys.executable, "-m", "ansible", "galaxy", "collection", "install", "--offline"]
+    install += ["-p", str(work / "collections"), str(tarball)]
     bare = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     bare |= {"ANSIBLE_HOME": str(home / "ansible"), "ANSIBLE_COLLECTIONS_PATH": str(work / "collections")}
     subprocess.run(install, cwd=work, env=bare, check=True, capture_output=True)

@@ -22,6 +22,8 @@ REPOSITORY = "https://forge.example.org/bringup"
         ("docs/nodes.md", "#settings", "#settings"),
         ("docs/nodes.md", "https://example.org/x.md", "https://example.org/x.md"),
         ("docs/validate.md", "../recipes/ai_conformance.yaml", f"{REPOSITORY}/blob/main/recipes/ai_conformance.yaml"),
+        ("docs/nodes.md", "reference/settings.md#nodes", "reference/settings.md#nodes"),
+        ("docs/reference/checks.md", "../nodes.md", "../nodes.md"),
         ("README.md", "inventories/example/", f"{REPOSITORY}/tree/main/inventories/example"),
     ],
 )

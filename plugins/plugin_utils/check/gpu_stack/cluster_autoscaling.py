@@ -76,7 +76,10 @@ def _added(seen: NodeScaling, answer: Answer) -> Outcome | None:
         return answer.unknown("nodes-by-request", f"{text}{', '.join(seen.by_request)}"[:500], hint, **facts)
     if words.refused:
         text = f"no node is added for a pod with {seen.asked} GPUs: {words.refused}"
-        hint = "labels, taints and instance types of the pools against what the pod asks (docs/settings.md: selector)"
+        hint = (
+            "labels, taints and instance types of the pools against what the pod asks for; "
+            "gpufleet_settings.cluster-autoscaling.selector names the pool"
+        )
         return answer.failed("scale-up-refused", text[:500], f"{hint}; {_LOOK}", **facts)
     if not seen.answers:
         text = "nobody adds nodes: no NodePool of Karpenter, no status of cluster-autoscaler, no word of the pod"

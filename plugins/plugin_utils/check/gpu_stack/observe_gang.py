@@ -41,7 +41,7 @@ from .kueue_gang import KUEUE, job_of_gang, own_queue
 from .ray_gang import KUBERAY, RAY_CLUSTERS, ray_cluster
 
 _GANGS = ("gang-a", "gang-b")
-_PLACED = "state who places gangs (docs/settings.md), such as gpufleet_settings: {gang-admission: {provider: volcano}}"
+_PLACED = "state who places gangs, such as gpufleet_settings: {gang-admission: {provider: volcano}}"
 _CHECK_ID, NATIVE = "gang-admission", "native"
 
 

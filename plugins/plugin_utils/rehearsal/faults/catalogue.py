@@ -83,14 +83,14 @@ def catalogue_table(catalogue: dict[str, FaultDefinition]) -> str:
 
 
 def catalogue_page(catalogue: dict[str, FaultDefinition]) -> str:
-    """Return docs/faults.md."""
+    """Return docs/reference/faults.md."""
     lines = [
-        "<!-- Generated from recipes/rehearsal/faults/; a test compares the two. -->",
+        "<!-- Generated from recipes/rehearsal/faults/ (make reference). -->",
         "# Faults of a rehearsal",
         "",
         "`make rehearse FAULTS=<what>` breaks the simulated hardware before the gates look at it. A fault without a",
         "subject hits one at random. `FAULTS=list` prints this list. While a rehearsal is up,",
-        "`make rehearse-faults` sets and lifts faults ([rehearsal.md](rehearsal.md)).",
+        "`make rehearse-faults` sets and lifts faults ([rehearsal.md](../rehearsal.md)).",
         "",
         "| `FAULTS=` | breaks |",
         "| --- | --- |",

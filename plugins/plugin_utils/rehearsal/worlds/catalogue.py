@@ -90,9 +90,9 @@ def worlds_table(worlds: Mapping[str, World]) -> str:
 
 
 def worlds_page(worlds: Mapping[str, World]) -> str:
-    """Return docs/worlds.md."""
+    """Return docs/reference/worlds.md."""
     lines = [
-        "<!-- Generated from recipes/rehearsal/worlds/; a test compares the two. -->",
+        "<!-- Generated from recipes/rehearsal/worlds/ (make reference). -->",
         "# Worlds: healthy sites to rehearse",
         "",
         "A world is the shape of a real site that is healthy: names of adapters, topology, what tools print there,",

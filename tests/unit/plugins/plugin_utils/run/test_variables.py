@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,11 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.variables imp
     unknown_names,
 )
 
+# The generators are no part of the collection: they are modules of the checkout.
+sys.path.insert(0, str(Path(__file__).resolve().parents[5]))
+
+from tools.pages import REFERENCE, reference_page
+
 # Metrics, and what tests of hosts are called: no variables.
 METRICS = ("gpufleet_bringup_", "gpufleet_continuous_", "gpufleet_drift_")
 
@@ -27,11 +33,9 @@ def shown(repository: Path) -> dict[str, str]:
     files = [repository / "README.md", repository / "Makefile"]
     for pattern in ("docs/*.md", "inventories/**/*", "plugins/modules/*.py", "extensions/molecule/**/*.yml"):
         files += [path for path in repository.glob(pattern) if path.is_file()]
-    found = {}
-    for path in files:
-        for name in re.findall(r"\bgpufleet_[a-z0-9_]+", path.read_text("utf-8")):
-            found[name] = str(path.relative_to(repository))
-    return found
+    texts = {str(path.relative_to(repository)): path.read_text("utf-8") for path in files}
+    texts |= {page: reference_page(page) for page in REFERENCE}
+    return {name: path for path, text in texts.items() for name in re.findall(r"\bgpufleet_[a-z0-9_]+", text)}
 
 
 def test_what_pages_and_examples_show_is_known(repository: Path) -> None:
@@ -44,6 +48,7 @@ def test_what_pages_and_examples_show_is_known(repository: Path) -> None:
 
 def test_pages_show_no_variable_without_our_prefix(repository: Path) -> None:
     text = "\n".join(path.read_text("utf-8") for path in repository.glob("docs/*.md"))
+    text += "".join(reference_page(page) for page in REFERENCE)
     inner = {name for name in options() if not name.startswith("gpufleet_")}
     assert "nodes_run_dir" in inner
     assert {name for name in inner | set(former_names()) if re.search(rf"(?<!\w){name}\b", text)} == set()
