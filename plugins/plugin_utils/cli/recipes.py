@@ -38,8 +38,7 @@ def recipe(arguments: Namespace) -> int:
 
 
 def _document(found: Answer, arguments: Namespace) -> dict[str, Any]:
-    from ..recipe.hydrate import hydrated, plain, self_contained
-    from ..recipe.output import in_api
+    from ..recipe.hydrate import hydrated, in_api, plain, self_contained
 
     if arguments.hydrated:
         return hydrated(found.result, found.catalogue)

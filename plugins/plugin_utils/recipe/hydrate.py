@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from ..constraint.model import Constraint, Quantifier, Severity
@@ -107,6 +108,12 @@ def component_data(component: ComponentRef) -> dict[str, Any]:
         "healthCheckSkip": component.health_check_skip,
     }
     return {"source": component.source, **{key: value for key, value in data.items() if value}}
+
+
+def in_api(result: RecipeResult, api: str | None) -> RecipeResult:
+    """Return the recipe with the API that a release of the upstream tool reads (`UPSTREAM_APIS`; the first without)."""
+    # Ansible wraps the texts of options in classes of its own, which no YAML writer knows.
+    return replace(result, api_version=str(api)) if api else result
 
 
 def plain(result: RecipeResult) -> dict[str, Any]:

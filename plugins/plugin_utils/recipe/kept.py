@@ -22,7 +22,7 @@ from pathlib import Path
 from ..outcome.errors import BringupError
 from ..runtime.recipe_files import COLLECTION_ROOT, RECIPES
 from .model import Catalogue
-from .tree import signature_of
+from .tree import Signature, signature_of
 
 _CODE = ("constraint", "hardware", "outcome", "recipe", "runtime")
 _SUFFIX = ".catalogue"
@@ -32,13 +32,18 @@ _TICK_S = 2.0
 _OLD_S = 30 * 86400.0
 
 
-def kept_or_loaded(directories: tuple[Path, ...], place: Path) -> Catalogue:
+def kept_or_loaded(directories: tuple[Path, ...], place: Path, signature: Signature | None = None) -> Catalogue:
     """Return the catalogue of these directories, from a file in `place` or from the recipe data; then it is kept.
+
+    Args:
+        directories: those of catalogue_directories.
+        place: the directory in which catalogues are kept.
+        signature: of these directories, where it was just made: each file is looked at once.
 
     Raises:
         ProblemsError: the data are wrong; such a catalogue is never kept.
     """
-    state, newest = _state(directories)
+    state, newest = _state(directories, signature or signature_of(directories))
     file = place / f"{zlib.crc32(repr([str(path) for path in directories]).encode()):08x}{_SUFFIX}"
     found = _read(file, state)
     if found is not None:
@@ -54,10 +59,10 @@ def kept_or_loaded(directories: tuple[Path, ...], place: Path) -> Catalogue:
     return catalogue
 
 
-def _state(directories: tuple[Path, ...]) -> tuple[bytes, float]:
+def _state(directories: tuple[Path, ...], signature: Signature) -> tuple[bytes, float]:
     """Return the state of everything that a loaded catalogue comes from, and when the last of it changed."""
-    code = [COLLECTION_ROOT / "plugins" / "plugin_utils" / room for room in _CODE]
-    signature = signature_of([*directories, RECIPES, *code])
+    own = [RECIPES, *(COLLECTION_ROOT / "plugins" / "plugin_utils" / room for room in _CODE)]
+    signature += signature_of([path for path in own if path not in directories])
     whole = (sys.version, [(str(path), os.path.abspath(path)) for path in directories], signature)
     newest = max((max(changed, state) for _path, changed, state, _size in signature), default=0)
     return marshal.dumps(whole), newest / 1e9

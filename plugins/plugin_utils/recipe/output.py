@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from ..runtime.files import PRIVATE_FILE, file_to_write, write_atomic
 from ..runtime.secret_keys import redact_data
 from .effect import without_effect
 from .foreign_data import data_files
-from .hydrate import hydrated, plain, self_contained
+from .hydrate import hydrated, in_api, plain, self_contained
 from .installable import needs
 from .model import Catalogue, RecipeResult
 from .pools import PooledRecipe, pooled_data
@@ -89,12 +89,6 @@ def _places(options: Mapping[str, Any]) -> tuple[Path | None, list[Path]]:
     if options.get("run_dir"):
         full.append(Path(options["run_dir"]).expanduser() / RUN_FILE)
     return dest, full
-
-
-def in_api(result: RecipeResult, api: str | None) -> RecipeResult:
-    """Return the recipe with the API that a release of the upstream tool reads (`UPSTREAM_APIS`; the first without)."""
-    # Ansible wraps the texts of options in classes of its own, which no YAML writer knows.
-    return replace(result, api_version=str(api)) if api else result
 
 
 def documents(result: RecipeResult, catalogue: Catalogue, options: Mapping[str, Any]) -> dict[Path, FileText]:

@@ -116,19 +116,19 @@ def catalogue_of(recipe_data: Sequence[Path], kept: Path | None = None) -> Catal
     signature = signature_of(directories)
     known = _loaded.get(directories)
     if known is None or known[0] != signature:
-        known = (signature, _kept_or_loaded(directories, kept))
+        known = (signature, _kept_or_loaded(directories, kept, signature))
         _loaded[directories] = known
     return known[1]
 
 
-def _kept_or_loaded(directories: tuple[Path, ...], kept: Path | None) -> Catalogue:
+def _kept_or_loaded(directories: tuple[Path, ...], kept: Path | None, signature: Signature) -> Catalogue:
     if kept is None:
         from .load import load_catalogue
 
         return load_catalogue(directories)
     from .kept import kept_or_loaded
 
-    return kept_or_loaded(directories, kept)
+    return kept_or_loaded(directories, kept, signature)
 
 
 def answer(request: Request) -> Answer:

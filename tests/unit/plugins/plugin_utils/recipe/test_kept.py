@@ -8,6 +8,7 @@ import os
 import pickle
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe import kep
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.criteria import make_criteria
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.hydrate import hydrated
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.model import Catalogue
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.request import catalogue_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.resolve import resolve
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import RECIPES
 
@@ -67,6 +69,25 @@ def test_a_kept_catalogue_is_the_one_that_was_loaded_and_reads_no_file(
     criteria = make_criteria({"service": "eks", "accelerator": "h100", "intent": "training"})
     assert hydrated(resolve(criteria, second), second) == hydrated(resolve(criteria, first), first)
     assert second.values
+
+
+def test_each_directory_is_looked_at_once(
+    monkeypatch: pytest.MonkeyPatch, counted: Counted, private: Path, tmp_path: Path
+) -> None:
+    place = tmp_path / "kept"
+    catalogue_of((private,), place)
+    monkeypatch.setattr("ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.request._loaded", {})
+    looked: list[str] = []
+    scandir = os.scandir
+
+    def noted(path: str) -> Any:
+        looked.append(path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", noted)
+    assert "mine" in catalogue_of((private,), place).layers
+    assert counted.loads == 1 and str(RECIPES / "overlays") in looked and str(private / "overlays") in looked
+    assert sorted(looked) == sorted(set(looked))
 
 
 def test_any_change_of_a_file_has_it_loaded_again(counted: Counted, private: Path, tmp_path: Path) -> None:

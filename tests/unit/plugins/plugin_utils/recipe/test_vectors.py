@@ -18,11 +18,10 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.constraint.versio
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.criteria import Criteria, parse_criteria
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.dialect import Dialect
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.hydrate import component_values, plain
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.hydrate import component_values, in_api, plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.load import load_catalogue
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.merge import over_values
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.model import Catalogue
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.output import in_api
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.resolve import resolve
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.support import supported_combinations
 
