@@ -10,6 +10,7 @@ from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.action.host_probe import ActionModule as HostProbe
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evidence import FABRIC
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.load_state import around_kind
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.tool_requests import (
     Request,
     fabric_requests,
@@ -22,6 +23,10 @@ class ActionModule(HostProbe):
 
     module = "fabric_probe"
     kind = FABRIC
+
+    def _kind(self, options: dict[str, Any]) -> str:
+        """Return the kind of evidence: that of the fabric as it is, or of a reading before or after a load."""
+        return around_kind(options, self.kind, of_fabric=True)
 
     def _guard(self, run_dir: Path, host: str, options: dict[str, Any]) -> None:
         """Return nothing: asking for links loads nobody's GPUs."""

@@ -34,7 +34,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evid
     unreached,
     write_evidence,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.load_state import load_kind, tools_asked_again
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.load_state import around_kind, tools_asked_again
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.tool_requests import (
     LOADING_LEVEL,
     Request,
@@ -111,10 +111,7 @@ class ActionModule(ModuleAction):
 
     def _kind(self, options: dict[str, Any]) -> str:
         """Return the kind of evidence: that of the host as it is, or one of two readings around the load of a gate."""
-        around, moment = options.get("around_gate"), options.get("moment")
-        if bool(around) != bool(moment):
-            raise InputError("around_gate", "and moment are stated together or not at all.", "state the other one")
-        return load_kind(around, moment) if around and moment else self.kind
+        return around_kind(options, self.kind)
 
     def _requests(self, options: dict[str, Any]) -> list[Request]:
         if options["around_gate"]:

@@ -19,16 +19,18 @@ _PORT = re.compile(r"^\s*0x[0-9a-f]+\s+\"[^\n]*?\"\s+(\d+)\s+(\d+)\[", re.M)
 _MOST_ADAPTER_PORTS = 2
 _MOST_SWITCHES = 512
 _AT_ONCE = 4
+_LINK_TOOLS = ("iblinkinfo", "ibqueryerrors")
 
 
 def run_fabric_tools(
-    requests: list[dict[str, Any]], ports: list[str], *, interval_s: float, max_output_bytes: int
+    requests: list[dict[str, Any]], ports: list[str], *, interval_s: float, max_output_bytes: int, once: bool = False
 ) -> dict[str, dict[str, Any]]:
     """Return what every tool did, by its name; for a port of its own the name ends with `@mlx5_0:1`.
 
     A request has `tool`, `command`, `port_options` and `timeout_s`. Everything is read twice with time between:
     counters and the subnet manager are judged by how they go on. `ibdiagnet`, `ibdiagnet_features`, `sharp_hello` and
-    `ibswinfo`, which is asked about every switch, run only if they are requested.
+    `ibswinfo`, which is asked about every switch, run only if they are requested. With `once` links and counters are
+    read once, and nothing else: another call of this kind is the second reading.
     """
     by_name = {request["tool"]: request for request in requests}
 
@@ -41,8 +43,10 @@ def run_fabric_tools(
     results: dict[str, dict[str, Any]] = {}
     suffixes = {f"@{port}": port for port in ports} or {"": ""}
     for suffix, port in suffixes.items():
-        for tool in ("sminfo", "iblinkinfo", "ibqueryerrors"):
+        for tool in _LINK_TOOLS if once else ("sminfo", *_LINK_TOOLS):
             results[tool + suffix] = run(tool, port)
+    if once:
+        return results
     if any(not result["missing"] for result in results.values()):
         time.sleep(interval_s)
     for suffix, port in suffixes.items():

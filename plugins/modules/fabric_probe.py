@@ -28,6 +28,17 @@ options:
     type: list
     elements: str
     default: []
+  around_gate:
+    description:
+      - The gate whose load is bracketed by two readings. Links and their counters are then read once, and kept as
+        C(evidence/load/<gate>/fabric-<moment>/<host>.json).
+      - It is stated with O(moment).
+    type: str
+    choices: [fabric_validation]
+  moment:
+    description: Which of the two readings it is.
+    type: str
+    choices: [before, after]
   interval:
     description: Seconds between the two readings. Slow growth of a counter needs a longer time to be seen.
     type: float
@@ -72,6 +83,13 @@ EXAMPLES = r"""
     ports: ["mlx5_0:1", "mlx5_1:1"]
     interval: 60
   become: true
+
+- name: Read links and counters after the load of gate fabric_validation
+  gpufleet.bringup.fabric_probe:
+    run_dir: "{{ hostvars['localhost']['gpufleet_run'] }}"
+    around_gate: fabric_validation
+    moment: after
+  become: true
 """
 
 RETURN = r"""
@@ -109,6 +127,8 @@ def main() -> None:
         argument_spec={
             "run_dir": {"type": "path", "required": True},
             "ports": {"type": "list", "elements": "str", "default": []},
+            "around_gate": {"type": "str", "choices": ["fabric_validation"]},
+            "moment": {"type": "str", "choices": ["before", "after"]},
             "interval": {"type": "float", "default": 10},
             "ibdiagnet": {"type": "bool", "default": False},
             "extras": {
@@ -132,6 +152,7 @@ def main() -> None:
         options["ports"],
         interval_s=options["interval"],
         max_output_bytes=options["max_output_bytes"],
+        once=options["around_gate"] is not None,
     )
     module.exit_json(changed=False, tool_runs=results)
 

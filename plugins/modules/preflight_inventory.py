@@ -69,6 +69,12 @@ hosts:
       elements: str
       returned: always
       sample: [gpu01, gpu02]
+    fabric_loaded:
+      description: The host from which the fabric is read before and after the load of gate fabric_validation.
+      type: list
+      elements: str
+      returned: always
+      sample: [gpu01]
     nodes:
       description: Hosts that gate nodes reads.
       type: list

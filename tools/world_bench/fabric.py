@@ -10,6 +10,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from time import sleep
 
 from ansible_collections.gpufleet.bringup.plugins.module_utils.fabric_tools import run_fabric_tools
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evidence import (
@@ -18,6 +19,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evid
     ToolRun,
     write_evidence,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.load_state import Moment, fabric_load_kind
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.tool_requests import fabric_requests
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import from_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import UnavailableError
@@ -38,6 +40,7 @@ from .place import Place
 
 INTERVAL_S = 1.0
 _MOST_BYTES = 60_000_000
+_COUNTED_S = 1.2
 
 
 def planned(model: ClusterModel, directory: Path) -> SimulatedFabric | None:
@@ -86,6 +89,22 @@ def running(fabric: SimulatedFabric, log: Path) -> Iterator[None]:
             if child.poll() is None:
                 os.killpg(child.pid, signal.SIGKILL)
             child.wait()
+
+
+def probe_load(place: Place, moment: Moment) -> None:
+    """Read links and counters of the running fabric before or after the load of NCCL."""
+    if moment == "after":
+        # What the load added is counted within a step of the simulator.
+        sleep(_COUNTED_S)
+    host = place.site.in_scope[0].name
+    requests = fabric_requests(ibdiagnet=False, timeout_s=60)
+    with tools_of(place.directory, host):
+        runs = run_fabric_tools(requests, [], interval_s=0, max_output_bytes=_MOST_BYTES, once=True)
+    tools = {name: from_plain(ToolRun, run, name) for name, run in runs.items()}
+    kind = fabric_load_kind("fabric_validation", moment)
+    # Ten minutes lie between both, as around a real load.
+    started = f"2026-01-05T12:{'00' if moment == 'before' else '10'}:00+00:00"
+    write_evidence(place.run_dir, HostEvidence(host=host, reached=True, started=started, tools=tools), kind)
 
 
 def probe(place: Place) -> None:

@@ -22,6 +22,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.load_stat
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.tool_requests import node_requests
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import from_plain
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric.plan import mark_fabric_loaded
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.host_record import (
     host_directory,
     tools_path,
@@ -79,6 +80,7 @@ def load(place: Place, program: str) -> None:
     for node in place.model.nodes:
         if node.hurt_by == program:
             mark_loaded(host_directory(place.directory, node.name))
+    mark_fabric_loaded(place.directory)
 
 
 def _asked(node: Node, root: Path, tools: tuple[str, ...] | None = None) -> HostEvidence:

@@ -24,6 +24,7 @@ Moment = Literal["before", "after"]
 MOMENTS: tuple[Moment, ...] = ("before", "after")
 # What a tool that is asked again is called the second time.
 AFTER = "_after"
+_OF_FABRIC = "fabric-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +57,25 @@ class LoadBrackets:
 def load_kind(gate: str, moment: Moment) -> str:
     """Return the kind of evidence of a reading around a gate (see host_evidence.evidence_file)."""
     return f"load/{gate}/{moment}"
+
+
+def fabric_load_kind(gate: str, moment: Moment) -> str:
+    """Return the kind of evidence of a reading of the whole fabric around a gate."""
+    return f"load/{gate}/{_OF_FABRIC}{moment}"
+
+
+def around_kind(options: Mapping[str, Any], kind: str, *, of_fabric: bool = False) -> str:
+    """Return the kind of evidence that a task asks for: `kind`, or one of two readings around the load of a gate.
+
+    Raises:
+        InputError: the options state a gate without a moment, or a moment without a gate.
+    """
+    around, moment = options.get("around_gate"), options.get("moment")
+    if bool(around) != bool(moment):
+        raise InputError("around_gate", "and moment are stated together or not at all.", "state the other one")
+    if not around or not moment:
+        return kind
+    return (fabric_load_kind if of_fabric else load_kind)(around, moment)
 
 
 def tools_asked_again() -> tuple[HostTool, ...]:

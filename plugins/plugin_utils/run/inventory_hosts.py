@@ -15,6 +15,8 @@ from ..site.model import Site
 
 # Hosts that look at the fabric, where the inventory has such a group.
 FABRIC_GROUP = "fabric_managers"
+# What a site has whose fabric one host can read (check link-errors-under-load).
+FABRIC_WORDS = frozenset({"infiniband", "multi_node", "subnet_manager", "host_access"})
 # Gates that have to know which adapters of a host are for GPU traffic.
 _ADAPTER_GATES = ("fabric", "fabric_validation", "training_acceptance")
 
@@ -50,9 +52,9 @@ def hosts_to_read(
     """Return the hosts of each play that looks at hosts.
 
     `contact` is asked whether it answers; `nodes` and `fabric` are read for their gates, `nodes_again` and
-    `fabric_again` before the start at a later gate; `adapters` are asked for their adapters where a gate depends on
-    these and gate nodes does not come before it. The tools see the whole fabric from one host: the first that is not
-    known to be silent.
+    `fabric_again` before the start at a later gate, `fabric_loaded` before and after the load of NCCL; `adapters` are
+    asked for their adapters where a gate depends on these and gate nodes does not come before it. The tools see
+    the whole fabric from one host: the first that is not known to be silent.
 
     Args:
         site: the checked site.
@@ -61,12 +63,8 @@ def hosts_to_read(
         taken_over: gates that are not run, because earlier passes count.
     """
     nodes = [host.name for host in site.in_scope] if "nodes" in site.gates else []
-    fabric: list[str] = []
-    if "fabric" in site.gates:
-        asked = [fabric_host] if fabric_host else list(inventory.groups.get(FABRIC_GROUP) or ())
-        candidates = asked or [host.name for host in site.in_scope]
-        answering = (host for host in candidates if not _silent(inventory, host))
-        fabric = [next(answering, candidates[0])] if candidates else []
+    looking = _fabric_host(site, inventory, fabric_host)
+    fabric = looking if "fabric" in site.gates else []
     before = site.before_from_gate
     left = [gate for gate in site.gates if gate not in taken_over and gate not in before]
     depends = next((gate for gate in left if gate in _ADAPTER_GATES), "")
@@ -76,11 +74,20 @@ def hosts_to_read(
         "contact": nodes,
         "adapters": [host.name for host in site.in_scope] if asks else [],
         "loaded": _loaded(site, left),
+        "fabric_loaded": looking if "fabric_validation" in left and set(site.capabilities) >= FABRIC_WORDS else [],
         "nodes": [] if "nodes" in taken_over else nodes,
         "fabric": [] if "fabric" in taken_over else fabric,
         "nodes_again": nodes if "nodes" in before else [],
         "fabric_again": fabric if "fabric" in before else [],
     }
+
+
+def _fabric_host(site: Site, inventory: Inventory, fabric_host: str) -> list[str]:
+    """Return the host that looks at the fabric: the one that is asked for, else the first that is not silent."""
+    asked = [fabric_host] if fabric_host else list(inventory.groups.get(FABRIC_GROUP) or ())
+    candidates = asked or [host.name for host in site.in_scope]
+    answering = (host for host in candidates if not _silent(inventory, host))
+    return [next(answering, candidates[0])] if candidates else []
 
 
 def _loaded(site: Site, left: Sequence[str]) -> list[str]:

@@ -6,7 +6,7 @@ about today; it is told."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 
@@ -89,21 +89,32 @@ class _Cable:
 
 def judge(seen: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judged by growth between two readings, of every port that was seen, planned or not; nothing is ever cleared."""
-    return judge_links(SPEC, seen, context, _judge)
+    return judge_links(SPEC, seen, context, lambda answer, facts: growth_report(answer, facts, "link-errors-growing"))
 
 
-def _judge(answer: Answer, seen: FabricFacts) -> Report | Outcome:
+def growth_report(
+    answer: Answer, seen: FabricFacts, cause: str, counted: Callable[[FabricView, PortErrors], bool] = lambda *_: True
+) -> Report | Outcome:
+    """Return what grew between both readings, or why that cannot be judged.
+
+    Args:
+        answer: the check that asks, whose site is judged.
+        seen: both readings; `interval_s` lies between them.
+        cause: the cause of a counter that grew.
+        counted: whether the counters of a port are judged by this check.
+    """
     for subnet in seen.subnets:
         for report in (subnet.errors_before, subnet.errors):
             if isinstance(report, ProbeFailure):
                 return unusable(answer, seen, report)
     overlay, context = lay_over(seen, answer.context.site), answer.context
     evidence = evidence_of(seen, "ibqueryerrors, twice")
-    changes, strangers = _changes(seen, overlay)
+    changes, strangers = _changes(seen, overlay, counted)
     findings = [
         finding
         for cable, own in changes.items()
-        if cable.host not in context.site.quarantined and (finding := _finding(cable, own, seen, context)) is not None
+        if cable.host not in context.site.quarantined
+        and (finding := _finding(cable, own, seen, context, cause)) is not None
     ]
     unseen = [*_uncovered(seen), *strangers]
     if unseen and not findings:
@@ -135,7 +146,9 @@ def _uncovered(facts: FabricFacts) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _changes(facts: FabricFacts, overlay: Overlay) -> tuple[dict[_Cable, list[_Change]], list[str]]:
+def _changes(
+    facts: FabricFacts, overlay: Overlay, counted: Callable[[FabricView, PortErrors], bool]
+) -> tuple[dict[_Cable, list[_Change]], list[str]]:
     """Return every counter by its cable, and the ports that the list of links does not have."""
     planned = {name: entry for entry in overlay.cables for name in _names(overlay, entry)}
     found: dict[_Cable, list[_Change]] = {}
@@ -145,7 +158,7 @@ def _changes(facts: FabricFacts, overlay: Overlay) -> tuple[dict[_Cable, list[_C
         for place in before.keys() | after.keys():
             first, second = before.get(place), after.get(place)
             port = second or first
-            if port is None:
+            if port is None or not counted(overlay.view, port):
                 continue
             end, cable = _place(port, overlay, facts, planned)
             if cable is None:
@@ -218,13 +231,15 @@ def _history(changes: Mapping[_Cable, list[_Change]]) -> str:
     return text
 
 
-def _finding(cable: _Cable, changes: list[_Change], facts: FabricFacts, context: JudgeContext) -> Finding | None:
+def _finding(
+    cable: _Cable, changes: list[_Change], facts: FabricFacts, context: JudgeContext, cause: str
+) -> Finding | None:
     limits = context.settings_of(SPEC.id, LinkErrorSettings)
     per_hour, ends_at = limits.growth_per_hour, limits.saturates_at
     judged = [change for change in changes if change.counter in per_hour]
     growing = [c for c in judged if c.growth > _allowed(per_hour[c.counter], facts.interval_s)]
     if growing:
-        return _growing(cable, growing, per_hour, facts.interval_s)
+        return _growing(cable, growing, per_hour, facts.interval_s, cause)
     cleared = [change for change in judged if change.growth < 0]
     full = [change for change in judged if not change.wide and change.after >= ends_at.get(change.counter, 1 << 63)]
     if cleared:
@@ -251,9 +266,11 @@ def _allowed(per_hour: int, interval_s: float) -> int:
     return ceil(per_hour * interval_s / 3600)
 
 
-def _growing(cable: _Cable, growing: list[_Change], per_hour: Mapping[str, int], interval_s: float) -> Finding:
+def _growing(
+    cable: _Cable, growing: list[_Change], per_hour: Mapping[str, int], interval_s: float, cause: str
+) -> Finding:
     return Finding(
-        cause="link-errors-growing",
+        cause=cause,
         text=f"{cable.name}: {_listed(growing)} within {interval_s:g} s",
         hint=CABLE,
         subjects=cable.subjects,

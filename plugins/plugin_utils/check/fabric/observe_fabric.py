@@ -39,6 +39,22 @@ def observe(context: ObserveContext) -> SavedFabric:
         InputError: no host looked, more than one did, or the plan, the node-name map or the settings are not valid.
     """
     settings = context.settings_of(GATE, FabricSettings)
+    plan = plan_of(context, settings)
+    write_atomic(context.run_dir / CABLING, dumps(plan))
+    files = sorted(path.name for path in (context.run_dir / "evidence" / FABRIC).glob("*.json"))
+    if len(files) != 1:
+        found = f"{len(files)} hosts left some, expected one."
+        raise InputError("evidence of the fabric", found, "run the play that reads the fabric, on one host")
+    context.emit(f"{len(plan.links)} planned links, read from {files[0].removesuffix('.json')}")
+    return SavedFabric(file=f"evidence/{FABRIC}/{files[0]}", interval_s=settings.interval_s)
+
+
+def plan_of(context: ObserveContext, settings: FabricSettings) -> CablingPlan:
+    """Return the plan that the site states or that follows from its adapters, with the names and GUIDs of both.
+
+    Raises:
+        InputError: no host has InfiniBand, or the plan, the node-name map or the settings are not valid.
+    """
     adapters = read_adapters(context.run_dir, context.site, context.hardware)
     plan = site_cabling(context.site, context.hardware, {name: host.compute for name, host in adapters.items()})
     if plan is None:
@@ -48,13 +64,7 @@ def observe(context: ObserveContext) -> SavedFabric:
     plan = with_guids(plan, {name: host.guids for name, host in adapters.items()})
     if settings.node_name_map:
         plan = replace(plan, node_names=read_node_names(Path(settings.node_name_map).expanduser()))
-    write_atomic(context.run_dir / CABLING, dumps(plan))
-    files = sorted(path.name for path in (context.run_dir / "evidence" / FABRIC).glob("*.json"))
-    if len(files) != 1:
-        found = f"{len(files)} hosts left some, expected one."
-        raise InputError("evidence of the fabric", found, "run the play that reads the fabric, on one host")
-    context.emit(f"{len(plan.links)} planned links, read from {files[0].removesuffix('.json')}")
-    return SavedFabric(file=f"evidence/{FABRIC}/{files[0]}", interval_s=settings.interval_s)
+    return plan
 
 
 def restore(data: Any, run_dir: Path, site: Site) -> FabricFacts:

@@ -22,6 +22,7 @@ from pathlib import Path
 from ...clients.kube.kinds import PODS, RESOURCE_CLAIMS, Kind
 from ...outcome.errors import BringupError
 from ..charts.chart import FAULT_ANNOTATION
+from ..fabric.plan import mark_fabric_loaded
 from ..hosts.loaded import mark_loaded
 from ..model.values import ClusterModel
 from ..workloads.pod_simulator import (
@@ -49,6 +50,8 @@ JOB_LABEL = "batch.kubernetes.io/job-name"
 PURPOSE_LABEL = "gpufleet.io/purpose"
 # How a kubelet calls a container that it starts again and again, as it does for ever with restartPolicy Always.
 _CRASHES = "CrashLoopBackOff"
+# The program whose load the fabric counts.
+_NCCL = "nccl-tests"
 
 
 @dataclass(slots=True)
@@ -165,6 +168,8 @@ class PodPrograms:
         for node in model.nodes:
             if self._hosts is not None and node.hurt_by == program and node.name in places:
                 mark_loaded(self._hosts / node.name)
+        if self._hosts is not None and program == _NCCL:
+            mark_fabric_loaded(self._hosts.parent)
 
     def _proceed(self, view: ClusterView, run: _Run) -> Iterable[Change]:
         pods = {key: view.find(PODS, key[1], key[0]) for key in run.parts}

@@ -218,6 +218,15 @@ def console_growth(net: Net) -> list[Growth]:
     ]
 
 
+def console_under_load(net: Net) -> list[str]:
+    """Return what the console is told once NCCL has loaded the fabric."""
+    return [
+        f"{_counter(link, _SYMBOL_ERRORS)}{link.cable.errors + link.cable.errors_under_load}"
+        for link in net.links
+        if link.cable.errors_under_load
+    ]
+
+
 def _counter(link: NetLink, counter: str) -> str:
     return f'PerformanceSet "{link.switch.ident}"[{link.switch_port}] {counter}='
 

@@ -18,9 +18,19 @@ from ..hosts.host_record import host_directory
 from ..model.values import ClusterModel, Hca, Node
 from ..processes.spec import ProcessSpec
 from .adapters import ANSWER, ASK, make_pipes
-from .net import MANAGERS, adapter_ident, build_net, console_growth, console_start, manager_ident, net_text, table_sizes
+from .net import (
+    MANAGERS,
+    adapter_ident,
+    build_net,
+    console_growth,
+    console_start,
+    console_under_load,
+    manager_ident,
+    net_text,
+    table_sizes,
+)
 from .programs import DIAGNOSTICS, FabricPrograms
-from .simulator import NET_FILE, SCRIPT
+from .simulator import LOADED, NET_FILE, SCRIPT
 
 _WAVE_START, _WAVE_READY = 0, 4
 _DIRECTORY = "fabric"
@@ -86,6 +96,12 @@ def running_fabric(root: Path) -> RunningFabric | None:
     return RunningFabric(root) if (root / _DIRECTORY / SCRIPT).is_file() else None
 
 
+def mark_fabric_loaded(root: Path) -> None:
+    """Let the fabric of the rehearsal in a directory count what a load adds to its counters, where it has one."""
+    if (root / _DIRECTORY / SCRIPT).is_file():
+        (root / _DIRECTORY / LOADED).touch()
+
+
 def _adapter_rows(node: Node) -> str:
     rows = (
         "\t".join((hca.name, _ident(node, hca), hca.model, hca.firmware, "" if hca.state == "Down" else hca.state))
@@ -128,7 +144,8 @@ def plan_fabric(model: ClusterModel, directory: Path, programs: FabricPrograms) 
     script = {
         "ibsim": programs.paths["ibsim"], "environment": programs.environment(), "sizes": table_sizes(net),
         "start": console_start(net),
-        "growth": [asdict(growth) for growth in console_growth(net)], "tools": programs.paths,
+        "growth": [asdict(growth) for growth in console_growth(net)],
+        "under_load": console_under_load(net), "tools": programs.paths,
         "client": programs.client(socket_name, idents[-1]), "managers": wanted,
         "active_ends": net.active_ends if wanted else 0,
     }  # fmt: skip

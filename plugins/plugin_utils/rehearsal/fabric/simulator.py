@@ -4,7 +4,8 @@
 """Runs ibsim with its console on a named pipe: `python launch.py rehearsal.fabric.simulator <directory>`.
 
 Whoever may write into `<directory>/console` can break the fabric while it runs (`Unlink "H-..."[1]`). Counters that
-the model lets grow are raised twice a second. Hosts ask what `ibstat` says (see adapters.py).
+the model lets grow are raised twice a second, those that a load adds to once `<directory>/loaded` is there. Hosts ask
+what `ibstat` says (see adapters.py).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from .console import Console
 CONSOLE = "console"
 NET_FILE = "fabric.net"
 SCRIPT = "console.json"
+LOADED = "loaded"
 _STEP_S = 0.5
 _START_LIMIT_S = 30.0
 _MOST = 4096
@@ -56,14 +58,15 @@ def main(directory: Path) -> int:
         console.tell(line)
         console.pass_on()
     (directory / "told").touch()
-    _serve(directory, simulator, console, script["growth"])
+    _serve(directory, simulator, console, script["growth"], script["under_load"])
     return simulator.returncode or 1
 
 
 def _serve(
-    directory: Path, simulator: subprocess.Popen[bytes], console: Console, growing: list[dict[str, Any]]
-) -> None:
-    """Raise what grows and answer hosts until the simulator ends."""
+    directory: Path, simulator: subprocess.Popen[bytes], console: Console, growing: list[dict[str, Any]],
+    under_load: list[str],
+) -> None:  # fmt: skip
+    """Raise what grows, or has grown under a load, and answer hosts until the simulator ends."""
     adapters = Adapters(directory.parent / "hosts", console)
     # Open for writing as well: never at its end.
     with open(os.open(directory / ASK, os.O_RDWR | os.O_NONBLOCK), "rb", buffering=0) as asked:
@@ -75,6 +78,8 @@ def _serve(
                 for counter in growing:
                     value = counter["start"] + round((monotonic() - began) * counter["per_s"])
                     console.tell(f"{counter['command']}{value}")
+                while under_load and (directory / LOADED).exists():
+                    console.tell(under_load.pop())
             waiting = [asked.fileno(), console.said]
             ready = select.select(waiting, [], [], max(due - monotonic(), 0.0))[0]
             if asked.fileno() in ready:

@@ -17,14 +17,15 @@ Sharp = Literal["ready", "no-manager"]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cable:
     """One cable of the compute fabric, as the simulator of it can make it. `errors` were counted before the gate looks,
-    `errors_per_s` are added while it looks; `downed` is how often the link went down so far; `swapped`: its switch end
-    sits where the next adapter's should."""
+    `errors_per_s` are added while it looks, `errors_under_load` by the load of NCCL; `downed` is how often the link
+    went down so far; `swapped`: its switch end sits where the next adapter's should."""
 
     up: bool = True
     width: LinkWidth = "4x"
     speed: LinkSpeed = "HDR"
     errors: int = 0
     errors_per_s: int = 0
+    errors_under_load: int = 0
     downed: int = 0
     swapped: bool = False
 

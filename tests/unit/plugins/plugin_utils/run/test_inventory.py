@@ -60,6 +60,7 @@ def test_every_host_is_read_and_the_fabric_from_the_first_that_answers() -> None
         "contact": NAMES,
         "adapters": NAMES,
         "loaded": NAMES,
+        "fabric_loaded": ["gpu01"],
         "nodes": NAMES,
         "fabric": ["gpu01"],
         "nodes_again": [],
@@ -67,6 +68,14 @@ def test_every_host_is_read_and_the_fabric_from_the_first_that_answers() -> None
     }
     assert hosts(inventory(silent=("gpu01",)))["fabric"] == ["gpu02"]
     assert hosts(inventory(managers=["sw1", "sw2"], silent=("sw1",)))["fabric"] == ["sw2"]
+
+
+def test_the_fabric_is_read_around_nccl_where_that_gate_runs_and_one_host_sees_the_fabric() -> None:
+    managers = inventory(managers=["sw1"])
+    assert hosts(managers, gates=["fabric_validation"])["fabric_loaded"] == ["sw1"]
+    assert hosts(managers, gates=["fabric", "nodes"])["fabric_loaded"] == []
+    assert hosts(managers, taken=("fabric_validation",))["fabric_loaded"] == []
+    assert hosts(managers, profile="cloud")["fabric_loaded"] == []
 
 
 def test_the_fabric_is_asked_for_from_a_silent_host_where_all_are_silent() -> None:
