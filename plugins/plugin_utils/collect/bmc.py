@@ -17,7 +17,8 @@ from typing import Any
 
 from ..clients.redfish.errors import NotRedfishError, StatusError
 from ..outcome.errors import InputError
-from ..probe import redfish_firmware, redfish_log, redfish_power, redfish_thermal
+from ..probe import redfish_coolant, redfish_firmware, redfish_log, redfish_power, redfish_thermal
+from ..probe.redfish_coolant import CoolantSensor, LeakDetector
 from ..probe.redfish_firmware import Firmware
 from ..probe.redfish_json import Members, Resource, link, members, words
 from ..probe.redfish_log import LogEntry
@@ -25,13 +26,14 @@ from ..probe.redfish_power import PowerSupply, Redundancy
 from ..probe.redfish_thermal import Fan, Temperature
 
 Get = Callable[[str], Resource]
-POWER, THERMAL, FIRMWARE, EVENTS = "power", "thermal", "firmware", "events"
+POWER, THERMAL, COOLANT, FIRMWARE, EVENTS = "power", "thermal", "coolant", "firmware", "events"
 _MOST_PAGES, _MOST_SINGLE, _MOST_SENSORS = 400, 1000, 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BmcFacts:
-    """What a BMC says. `problems` has by part (power, thermal, firmware, events) why it could not be read whole.
+    """What a BMC says. `problems` has by part (power, thermal, coolant, firmware, events) why it could not be read
+    whole.
 
     `events` are those that are not OK, or that begin or end one, of `entries` in all `logs`.
     """
@@ -41,6 +43,8 @@ class BmcFacts:
     redundancy: tuple[Redundancy, ...] = ()
     temperatures: tuple[Temperature, ...] = ()
     fans: tuple[Fan, ...] = ()
+    leak_detectors: tuple[LeakDetector, ...] = ()
+    coolant: tuple[CoolantSensor, ...] = ()
     firmware: tuple[Firmware, ...] = ()
     events: tuple[LogEntry, ...] = ()
     logs: tuple[str, ...] = ()
@@ -56,6 +60,8 @@ class _Found:
     redundancy: list[Redundancy] = field(default_factory=list)
     temperatures: list[Temperature] = field(default_factory=list)
     fans: list[Fan] = field(default_factory=list)
+    leak_detectors: dict[str, LeakDetector] = field(default_factory=dict)
+    coolant: list[CoolantSensor] = field(default_factory=list)
     firmware: list[Firmware] = field(default_factory=list)
     events: list[LogEntry] = field(default_factory=list)
     logs: list[str] = field(default_factory=list)
@@ -84,16 +90,19 @@ def read_bmc(root: Resource, get: Get) -> BmcFacts:
     chassis: list[Resource] = []
     part(POWER, lambda: chassis.extend(body for _path, body in every_member(get, needed_link(root, "Chassis"))))
     if problems:
-        problems[THERMAL] = problems[POWER]
+        problems[THERMAL] = problems[COOLANT] = problems[POWER]
     for body in chassis:
         part(POWER, partial(_power, body, get, found))
         part(THERMAL, partial(_thermal, body, get, found))
+        part(COOLANT, partial(_coolant, body, get, found))
     part(FIRMWARE, partial(_firmware, root, get, found))
     part(EVENTS, partial(_events, root, get, found))
     return BmcFacts(
         redfish=words(root, "RedfishVersion"), supplies=tuple(found.supplies), redundancy=tuple(found.redundancy),
-        temperatures=tuple(found.temperatures), fans=tuple(found.fans), firmware=tuple(found.firmware),
-        events=tuple(found.events), logs=tuple(found.logs), entries=found.entries, problems=problems,
+        temperatures=tuple(found.temperatures), fans=tuple(found.fans),
+        leak_detectors=tuple(found.leak_detectors.values()), coolant=tuple(found.coolant),
+        firmware=tuple(found.firmware), events=tuple(found.events), logs=tuple(found.logs),
+        entries=found.entries, problems=problems,
     )  # fmt: skip
 
 
@@ -198,6 +207,22 @@ def _thermal(chassis: Resource, get: Get, found: _Found) -> None:
         temperatures += [entry for entry in measured if isinstance(entry, Temperature)]
     found.temperatures += temperatures
     found.fans += fans
+
+
+def _coolant(chassis: Resource, get: Get, found: _Found) -> None:
+    """Read leak detectors, below the thermal subsystem or the chassis itself, and the sensors of the liquid."""
+    thermal = link(chassis, "ThermalSubsystem")
+    detection = link(get(thermal), "LeakDetection") if thermal else ""
+    places = [link(get(detection), "LeakDetectors") if detection else "", link(chassis, "LeakDetectors")]
+    for place in filter(None, places):
+        for path, body in every_member(get, place):
+            found.leak_detectors[path] = redfish_coolant.parse_detector(body)
+    sensors = link(chassis, "Sensors")
+    wanted = [path for path in _paths(get, sensors) if redfish_coolant.tells_of_coolant(path)] if sensors else []
+    if len(wanted) > _MOST_SENSORS:
+        raise InputError(f"Redfish {sensors}"[:200], f"has {len(wanted)} sensors of coolant.")
+    measured = (redfish_coolant.parse_coolant(get(path)) for path in wanted)
+    found.coolant += [entry for entry in measured if entry is not None]
 
 
 def _has_intake(temperatures: list[Temperature]) -> bool:

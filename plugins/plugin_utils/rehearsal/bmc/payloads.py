@@ -22,6 +22,7 @@ Json = dict[str, Any]
 Tree = dict[str, Json]
 ROOT, SESSIONS = "/redfish/v1", "/redfish/v1/SessionService/Sessions"
 _CHASSIS, _SYSTEM, _MANAGER = f"{ROOT}/Chassis/Chassis_0", f"{ROOT}/Systems/System_0", f"{ROOT}/Managers/BMC"
+_THERMAL = f"{_CHASSIS}/ThermalSubsystem"
 # A page of a log: OpenBMC answers at most so many entries at once.
 _PAGE = 50
 
@@ -52,6 +53,9 @@ def tree_of(bmc: Bmc, serial: str, now: datetime | None = None) -> Tree:
     }  # fmt: skip
     makers = {"subsystem": _subsystem, "classic": _classic, "tray": _tray}
     more, parts = _domains(bmc) if bmc.domains else makers[bmc.schema](bmc)
+    if bmc.leaks:
+        parts |= _leaks(bmc, parts)
+        more["ThermalSubsystem"] = _link(_THERMAL)
     return {**tree, _CHASSIS: {**chassis, **more}, **parts}
 
 
@@ -236,6 +240,29 @@ def _tray(bmc: Bmc) -> tuple[Json, Tree]:
     }
     more = {"PowerSubsystem": _link(power), "ThermalSubsystem": _link(thermal), "Sensors": _link(sensors)}
     return more, {**tree, **_collection(sensors, "SensorCollection", list(paths.values()))}
+
+
+def _leaks(bmc: Bmc, parts: Tree) -> Tree:
+    """Return the leak detectors of a host: a cold plate and a manifold for each of its halves."""
+    base = f"{_THERMAL}/LeakDetection"
+    places = ("0_ColdPlate", "0_Manifold", "1_ColdPlate", "1_Manifold")
+    names = [f"Chassis_0_LeakDetector_{place}" for place in places[: len(bmc.leaks)]]
+    paths = [f"{base}/LeakDetectors/{name}" for name in names]
+    known = parts.get(_THERMAL, _head(_THERMAL, "ThermalSubsystem.v1_1_0.ThermalSubsystem"))
+    tree: Tree = {
+        _THERMAL: {**known, "LeakDetection": _link(base)},
+        base: {
+            **_head(base, "LeakDetection.v1_0_1.LeakDetection"), "Status": _status("Enabled", "OK"),
+            "LeakDetectors": _link(f"{base}/LeakDetectors"),
+        },
+        **_collection(f"{base}/LeakDetectors", "LeakDetectorCollection", paths),
+    }  # fmt: skip
+    for path, name, state in zip(paths, names, bmc.leaks, strict=True):
+        tree[path] = {
+            **_head(path, "LeakDetector.v1_1_0.LeakDetector"), "Name": name.replace("_", " "),
+            "LeakDetectorType": "Moisture", "DetectorState": state, "Status": _status("Enabled", state),
+        }  # fmt: skip
+    return tree
 
 
 def _sensor(units: str, value: float, part: BmcFan, limits: Json) -> Json:

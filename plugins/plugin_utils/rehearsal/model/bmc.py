@@ -49,7 +49,8 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bmc:
-    """One BMC. `supply_w` is what a supply can deliver; `firmware` the version of every part by its id.
+    """One BMC. `supply_w` is what a supply can deliver; `firmware` the version of every part by its id;
+    `leaks` what each leak detector of a tray detects.
 
     `domains`: which part of the host each supply feeds, as HPE names it (System, GPU); empty: all feed everything. Such
     a BMC answers as iLO does: both schemas, groups with members in the old one alone (spyroot/redfish_ctl,
@@ -66,6 +67,7 @@ class Bmc:
     domain_words: dict[str, str] = field(default_factory=dict)
     inlet_c: float = 23.5
     fans: tuple[BmcFan, ...] = (BmcFan(),) * 4
+    leaks: tuple[str, ...] = ()
     firmware: dict[str, str] = field(default_factory=dict)
     events: tuple[Event, ...] = ()
 
@@ -94,7 +96,7 @@ def bmc_of(sku: Sku, index: int) -> Bmc:
     # An event of the first day in service that everybody has, and that nobody has to act upon.
     events = (Event(severity="OK", message="Log cleared", days_ago=20),)
     if sku.rack_hosts:
-        return Bmc(schema="tray", firmware=firmware, events=events)
+        return Bmc(schema="tray", firmware=firmware, events=events, leaks=("OK",) * 4)
     carried = sku.power_max_w or 4 * _USUAL_W
     return Bmc(
         schema="classic" if index % 3 == 2 else "subsystem",
