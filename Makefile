@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-# `make` lists what there is. Everything that is written goes below .cache and .run.
+# `make` lists what there is. Everything that is written goes below .cache, .run and docs/reference.
 
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
@@ -139,5 +139,5 @@ lock: setup ## Resolve requirements/*.in again, for both Pythons (needs uv; UPGR
 	@tools/lock $(if $(UPGRADE),--upgrade)
 
 .PHONY: clean
-clean: ## Remove the environment, caches and copies (not .run; a kept rehearsal: make rehearse-stop first)
-	rm -rf .cache
+clean: ## Remove the environment, caches, copies and pages of the reference (not .run; a kept rehearsal: make rehearse-stop first)
+	rm -rf .cache docs/reference
