@@ -30,8 +30,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.h
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.loaded import mark_loaded
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.values import Node
 
+from .kept_runs import run_or_keep
 from .place import Place
-from .small_process import run_host_tools
 
 _MOST_BYTES = 10_000_000
 _LIMIT_S, _HANG_S, _ASKING_S = 20.0, 1.0, 0.6
@@ -88,7 +88,7 @@ def _asked(node: Node, root: Path, tools: tuple[str, ...] | None = None) -> Host
         return unreached(node.name, "No route to host")
     limit_s = _HANG_S if "hang" in node.tools.values() else _LIMIT_S
     requests = node_requests(tools=tools, timeout_s=limit_s, diag_level=3, diag_timeout_s=limit_s)
-    runs = run_host_tools(path_of(root, node.name), requests, _MOST_BYTES)
+    runs = run_or_keep(host_directory(root, node.name), path_of(root, node.name), requests, _MOST_BYTES)
     # The hosts of a world are asked at once, and their clocks are that of this machine.
     ahead_s = node.clock.ahead_s
     off_s = (ahead_s - _ASKING_S, ahead_s + _ASKING_S)

@@ -11,9 +11,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pytest
-from seeds import run_seed
+from seeds import drawing, run_seed
 from sites import make_site
 
 # The bench of the worlds is no part of the collection: it is a module of the checkout.
@@ -37,6 +38,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.
     load_catalogue,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.choose import choose_faults
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.host_record import host_directory
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.prepare import prepare_hosts
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import apply_fault, build_model
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import (
@@ -48,6 +50,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.v
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.host_tools import load_host_tools
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
 from tools.world_bench.hosts import path_of
+from tools.world_bench.kept_runs import run_or_keep
 from tools.world_bench.small_process import run_host_tools
 
 ROOT = Path(__file__).resolve().parents[6]
@@ -59,18 +62,23 @@ ELSEWHERE = {"roce", "efa", "imex"}
 NODE_FAULTS = [f for f in CATALOGUE.values() if f.expect.gate == "nodes" and not ELSEWHERE.intersection(f.needs)]
 HEALTHY = build_model(ModelSpec(name="rehearsal", seed=7, nodes=numbered_nodes(3, "h100")), HARDWARE)
 SEED = run_seed()
+MOST_BYTES = 10_000_000
 Judged = Callable[[ClusterModel], list[Outcome]]
+
+
+def requests_of(node: Node) -> list[dict[str, Any]]:
+    """Return what the probe runs on that host."""
+    slow = 0.4 if "hang" in node.tools.values() else 20.0
+    names = [tool.name for tool in load_host_tools().used_by("host_probe")]
+    limits = {name: slow for name in names if name.startswith(("nvidia", "dcgmi"))}
+    return node_requests(timeout_s=20.0, timeouts=limits, diag_level=3)
 
 
 def asked(node: Node, root: Path) -> HostEvidence:
     """Return what the probe finds on a prepared host, run from outside of it."""
     if not node.reachable:
         return unreached(node.name, "No route to host")
-    slow = 0.4 if "hang" in node.tools.values() else 20.0
-    names = [tool.name for tool in load_host_tools().used_by("host_probe")]
-    limits = {name: slow for name in names if name.startswith(("nvidia", "dcgmi"))}
-    requests = node_requests(timeout_s=20.0, timeouts=limits, diag_level=3)
-    runs = run_host_tools(path_of(root, node.name), requests, 10_000_000)
+    runs = run_or_keep(host_directory(root, node.name), path_of(root, node.name), requests_of(node), MOST_BYTES)
     tools = {name: from_plain(ToolRun, run, name) for name, run in runs.items()}
     off_s = (node.clock.ahead_s - 0.5, node.clock.ahead_s + 0.5)
     return HostEvidence(host=node.name, reached=True, tools=tools, clock_off_s=off_s)
@@ -154,6 +162,27 @@ def test_the_named_check_finds_the_fault_and_no_other_does(definition: FaultDefi
     assert fault.subject in subjects
     assert not others or definition.id == "gpu-duplicate-uuid"
     assert all(outcome.rating is not Rating.GOOD for outcome in outcomes)
+
+
+def test_what_is_kept_of_a_tool_is_what_it_prints(tmp_path: Path, healthy_run: Path) -> None:
+    ids = drawing("kept runs").sample([f.id for f in NODE_FAULTS if f.kind in ("node", "gpu", "hca")], 3)
+    for fault in choose_faults(",".join(ids), HEALTHY, CATALOGUE, SEED):
+        root = tmp_path / fault.id
+        (node,) = (one for one, was in zip(apply_fault(HEALTHY, fault).nodes, HEALTHY.nodes, strict=True) if one != was)
+        prepare_hosts(replace(HEALTHY, nodes=(node,)), root, DATA, kernel_settings=Path("/nonexistent"))
+        home, path, requests = host_directory(root, node.name), path_of(root, node.name), requests_of(node)
+        first, printed = run_or_keep(home, path, requests, MOST_BYTES), run_host_tools(path, requests, MOST_BYTES)
+        again = run_or_keep(home, path, requests, MOST_BYTES)
+        said = {name: (_said(first, name), _said(again, name)) for name in first.keys() | again.keys()}
+        other = {name for name in printed.keys() | said.keys() if said[name] != (_said(printed, name),) * 2}
+        # The one goes on until the diagnostic ends, the other has counters of this machine.
+        assert other <= {"pcie_under_load", "sysctl"}, f"seed {SEED}, {fault.id}"
+
+
+def _said(runs: dict[str, dict[str, Any]], name: str) -> tuple[Any, list[str]]:
+    """Return how a tool ended and what it printed, without the line that says when."""
+    run = runs[name]
+    return run["rc"], [line for line in run["stdout"].splitlines() if "<timestamp>" not in line]
 
 
 def test_two_faults_at_once_are_both_found(judged: Judged) -> None:
