@@ -15,9 +15,24 @@ from rehearsal_harness import ROOT
 # The tools are no part of the collection: they are modules of the checkout.
 sys.path.insert(0, str(ROOT))
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.load import load_catalogue
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.model import Catalogue
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import RECIPES
+from tools import chart_values
 from tools.chart_values import main
 
-RECIPES = ("--recipe", "service=generic", "--recipe", "service=eks")
+CHOSEN = ("--recipe", "service=generic", "--recipe", "service=eks")
+
+
+@pytest.fixture(scope="module")
+def catalogue() -> Catalogue:
+    return load_catalogue([RECIPES])
+
+
+@pytest.fixture(autouse=True)
+def read_once(catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The recipes of the collection are read once for all of these tests."""
+    monkeypatch.setattr(chart_values, "load_catalogue", lambda _directories: catalogue)
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +41,7 @@ def helm() -> Path:
 
 
 def told(chart: Path, helm: Path, capsys: pytest.CaptureFixture[str], *more: str) -> tuple[int, list[str]]:
-    rc = main([str(chart), *RECIPES, "--helm", str(helm), *more])
+    rc = main([str(chart), *CHOSEN, "--helm", str(helm), *more])
     captured = capsys.readouterr()
     assert not captured.err
     return rc, captured.out.splitlines()
@@ -69,7 +84,7 @@ def test_a_chart_without_those_in_it_is_an_error_said_once(
     chart = written(tmp_path / "c")
     for path in (chart / "charts" / "exporter").rglob("*.yaml"):
         path.unlink()
-    assert main([str(chart), *RECIPES, "--helm", str(helm)]) == 2
+    assert main([str(chart), *CHOSEN, "--helm", str(helm)]) == 2
     said = capsys.readouterr().err
     assert said.count("exporter") == 1 and "helm dependency build" in said
 

@@ -10,6 +10,10 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
+_TIMES = (1, 2, 4)
+# What is this near to no square part is not counted again.
+_NO_SQUARE = 0.1
+
 
 def lines_run(call: Callable[[], object]) -> int:
     """Return how many lines run within a call; each turn of a loop or comprehension counts."""
@@ -46,16 +50,26 @@ def lines_per_pair(prepare: Callable[[int], Callable[[], object]], size: int) ->
     # What is made when it is first needed counts for nothing; some of it is made anew once more is known.
     for _time in range(2):
         prepare(size)()
-    one, two, four = (_least(prepare, times * size) for times in (1, 2, 4))
+    counts = [[lines_run(prepare(times * size))] for times in _TIMES]
+    part = _square_part([least for (least,) in counts], size)
+    if abs(part) < _NO_SQUARE:
+        # A disturbance would have to run just the lines that it hides.
+        return part
+    return _square_part(
+        [_least(prepare, times * size, known) for times, known in zip(_TIMES, counts, strict=True)], size
+    )
+
+
+def _square_part(lines: list[int], size: int) -> float:
+    one, two, four = lines
     return ((four - two) - 2 * (two - one)) / (6 * size**2)
 
 
-def _least(prepare: Callable[[int], Callable[[], object]], size: int) -> int:
+def _least(prepare: Callable[[int], Callable[[], object]], size: int, counts: list[int]) -> int:
     """Return how many lines a call runs at least: what is imported or collected meanwhile is no work of the call.
 
     It is counted until it was the same twice, or three times: what disturbs it once runs so many lines not again.
     """
-    counts: list[int] = []
     while len(counts) < 3 and len(set(counts)) == len(counts):
         counts.append(lines_run(prepare(size)))
     return min(counts)

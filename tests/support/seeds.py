@@ -5,7 +5,6 @@
 
 GPUFLEET_TEST_CASES=all runs every case of the tests that are marked `drawn`, of which the seed draws some else.
 GPUFLEET_TEST_LONG=1 runs the tests marked `long` in place of all others, as `make test-long` does.
-GPUFLEET_TEST_LONG=1 runs the tests marked `long` in place of the others: `make test-long`.
 """
 
 from __future__ import annotations

@@ -257,7 +257,7 @@ def test_evidence_may_not_leave_the_directory(make_room: Any) -> None:
     assert ("facility-evidence", "test", "other", "record-invalid") in room.held()
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_changed_byte_of_the_record_is_found(make_room: Any, data: st.DataObject) -> None:
     room = make_room()
@@ -275,7 +275,7 @@ def test_any_changed_byte_of_the_record_is_found(make_room: Any, data: st.DataOb
     ]
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_changed_byte_of_the_evidence_is_found_and_named(make_room: Any, data: st.DataObject) -> None:
     room = make_room()
