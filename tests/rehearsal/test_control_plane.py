@@ -180,7 +180,7 @@ WORKING = "TASK [Wait for the test]"
 PHASES = ("etcd", "kube-apiserver", "kwok", WORKING)
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.long("kills in each phase; a supervisor and a process that are killed while all works stay")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 @pytest.mark.parametrize("phase", PHASES)
 def test_killed_in_any_phase_leaves_nothing(bench: Bench, phase: str, number: signal.Signals) -> None:

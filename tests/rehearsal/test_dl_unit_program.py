@@ -81,7 +81,7 @@ def test_healthy_gpus_pass(python: Path) -> None:
     assert again.status is Status.PASSED and set(again.digests.values()) != set(found.digests.values())
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize(
     ("spoiled", "cause", "words"),
     [

@@ -123,6 +123,7 @@ def test_a_healthy_run_passes_the_gate(torch: Path, tmp_path: Path) -> None:
     print(mfu.summary, mfu.expected[0].arithmetic)
 
 
+@pytest.mark.long("a load of its own length; the lines of one are judged in test_long_load.py of the unit tests")
 def test_a_load_goes_on_until_its_time_is_over_and_all_ranks_end_at_the_same_step(torch: Path, tmp_path: Path) -> None:
     load_s = 15.0
     done = train(torch, tmp_path / "log", "", f"--load-s={load_s}")
@@ -138,7 +139,7 @@ def test_a_load_goes_on_until_its_time_is_over_and_all_ranks_end_at_the_same_ste
     assert fleet.findings(results) == []
 
 
-@pytest.mark.drawn(2, of="faults of a rank")
+@pytest.mark.drawn(1, of="faults of a rank")
 def test_wrong_arithmetic_of_one_rank_is_found_although_all_learn_the_same(torch: Path, tmp_path: Path) -> None:
     done = train(torch, tmp_path / "log", "1:digest")
     fleet, results = done.judged()
@@ -163,7 +164,7 @@ def test_a_name_that_nobody_resolves_is_waited_for_and_told(torch: Path, tmp_pat
     assert "waiting for train-1-1-0.ranks.invalid" in text
 
 
-@pytest.mark.drawn(2, of="faults of a rank")
+@pytest.mark.drawn(1, of="faults of a rank")
 def test_a_slow_rank_is_found_although_all_steps_take_the_same_time(torch: Path, tmp_path: Path) -> None:
     done = train(torch, tmp_path / "log", "1:20")
     # Two ranks of one machine are alike enough for less tolerance than many are.
@@ -175,7 +176,7 @@ def test_a_slow_rank_is_found_although_all_steps_take_the_same_time(torch: Path,
     assert steps[0] == pytest.approx(steps[1], rel=0.1)
 
 
-@pytest.mark.drawn(2, of="faults of a rank")
+@pytest.mark.drawn(1, of="faults of a rank")
 def test_a_loss_that_is_no_number_is_followed_to_its_rank(torch: Path, tmp_path: Path) -> None:
     done = train(torch, tmp_path / "log", "1:nan")
     assert done.exit_code == 0
@@ -187,7 +188,7 @@ def test_a_loss_that_is_no_number_is_followed_to_its_rank(torch: Path, tmp_path:
     assert [str(step.loss) for step in ranks_of(done.log)[0].steps[20:22]][1] == "nan"
 
 
-@pytest.mark.drawn(2, of="faults of a rank")
+@pytest.mark.drawn(1, of="faults of a rank")
 def test_a_rank_that_is_killed(torch: Path, tmp_path: Path) -> None:
     log = tmp_path / "log"
     with begin(torch, log, "", "--steps=100000") as process:
@@ -217,41 +218,40 @@ sys.path.insert(0, sys.argv[1])
 import torch, train
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
-device, shape = sys.argv[2], json.loads(sys.argv[3])
-with torch.device(device):
-    model = train.Transformer(argparse.Namespace(**shape))
-    tokens = torch.zeros((shape["batch"], shape["sequence"]), dtype=torch.long)
-    with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):
-        model(tokens).float().mean().backward()
-print(json.dumps({"flop": counter.get_total_flops(), "matmul_parameters": model.matmul_parameters}))
+for device, shape in json.loads(sys.argv[2]).items():
+    with torch.device(device):
+        model = train.Transformer(argparse.Namespace(**shape))
+        tokens = torch.zeros((shape["batch"], shape["sequence"]), dtype=torch.long)
+        with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):
+            model(tokens).float().mean().backward()
+    print(json.dumps({"flop": counter.get_total_flops(), "matmul_parameters": model.matmul_parameters}))
 """
+SHAPES = {
+    "cpu": {"layers": 3, "hidden": 192, "heads": 4, "sequence": 256, "batch": 1, "vocabulary": 512},
+    "meta": {"layers": 8, "hidden": 4096, "heads": 32, "sequence": 2048, "batch": 1, "vocabulary": 8192},
+}
 
 
-@pytest.mark.parametrize(
-    ("device", "shape"),
-    [
-        ("cpu", {"layers": 3, "hidden": 192, "heads": 4, "sequence": 256, "batch": 1, "vocabulary": 512}),
-        ("meta", {"layers": 8, "hidden": 4096, "heads": 32, "sequence": 2048, "batch": 1, "vocabulary": 8192}),
-    ],
-)
-def test_the_formula_counts_what_pytorch_counts(torch: Path, device: str, shape: dict[str, int]) -> None:
+def test_the_formula_counts_what_pytorch_counts(torch: Path) -> None:
     """On the CPU it is really computed; the shape of an H100 is counted without memory for it."""
     done = subprocess.run(
-        [torch / "python", "-c", COUNT_FLOP, str(PROGRAM), device, json.dumps(shape)],
+        [torch / "python", "-c", COUNT_FLOP, str(PROGRAM), json.dumps(SHAPES)],
         env={**os.environ, "PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(torch.parent / "pycache")},
         check=True, capture_output=True, text=True,
     )  # fmt: skip
-    counted = json.loads(done.stdout)
-    setup = Setup(
-        world=1, device=device, device_name="", uuid="", backend="", torch="", joined=0.0, dtype="", accumulate=1,
-        parameters=0, matmul_parameters=counted["matmul_parameters"],
-        **{name: value for name, value in shape.items() if name != "heads"},
-    )  # fmt: skip
-    ours = shape["batch"] * shape["sequence"] * flop_per_token(setup)
-    assert ours == pytest.approx(counted["flop"], rel=0.05)
-    print(f"{device}: ours / counted = {ours / counted['flop']:.4f}")
+    for (device, shape), line in zip(SHAPES.items(), done.stdout.splitlines(), strict=True):
+        counted = json.loads(line)
+        setup = Setup(
+            world=1, device=device, device_name="", uuid="", backend="", torch="", joined=0.0, dtype="", accumulate=1,
+            parameters=0, matmul_parameters=counted["matmul_parameters"],
+            **{name: value for name, value in shape.items() if name != "heads"},
+        )  # fmt: skip
+        ours = shape["batch"] * shape["sequence"] * flop_per_token(setup)
+        assert ours == pytest.approx(counted["flop"], rel=0.05), device
+        print(f"{device}: ours / counted = {ours / counted['flop']:.4f}")
 
 
+@pytest.mark.long("PyTorch and AIPerf are installed for it; the program itself runs in the tests above")
 def test_full_runs_the_program_from_the_gate_to_the_verdict(torch: Path, tmp_path: Path) -> None:
     """One simulated host with four GPUs, so four real ranks, whose lines the gate reads from its pod."""
     subprocess.run([ROOT / "tools" / "setup_full"], check=True)
