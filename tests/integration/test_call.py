@@ -44,6 +44,7 @@ def test_every_wrong_variable_of_command_line_groups_and_hosts_is_said_once_and_
     assert not (tmp_path / ".run").exists()
 
 
+@pytest.mark.drawn(3, of="words that leave out a part")
 @pytest.mark.parametrize(
     ("words", "expected"),
     [

@@ -35,13 +35,13 @@ def test_a_playbook_starts_with_the_example_inventory(tmp_path: Path, playbook: 
     assert_well(play(tmp_path, playbook))
 
 
-@pytest.mark.drawn(4)
+@pytest.mark.drawn(4, of="first commands in another way")
 @pytest.mark.parametrize("playbook", IN_CHECK_MODE)
 def test_a_playbook_starts_in_check_mode(tmp_path: Path, playbook: str) -> None:
     assert_well(play(tmp_path, playbook, "--check"))
 
 
-@pytest.mark.drawn(5)
+@pytest.mark.drawn(4, of="first commands in another way")
 @pytest.mark.parametrize("playbook", PLAYBOOKS)
 def test_a_playbook_starts_without_an_inventory(tmp_path: Path, playbook: str) -> None:
     assert_well(play(tmp_path, playbook, inventory=False))

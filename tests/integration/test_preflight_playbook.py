@@ -94,6 +94,7 @@ def test_flat_variables_of_a_survey_reach_the_checked_site(repository: Path, inv
     assert end[1].startswith("again: ") and "site.yml -i" in end[1] and "gpufleet_from_gate" not in end[1]
 
 
+@pytest.mark.drawn(3, of="words that leave out a part")
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -155,7 +155,7 @@ def test_only_idle_nodes_are_tested_and_users_come_first(site: Site) -> None:
     site.nothing_left()
 
 
-@pytest.mark.drawn(2, of="cycles over a real Slurm")
+@pytest.mark.drawn(1, of="cycles over a real Slurm")
 def test_a_controller_that_was_killed_leaves_nothing_that_runs_twice(site: Site) -> None:
     site.programs.does("gpu02", "[ -f $SLURMD_NODENAME.once ] || { touch $SLURMD_NODENAME.once; sleep 240; }")
     first = site.start()
@@ -177,7 +177,7 @@ def test_a_controller_that_was_killed_leaves_nothing_that_runs_twice(site: Site)
     site.nothing_left()
 
 
-@pytest.mark.drawn(2, of="cycles over a real Slurm")
+@pytest.mark.drawn(1, of="cycles over a real Slurm")
 def test_two_controllers_share_the_work_and_no_node(site: Site) -> None:
     """Both write into one history, and neither knows of the other's lock: leases alone keep them apart."""
     # Long enough that the second is there before the first has done all.
@@ -202,7 +202,7 @@ def test_two_controllers_share_the_work_and_no_node(site: Site) -> None:
     site.nothing_left()
 
 
-@pytest.mark.drawn(2, of="cycles over a real Slurm")
+@pytest.mark.drawn(1, of="cycles over a real Slurm")
 def test_two_calls_of_one_controller_do_not_run_at_once(site: Site) -> None:
     site.programs.does("gpu01", "sleep 20")
     first = site.start()
@@ -214,7 +214,7 @@ def test_two_calls_of_one_controller_do_not_run_at_once(site: Site) -> None:
     assert site.words() == passed(*NODES)
 
 
-@pytest.mark.drawn(2, of="cycles over a real Slurm")
+@pytest.mark.drawn(1, of="cycles over a real Slurm")
 def test_a_fault_on_the_volume_or_in_arithmetic_fails_its_node_alone(site: Site) -> None:
     bad = site.path / "wrong"
     text = (site.path / "dl_unit").read_text().splitlines()
@@ -227,7 +227,7 @@ def test_a_fault_on_the_volume_or_in_arithmetic_fails_its_node_alone(site: Site)
     assert site.words() == passed(*NODES) | {("gpu02", "dl_unit"): "failed"}
 
 
-@pytest.mark.drawn(2, of="cycles over a real Slurm")
+@pytest.mark.drawn(1, of="cycles over a real Slurm")
 def test_a_storage_test_that_is_cancelled_removes_what_it_wrote(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", f"{site.programs.bin}:{os.environ['PATH']}")
     volume = site.programs.volume

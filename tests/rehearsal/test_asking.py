@@ -26,6 +26,7 @@ def test_the_list_of_faults_is_printed_and_nothing_starts(tmp_path: Path, playbo
     assert "fatal:" not in run.output and not left_behind(tmp_path)
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     ("stated", "told"),
     [

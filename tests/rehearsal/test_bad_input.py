@@ -39,15 +39,18 @@ def assert_refused(run: Rehearsed, *words: str) -> None:
     assert "not started" in (run.run_dir / "report.html").read_text()
 
 
+@pytest.mark.drawn(4, of="input that preflight refuses")
 def test_no_gpu_host(tmp_path: Path) -> None:
     assert_refused(site(tmp_path, {"n1": HOST}, group="others"), "gpu_nodes", "matches no host", "others")
 
 
+@pytest.mark.drawn(4, of="input that preflight refuses")
 def test_an_unknown_sku_and_every_other_mistake_in_one_list(tmp_path: Path) -> None:
     run = site(tmp_path, {"n1": HOST | {"gpufleet_sku": "h1000"}}, gates=["node"], settings={"gpu-cencus": {}})
     assert_refused(run, "3 problem(s)", "h1000", "did you mean nodes?", "did you mean 'gpu-census'")
 
 
+@pytest.mark.drawn(4, of="input that preflight refuses")
 def test_a_dependency_cycle_in_the_recipe(tmp_path: Path) -> None:
     private = tmp_path / "private"
     (private / "overlays").mkdir(parents=True)
@@ -69,11 +72,13 @@ def test_a_dependency_cycle_in_the_recipe(tmp_path: Path) -> None:
     assert_refused(run, "cycle", "gpu-operator", "volcano")
 
 
+@pytest.mark.drawn(4, of="input that preflight refuses")
 def test_an_unsupported_combination(tmp_path: Path) -> None:
     run = site(tmp_path, {"n1": HOST}, criteria=CRITERIA | {"service": "gkee"})
     assert_refused(run, "gkee", "gke")
 
 
+@pytest.mark.drawn(4, of="input that preflight refuses")
 def test_helm_is_missing(tmp_path: Path) -> None:
     run = site(tmp_path, {"n1": HOST}, criteria=CRITERIA, helm="/nowhere/helm")
     assert_refused(run, "/nowhere/helm", "gpu_stack", "install Helm")
@@ -96,6 +101,7 @@ def _kubeconfig(tmp_path: Path, server: str) -> Path:
     return path
 
 
+@pytest.mark.drawn(4, of="input that preflight refuses")
 def test_an_api_server_that_does_not_answer(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -106,6 +112,7 @@ def test_an_api_server_that_does_not_answer(tmp_path: Path) -> None:
     assert "not-a-real-one" not in run.output
 
 
+@pytest.mark.drawn(4, of="input that preflight refuses")
 def test_hosts_that_do_not_answer_at_all(tmp_path: Path) -> None:
     hosts = {
         name: HOST | {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 1}

@@ -31,7 +31,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.kueue im
     why_held,
 )
 
-DRAWN = 8
+DRAWN = 4
 
 
 @pytest.fixture(scope="module")

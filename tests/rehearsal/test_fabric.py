@@ -181,12 +181,12 @@ def large(tmp_path_factory: pytest.TempPathFactory, programs: FabricPrograms) ->
         yield fabric
 
 
-def test_a_healthy_fabric_of_512_adapters_gives_no_alarm_in_ten_looks(
+def test_a_healthy_fabric_of_512_adapters_gives_no_alarm_in_three_looks(
     large: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for number in range(10):
-        outcomes = large.look(monkeypatch, f"gpu{1 + 6 * number:02d}")
-        (large.directory / "run" / "evidence" / FABRIC / f"gpu{1 + 6 * number:02d}.json").rename(
+    for number in range(3):
+        outcomes = large.look(monkeypatch, f"gpu{1 + 30 * number:02d}")
+        (large.directory / "run" / "evidence" / FABRIC / f"gpu{1 + 30 * number:02d}.json").rename(
             large.directory / "run" / "last.json"
         )
         assert {o.status for o in outcomes} == {Status.PASSED}, held(outcomes)

@@ -315,7 +315,7 @@ def test_a_node_comes_for_a_pod_and_goes_after_it(healthy: Bench, who: str) -> N
     assert "with 8 GPUs and ran the pod" in outcome.summary and added(healthy) == []
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize(
     ("who", "becomes", "rating", "cause"),
     [
