@@ -81,6 +81,17 @@ class Rate:
 
 
 @dataclass(frozen=True, slots=True)
+class Load:
+    """How a GPU was kept at work: for how long, how long of that at the asked part of its power limit or above, the
+    limit and its mean power (s, W); None where the driver told no power."""
+
+    seconds: float
+    loaded_s: float | None
+    limit_w: float | None
+    mean_w: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class GpuFailure:
     """What ended the test of a GPU early: what it was doing, the kind of the error and its text."""
 
@@ -98,6 +109,7 @@ class GpuTest:
     runs: dict[str, list[OpRun]] = field(default_factory=dict)
     references: dict[str, Reference] = field(default_factory=dict)
     rates: dict[str, Rate] = field(default_factory=dict)
+    load: Load | None = None
     failure: GpuFailure | None = None
     lines: int = 0
     ended: bool = False

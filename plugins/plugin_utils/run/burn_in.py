@@ -20,6 +20,7 @@ from ..check.benchmark.plan import BenchmarkHost, placement, planned_hosts
 from ..check.burn_in.burn_in_soak import SPEC, SoakSettings
 from ..check.burn_in.dcgm_round import DCGM, diagnose, refuse_without_operator
 from ..check.burn_in.model import ROUNDS, Soak, SoakResult
+from ..check.node_tests.dl_unit import LOADED, DlUnit
 from ..check.node_tests.pair_spec import PairTest, refuse_pairs
 from ..check.node_tests.reading import log_of, read_job, without_secrets
 from ..check.node_tests.spec import NodeTest
@@ -36,6 +37,7 @@ from ..runtime.files import write_atomic
 from ..runtime.interrupt import interruptible
 from ..runtime.progress import Emit, Progress
 from ..site.model import Site
+from ..store.service_model import NodeResult
 from ..verdict.gate import GateVerdict
 from ..workload.keeping import working
 from ..workload.launch import run_jobs
@@ -76,6 +78,7 @@ def soak(run: Run, options: Mapping[str, Any], emit: Emit) -> Soak:
         context = test_context(run, options, emit, hold.holder)
         tests = _of_one_node(chosen_tests(run, options, emit, hold.holder, cluster), options)
         done = begun(run, context, tests)
+        _load_by(tests, context)
         if done.leftovers:
             # Whoever takes the cluster removes what dead runs left; what stays of it is told again.
             done = replace(done, leftovers=tuple(hold.remains))
@@ -146,16 +149,26 @@ def begun(run: Run, context: ObserveContext, tests: Sequence[NodeTest]) -> Soak:
     settings = context.settings_of(SPEC.id, SoakSettings)
     refuse_without_operator(context.site, settings.dcgm_level)
     hours, path = settings.hours, run.path / ROUNDS
+    load_s = settings.load_s if any(isinstance(test, DlUnit) for test in tests) else 0.0
     names = (*(test.id for test in tests), *((DCGM,) if settings.dcgm_level else ()))
     if not names:
         raise InputError("burn-in", "has no test to run.", "enable one: gpufleet_settings: {dl_unit: {enabled: true}}")
     if not path.is_file():
-        return Soak(hours=hours, tests=names, hosts=tuple(host.name for host in context.site.in_scope))
+        hosts = tuple(host.name for host in context.site.in_scope)
+        return Soak(hours=hours, tests=names, hosts=hosts, load_s=load_s)
     found = load(Soak, path)
     if found.tests != names:
         text = f"was begun with {', '.join(found.tests)}, and now there are {', '.join(names)}."
         raise InputError(str(path), text, "go on with the same tests, or begin a new run")
+    # What counts is what counted when it began: time of pods is never taken for time under load.
     return replace(found, hours=hours, note="")
+
+
+def _load_by(tests: Sequence[NodeTest], context: ObserveContext) -> None:
+    settings = context.settings_of(SPEC.id, SoakSettings)
+    for test in tests:
+        if isinstance(test, DlUnit):
+            test.keep_at_work(settings.load_s, settings.load_share)
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +264,8 @@ class Soaking:
             self.emit(f"{found.status.value} {test.id} on {host.name}: {found.summary}")
         return SoakResult(
             host=host.name, test=test.id, round=done.rounds, status=found.status,
-            seconds=0.0 if first else found.duration_s, cause=found.cause, summary=found.summary, log=log,
+            seconds=0.0 if first else found.duration_s, loaded_s=_loaded_s(found), cause=found.cause,
+            summary=found.summary, log=log,
         )  # fmt: skip
 
     def _kept(self, done: Soak) -> Soak:
@@ -263,6 +277,13 @@ class Soaking:
         least = min((done.soaked_s(host) for host in left), default=0.0)
         told = f"{len(left)} of {len(done.hosts)} hosts left, the last at {least / 3600:.2f} of {done.hours:g} h"
         self.emit(f"burn-in, round {done.rounds}: {told if left else 'all hosts are through'}")
+
+
+def _loaded_s(found: NodeResult) -> float:
+    """Return how long every GPU of the node was under load: the least of them, 0 where one says nothing."""
+    loaded = {figure.part: figure.number for figure in found.figures if figure.name == LOADED}
+    known = len(loaded) == len(found.parts) and bool(loaded)
+    return min(loaded.values()) if known else 0.0
 
 
 def planned(run: Run, options: Mapping[str, Any], emit: Emit) -> Soak:

@@ -5,8 +5,9 @@
 
 One process for each GPU, so that one that dies or hangs takes no other with it. Lines are JSON objects that begin with
 their `schema_version`; docs/dl_unit_test.md describes them. `begin` (what is to be done), of each GPU `gpu` (who it
-is), `op` (one operation, one time), `reference` (a small case, compared with the CPU), `rate`, `end` or `error`; `done`
-when all have ended. The last time comes after the rates, when the GPU is hot. Needs Python 3.9 and PyTorch 2.4.
+is), `op` (one operation, one time), `reference` (a small case, compared with the CPU), `rate`, `load` (where one is
+asked for), `end` or `error`; `done` when all have ended. The last time comes after the rates, when the GPU is hot.
+Needs Python 3.9 and PyTorch 2.4.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ import operations
 import rates
 import torch
 from device_facts import identity
+from full_load import PowerMeter, full_load
 
 SCHEMA_VERSION = 1
 _LONGEST = 400
@@ -48,6 +50,7 @@ class Gpu:
         self.options, self.slot, self.barrier = options, slot, barrier
         self.device = torch.device(options.device, slot) if options.device == "cuda" else torch.device("cpu")
         self.lines = 0
+        self.uuid = ""
         self.doing = "start"
 
     def tell(self, event: str, **facts: Any) -> None:
@@ -66,6 +69,7 @@ class Gpu:
                 error = operations.reference_error(operation, self.options.seed, self.device)
                 self.tell("reference", op=operation.name, error=error, tolerance=operation.tolerance)
         self._rates()
+        self._load()
         for number in range(cold + 1, self.options.repeats + 1):
             self._once(number)
         say("end", slot=self.slot, lines=self.lines)
@@ -83,7 +87,9 @@ class Gpu:
         torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark = True, False
         torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
         torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
-        self.tell("gpu", **identity(self.device, self.slot))
+        known = identity(self.device, self.slot)
+        self.uuid = known["uuid"]
+        self.tell("gpu", **known)
 
     def _known(self) -> list[operations.Operation]:
         return [found for found in operations.OPERATIONS if not operations.missing(found, self.device)]
@@ -132,6 +138,17 @@ class Gpu:
             else:
                 found = rates.products_per_s(operation, self.device, size, seconds)
             self.tell("rate", name=name, value=round(found, 6), unit=unit, together=together)
+
+    def _load(self) -> None:
+        """Keep the GPU at work, beside all others of its host, where that is asked for."""
+        if self.options.load_s <= 0:
+            return
+        self.doing = "full load"
+        products = next(found for found in operations.OPERATIONS if found.name == "gemm-bf16")
+        self.tell("load", **full_load(
+            products, self.device, self.options.rate_size, self.options.load_s, self.options.load_share,
+            PowerMeter(self.uuid),
+        ))  # fmt: skip
 
 
 def work(options: argparse.Namespace, slot: int, barrier: Any) -> None:
@@ -183,6 +200,8 @@ def _options(words: list[str]) -> argparse.Namespace:
     parser.add_argument("--rate-size", type=int, default=8192)
     parser.add_argument("--rate-bytes", type=int, default=1 << 30)
     parser.add_argument("--rate-s", type=float, default=2.0, help="how long each rate is measured")
+    parser.add_argument("--load-s", type=float, default=0.0, help="how long each GPU is kept at work after its rates")
+    parser.add_argument("--load-share", type=float, default=0.8, help="of its power limit, from which it is under load")
     parser.add_argument("--limit-s", type=float, default=600.0)
     return parser.parse_args(words)
 

@@ -23,8 +23,17 @@ class SoakSettings:
     """Settings of check burn-in-soak."""
 
     hours: float = setting(
-        "How long tests that pass have to load each host; pauses between them do not count.",
+        "How long tests that pass have to load the GPUs of each host; the rest of a round does not count.",
         unit="h", above=0,
+    )  # fmt: skip
+    load_s: float = setting(
+        "How long test dl_unit keeps all GPUs of a host at work in every round; 0: not, and what counts is the time of "
+        "pods, which a person has to accept.",
+        unit="s", minimum=0, use="run",
+    )  # fmt: skip
+    load_share: float = setting(
+        "Part of its power limit from which a GPU counts as under load, read every second.",
+        above=0, maximum=1, use="run",
     )  # fmt: skip
     dcgm_level: int = setting(
         "Level of `dcgmi diag -r` that every round ends with, where the driver is the GPU operator's; 0: none.",
@@ -78,6 +87,10 @@ def _judge_host(seen: Soak, hours: float, host: str, answer: Answer) -> Outcome:
     if unknown:
         text = f"{len(unknown)} of {len(results)} tests said nothing; the last: {_told(unknown[-1])}"
         return answer.unknown("soak-unclear", text, _AGAIN, **facts)
+    if not seen.load_s:
+        text = f"{soaked_h:.2f} h of tests in {_rounds(results)} rounds, nothing failed; no test kept the GPUs at work"
+        hint = "enable test dl_unit and state burn-in-soak.load_s, or accept hours of tests in place of hours of load"
+        return answer.marginal("gpus-not-loaded", text, hint, **facts)
     return answer.passed(f"{soaked_h:.2f} h under load in {_rounds(results)} rounds, nothing failed", **facts)
 
 

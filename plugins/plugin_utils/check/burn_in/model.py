@@ -14,13 +14,15 @@ ROUNDS = "burn_in.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SoakResult:
-    """One test of one host in one round. `seconds` is how long its pods loaded the host."""
+    """One test of one host in one round. `seconds` is how long its pods ran; `loaded_s` is how long of that each of the
+    host's GPUs drew most of its power, that of the GPU with the least."""
 
     host: str
     test: str
     round: int
     status: Status
     seconds: float
+    loaded_s: float = 0.0
     cause: str = ""
     summary: str = ""
     log: str = ""
@@ -29,9 +31,9 @@ class SoakResult:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Soak:
     """What a burn-in was to do and what it did: the tests of a round, in their order, the hosts, and every result.
-
-    `note` says why it ended before its hours were over; `rounds` counts those that have ended; `leftovers` is what its
-    namespace left in the cluster.
+    `load_s` is how long a round keeps all GPUs at work; 0: no test does, and the time of pods counts. `note` says why
+    it ended before its hours were over; `rounds` counts those that have ended; `leftovers` is what its namespace left
+    in the cluster.
     """
 
     hours: float
@@ -39,13 +41,15 @@ class Soak:
     hosts: tuple[str, ...]
     rounds: int = 0
     results: tuple[SoakResult, ...] = ()
+    load_s: float = 0.0
     note: str = ""
     leftovers: tuple[str, ...] = ()
     schema_version: int = 1
 
     def soaked_s(self, host: str) -> float:
-        """Return how long tests that passed have loaded a host, in seconds."""
-        return sum(entry.seconds for entry in self.results if entry.host == host and entry.status is Status.PASSED)
+        """Return how long tests that passed have loaded a host, in seconds: its GPUs, where a test loads them."""
+        passed = (entry for entry in self.results if entry.host == host and entry.status is Status.PASSED)
+        return sum(entry.loaded_s if self.load_s else entry.seconds for entry in passed)
 
     def of_host(self, host: str) -> tuple[SoakResult, ...]:
         """Return the results of a host, the oldest first."""

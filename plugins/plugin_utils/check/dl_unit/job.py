@@ -24,14 +24,18 @@ def _files() -> dict[str, str]:
 
 
 def dl_unit_job(
-    name: str, host: BenchmarkHost, gpus: int, settings: DlUnitSettings, schedule_s: float = 60.0
-) -> JobSpec:
-    """Return the job with this name that tests all GPUs of a host."""
-    limit_s = max(settings.timeout_s - _SPARE_S, settings.timeout_s / 2)
+    name: str, host: BenchmarkHost, gpus: int, settings: DlUnitSettings, schedule_s: float = 60.0, load_s: float = 0.0,
+    load_share: float = 1.0,
+) -> JobSpec:  # fmt: skip
+    """Return the job with this name that tests all GPUs of a host, and keeps them at work for `load_s` besides."""
+    timeout_s = settings.timeout_s + load_s
+    limit_s = max(timeout_s - _SPARE_S, timeout_s / 2)
     options = {
         "gpus": gpus, "device": settings.device, "repeats": settings.repeats, "seed": settings.seed,
         "size": settings.size, "rate-size": settings.rate_size, "rate-s": settings.rate_s, "limit-s": limit_s,
     }  # fmt: skip
+    if load_s > 0:
+        options |= {"load-s": load_s, "load-share": load_share}
     words = (f"--{option}={value}" for option, value in options.items())
     return JobSpec(
         name=name,
@@ -42,7 +46,7 @@ def dl_unit_job(
         # Devices in the order of nvidia-smi; with a workspace of one size cuBLAS gives the same bits every time.
         env={"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUBLAS_WORKSPACE_CONFIG": ":4096:8"},
         kind="plain-job",
-        timeout_s=settings.timeout_s,
+        timeout_s=timeout_s,
         pull_s=settings.pull_s,
         schedule_s=schedule_s,
         gang="none",

@@ -24,6 +24,9 @@ from ..kit.tolerations import tolerations_of
 from .reading import result_of, without_result
 from .spec import NodeTest
 
+# Seconds of a GPU at the asked part of its power limit.
+LOADED = "loaded"
+
 
 class DlUnit(NodeTest):
     """The DL unit test on all GPUs of one node.
@@ -36,6 +39,7 @@ class DlUnit(NodeTest):
     title = "Arithmetic of every GPU"
     settings_type = DlUnitSettings
     _by_dra = False
+    _load_s, _load_share = 0.0, 1.0
 
     @property
     def _settings(self) -> DlUnitSettings:
@@ -60,7 +64,13 @@ class DlUnit(NodeTest):
 
     def job(self, name: str, host: BenchmarkHost) -> JobSpec:
         """Return the job that tests all GPUs of the node."""
-        return dl_unit_job(name, host, self._gpus(host), self._settings)
+        return dl_unit_job(
+            name, host, self._gpus(host), self._settings, load_s=self._load_s, load_share=self._load_share
+        )
+
+    def keep_at_work(self, load_s: float, share: float) -> None:
+        """Let its jobs keep all GPUs at work for so long, and count the time at that part of their power limits."""
+        self._load_s, self._load_share = load_s, share
 
     def read(self, cycle_id: str, host: BenchmarkHost, result: JobResult, started_s: float) -> NodeResult:
         """Return digests and rates of every GPU. Wrong arithmetic fails the node at once."""
@@ -70,7 +80,7 @@ class DlUnit(NodeTest):
         log, problem = read_host(result.state, result.reason, log_of(result), self._gpus(host))
         said = _said(host, log) if log else {}
         if problem is None and log is not None:
-            text = f"{len(log.tests)} GPUs gave the same bits in {log.repeats} runs of every operation"
+            text = f"{len(log.tests)} GPUs gave the same bits in {log.repeats} runs of every operation{_at_work(log)}"
             return result_of(
                 self.id, cycle_id, host, result, started_s, Status.PASSED, rating=Rating.GOOD, summary=text, **said
             )
@@ -83,6 +93,20 @@ class DlUnit(NodeTest):
 
     def _gpus(self, host: BenchmarkHost) -> int:
         return sku_or_error(self.context.hardware, host.sku).gpus
+
+
+def _at_work(log: DlUnitLog) -> str:
+    """Return how the GPU with the least load worked, where they were kept at work."""
+    loads = [test.load for test in log.tests if test.load is not None]
+    if not loads:
+        return ""
+    if any(load.loaded_s is None for load in loads):
+        return "; the driver told no power, so nobody knows how hard they worked"
+    least = min(loads, key=lambda load: load.loaded_s or 0.0)
+    return (
+        f"; the least loaded GPU was under load for {least.loaded_s or 0.0:g} of {least.seconds:g} s, "
+        f"with {least.mean_w or 0.0:g} of {least.limit_w or 0.0:g} W"
+    )
 
 
 def _said(host: BenchmarkHost, log: DlUnitLog) -> dict[str, object]:
@@ -99,6 +123,11 @@ def _said(host: BenchmarkHost, log: DlUnitLog) -> dict[str, object]:
             for test in whole
             if test.identity is not None
             for name, rate in test.rates.items()
+        )
+        + tuple(
+            Figure(name=LOADED, number=test.load.loaded_s, unit="s", part=test.identity.uuid)
+            for test in whole
+            if test.identity is not None and test.load is not None and test.load.loaded_s is not None
         ),
     }
 

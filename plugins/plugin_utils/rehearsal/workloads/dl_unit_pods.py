@@ -38,6 +38,8 @@ _FLIPPED_RUN, _WRONG_ROWS, _WRONG_BYTES, _INEXACT = 2, 3, 1, 20.0
 # SIGKILL, as the kernel ends a process for memory.
 _KILLED = 137
 _GPU_NOISE = 0.004
+# Of its power limit, what a GPU draws in large products.
+_LOAD_POWER = 0.97
 
 
 def handles(pod: Json) -> bool:
@@ -75,6 +77,8 @@ class _Host:
         self.node, self.sku, self.draw, self.efficiency = node, sku, draw, efficiency
         self.gpus, self.repeats = int(options["--gpus"]), int(options["--repeats"])
         self.seed, self.size = int(options["--seed"]), int(options["--size"])
+        self.load_s = float(options.get("--load-s", 0))
+        self.load_share = float(options.get("--load-share", 1))
         self.exit_codes: list[int] = []
         major, _dot, minor = node.accelerator.compute_capability.partition(".")
         self.fp8 = (int(major or 0), int(minor or 0)) >= _FP8_FROM
@@ -117,6 +121,8 @@ class _Host:
             if self.fp8 or name != "gemm-fp8"
         ]
         own += self._rates(gpu)
+        if self.load_s > 0:
+            own.append(self._load(gpu))
         own += [self._op(gpu, name, run) for run in range(cold + 1, self.repeats + 1) for name in _OPERATIONS]
         yield from ({"event": line["event"], "slot": slot, **line} for line in own)
         yield {"event": "end", "slot": slot, "lines": len(own)}
@@ -143,6 +149,16 @@ class _Host:
             bits, wrong = f"{bits}/{gpu.uuid}", _WRONG_BYTES
         digest = hashlib.sha256(bits.encode()).hexdigest()
         return {"event": "op", "op": name, "run": run, "digest": digest, "wrong": wrong, "absent": ""}
+
+    def _load(self, gpu: Gpu) -> dict[str, Any]:
+        """Products in bfloat16 take a GPU to the limit that it is held to, so its share of that is what counts."""
+        limit_w = performance().training.power_limit_w * gpu.power_limit
+        drawn = gpu.gemm * _LOAD_POWER
+        loaded_s = self.load_s if drawn >= self.load_share else 0.0
+        return {
+            "event": "load", "seconds": self.load_s, "loaded_s": loaded_s, "limit_w": limit_w,
+            "mean_w": round(limit_w * drawn, 1),
+        }  # fmt: skip
 
     def _rates(self, gpu: Gpu) -> list[dict[str, Any]]:
         peaks = self.sku.peak_tflops

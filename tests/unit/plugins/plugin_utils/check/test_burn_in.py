@@ -23,13 +23,14 @@ TESTS = ("dl_unit", "nccl_loop")
 
 
 def passed(host: str, test: str, number: int, seconds: float) -> SoakResult:
-    return SoakResult(host=host, test=test, round=number, status=Status.PASSED, seconds=seconds)
+    loaded_s = 3600.0 if test == "dl_unit" else 0.0
+    return SoakResult(host=host, test=test, round=number, status=Status.PASSED, seconds=seconds, loaded_s=loaded_s)
 
 
 def whole(hosts: tuple[str, ...] = ("gpu01", "gpu02")) -> Soak:
-    """Two hours of two tests on each host."""
+    """Two hours of load by one of two tests on each host."""
     results = tuple(passed(host, test, number, 1800.0) for number in (1, 2) for test in TESTS for host in hosts)
-    return Soak(hours=2.0, tests=TESTS, hosts=hosts, rounds=2, results=results)
+    return Soak(hours=2.0, tests=TESTS, hosts=hosts, rounds=2, results=results, load_s=3600.0)
 
 
 def judged(seen: Soak, hours: float = 2.0) -> dict[str, Outcome]:
@@ -49,7 +50,7 @@ def test_hosts_that_passed_everything_for_all_hours_pass() -> None:
         ({"status": Status.FAILED, "cause": "slow-adapter"}, Status.FAILED, "failed-under-load"),
         ({"status": Status.OTHER, "cause": "unreadable"}, Status.OTHER, "soak-too-short"),
         ({"status": Status.PENDING, "cause": "preempted"}, Status.OTHER, "soak-too-short"),
-        ({"seconds": 1700.0}, Status.OTHER, "soak-too-short"),
+        ({"loaded_s": 3500.0}, Status.OTHER, "soak-too-short"),
     ],
 )
 def test_one_result_of_one_host_that_is_not_good_holds_that_host_alone(
@@ -60,6 +61,19 @@ def test_one_result_of_one_host_that_is_not_good_holds_that_host_alone(
     found = judged(replace(seen, results=results))
     assert (found["gpu01"].status, found["gpu01"].cause) == (status, cause)
     assert found["gpu02"].status is Status.PASSED
+
+
+def test_hours_of_pods_are_no_hours_of_load() -> None:
+    """24 hours of pods were some hundred seconds of GPUs at work (findings T232)."""
+    seen = whole()
+    short = tuple(replace(entry, seconds=86400.0, loaded_s=8.0) for entry in seen.results)
+    assert {outcome.cause for outcome in judged(replace(seen, results=short)).values()} == {"soak-too-short"}
+
+
+def test_a_burn_in_whose_tests_keep_no_gpu_at_work_is_for_a_person_to_accept() -> None:
+    found = judged(replace(whole(), load_s=0.0))
+    assert {(outcome.status, outcome.cause) for outcome in found.values()} == {(Status.OTHER, "gpus-not-loaded")}
+    assert all("no test kept the GPUs at work" in outcome.summary for outcome in found.values())
 
 
 def test_hours_that_were_made_up_for_do_not_hide_a_test_that_said_nothing() -> None:
