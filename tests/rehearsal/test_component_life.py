@@ -80,7 +80,8 @@ spec:
     - {name: cert-manager, version: v1.21.0, overrides: {replicaCount: 2}}
     - {name: kueue, valuesFile: components/kueue/values.yaml, dependencyRefs: [cert-manager]}
 """
-KEPT = ("cert-manager", "nfd", "prometheus-operator-crds", "kueue")
+UNCHANGED = "nodewright-operator"
+KEPT = ("cert-manager", "nfd", UNCHANGED, "kueue")
 
 
 def _of_catalogue(*private: Path) -> dict[str, Any]:
@@ -154,7 +155,7 @@ def test_the_playbooks_put_back_what_an_upgrade_changed_and_remove_all_of_ours(
         assert rollback_facts(source, run) == {"run_id": "a", "stays": ["kueue"]}
         recipe = source.recipe
         assert recipe is not None
-        assert bench.actions(recipe) == ["downgrade" if n != "prometheus-operator-crds" else "unchanged"
+        assert bench.actions(recipe) == ["downgrade" if n != UNCHANGED else "unchanged"
                                          for n in recipe["deploymentOrder"]]  # fmt: skip
         shown = _play(bench, "rollback.yml", tmp_path, run.path, "--check --diff").output
         assert "v1.21.0" in shown and "back to the recipe of run a" in shown, shown
@@ -232,6 +233,7 @@ def _settled(bench: StackBench) -> dict[str, str]:
     return seen[-1]
 
 
+@pytest.mark.long("kills at any moment; a helm that died is recovered in test_gpu_stack.py")
 def test_kills_at_any_moment_end_in_the_objects_of_an_undisturbed_installation(bench: StackBench) -> None:
     draw = drawing("kills")
     started = time.monotonic()

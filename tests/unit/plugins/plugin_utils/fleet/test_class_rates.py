@@ -11,6 +11,7 @@ from seeds import every_case
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.class_rules import Word
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("noise", [0.01, 0.02, 0.03])
 def test_healthy_nodes_are_not_bad_and_slow_ones_are(
     noise: float,

@@ -170,6 +170,7 @@ def compare(catalogue: Catalogue, oracle: Oracle, query: dict[str, str]) -> bool
 
 
 @pytest.mark.quickly(10)
+@pytest.mark.drawn(30)
 @pytest.mark.parametrize("seed", range(40))
 @pytest.mark.parametrize("current", [True, False], ids=["current", "first"])
 def test_random_trees(seed: int, current: bool, tmp_path: Path) -> None:
@@ -182,6 +183,7 @@ def test_random_trees(seed: int, current: bool, tmp_path: Path) -> None:
 
 
 @pytest.mark.quickly(2)
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("seed", range(8))
 def test_perturbed_upstream_trees(seed: int, upstream_tree: Path, tmp_path: Path) -> None:
     dice = random.Random(seed)

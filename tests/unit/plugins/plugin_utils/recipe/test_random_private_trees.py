@@ -156,7 +156,7 @@ def _load(tree: Path) -> Catalogue:
 
 
 @pytest.mark.quickly(12)
-@pytest.mark.drawn(100)
+@pytest.mark.drawn(50)
 @pytest.mark.parametrize("case", range(300))
 def test_a_random_private_tree_counts_or_is_refused_with_file_and_line(case: int, tmp_path: Path) -> None:
     dice = drawing(f"private tree {case}")

@@ -49,7 +49,7 @@ def measures(outcome: Outcome) -> dict[str, Any]:
 @pytest.mark.quickly(2)
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 16])
 def test_healthy_runs_pass(count: int) -> None:
-    for seed in range(5 if count < 16 else 1):
+    for seed in range(3 if count < 16 else 1):
         healthy = fleet(*(f"gpu{n:02d}" for n in range(count)), draw=random.Random(seed))
         results = healthy.results()
         assert len(results.runs) == 1
@@ -91,6 +91,7 @@ def test_a_slow_gpu_is_named_and_takes_the_blame_for_the_mfu() -> None:
 
 
 @pytest.mark.quickly(1)
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("hosts", [FOUR[:2], FOUR[:3], FOUR, (*FOUR, "gpu05", "gpu06", "gpu07", "gpu08")])
 def test_a_slow_node_is_named_among_few_and_many(hosts: tuple[str, ...]) -> None:
     assert fleet(*hosts, pace={"gpu02": 0.7}).findings() == [(STRAGGLERS, "slow-node", "failed", "gpu02")]
@@ -116,6 +117,7 @@ def test_too_many_slow_ranks_blame_nobody() -> None:
 
 
 @pytest.mark.quickly(1)
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(("count", "slow", "part"), [(2, 1, 0.85), (4, 2, 0.85), (16, 8, 0.88), (8, 2, 0.88)])
 def test_up_to_half_of_the_hosts_are_named(count: int, slow: int, part: float) -> None:
     hosts = [f"gpu{n:02d}" for n in range(count)]
@@ -132,6 +134,7 @@ def test_more_than_half_of_the_hosts_are_found_and_blame_nobody() -> None:
 
 
 @pytest.mark.quickly(1)
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("slow", [range(4), range(4, 8), range(1, 8)])
 def test_slow_hosts_of_one_rack_or_driver_blame_that(slow: range) -> None:
     hosts = [f"gpu{n:02d}" for n in range(8)]

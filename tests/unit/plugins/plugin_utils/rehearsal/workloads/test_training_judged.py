@@ -95,6 +95,7 @@ def test_healthy_nodes_pass(nodes: int, sku: str) -> None:
 
 
 @pytest.mark.quickly(6)
+@pytest.mark.drawn(12)
 @pytest.mark.parametrize("fault", OURS)
 def test_a_fault_is_found_where_it_is_and_nowhere_else(fault: str) -> None:
     draw, expected = drawing(fault), CATALOGUE[fault].expect
