@@ -17,7 +17,7 @@ from .preconditions import unreferenced
 from .rendering import figures, rate_text
 from .settings import ALL_NODES, AllNodesSettings
 from .sharp import sharp_of
-from .transport import between_hosts, nvls_of
+from .transport import between_hosts, nvls_of, nvls_offered
 
 SPEC = CheckSpec(
     id=ALL_NODES,
@@ -56,7 +56,11 @@ def _judge_cohort(answer: Answer, cohort: SkuCohort, by_sharp: bool) -> Outcome:
     if result.problem is not None:
         return of_problem(answer, result.problem, _HINTS, f"{len(result.hosts)} hosts", **details)
     run = result.best_run
-    ways = (Measure(BETWEEN_HOSTS, between_hosts(run)), Measure(NVLS, nvls_of(run)))
+    ways = (
+        Measure(BETWEEN_HOSTS, between_hosts(run)),
+        Measure(NVLS, nvls_of(run)),
+        Measure("NVLS of the GPUs", nvls_offered(run)),
+    )
     details["measured"] = (*details["measured"], *ways)
     text = f"{len(result.hosts)} hosts: {rate_text(result)}"
     if by_sharp:

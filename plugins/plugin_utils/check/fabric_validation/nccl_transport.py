@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, Status, SubjectKind
+from ...probe.nccl_debug_model import HostLog
 from ..benchmark.preconditions import nodes
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
@@ -134,11 +135,22 @@ def _proven(answer: Answer, host: PlannedHost, run: Run, transport: Transport) -
         measured=(
             Measure("network", log.networks[0] if log and log.networks else ""),
             Measure("adapters", len(log.devices) if log else 0, "count"),
+            *_plugins(log),
             Measure("connections", len(channels), "count"),
             Measure("connections with GPUDirect", sum(channel.direct for channel in channels), "count"),
         ),
         evidence=(_lines(run, host),),
     )
+
+
+def _plugins(log: HostLog | None) -> tuple[Measure, ...]:
+    """Return which network plugin NCCL loaded, through which provider, with how many adapters, as far as it says so."""
+    if log is None:
+        return ()
+    words = (("plugin", log.plugins), ("provider", log.providers))
+    said = tuple(Measure(name, ", ".join(found)) for name, found in words if found)
+    nics = log.provider_nics
+    return (*said, Measure("adapters of the provider", nics, "count")) if nics is not None else said
 
 
 def _lines(run: Run, host: PlannedHost) -> Evidence:

@@ -107,6 +107,11 @@ def nvls_of(run: Run) -> str:
     return USED if shown else NOT_SHOWN
 
 
+def nvls_offered(run: Run) -> str:
+    """Return whether the GPUs could reduce in the switches of NVLink, whatever NCCL chose."""
+    return "offered" if run.debug is not None and run.debug.nvls_capable else NOT_SHOWN
+
+
 def _broken(cause: str, text: str) -> Transport:
     return Transport("broken", cause, text, _HINTS[cause])
 

@@ -13,6 +13,7 @@ from ...collect.host_facts import FleetFacts
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ...outcome.wording import first_of
 from ...probe.kernel_hardware import HardwareEvent, Kind
+from ...probe.kernel_log import KernelLog
 from ...probe.kernel_repeats import Repeated, RepeatKind
 from ..kit.counting import count
 from ..kit.finding import Finding, Report
@@ -88,6 +89,11 @@ _HINTS: dict[Kind, str] = {
     "place; update the BIOS, and look for system management interrupts if it comes back after a reboot",
     "adapter-dead": "power-cycle the node; if it comes back, update the adapter's firmware or replace the adapter",
 }
+# What serves GPUs, fabric and pods of a host: a user's program may crash, these not.
+_SERVICES = (
+    "nvidia-persiste", "nv-fabricmanage", "nvidia-imex", "nv-hostengine", "nvidia-smi", "dcgm", "opensm", "kubelet",
+    "containerd", "crio",
+)  # fmt: skip
 # So many parts are named.
 _NAMED = 3
 _MARGINAL: frozenset[Kind] = frozenset(
@@ -105,10 +111,11 @@ def _judge(host: NodeContext) -> Report | Outcome:
     times = Counter((event.kind, event.device) for event in log.hardware)
     last = {(event.kind, event.device): event for event in log.hardware}
     findings = tuple(_finding(last[key], number) for key, number in times.items()) + _repeated(host, log.repeated)
+    findings += _crashed(host, log)
     if not findings and "kernel_log" in host.facts.cut:
         return host.answer.blocked(by="kernel-xid", because="a part of the kernel log was not looked at")
     return Report(
-        summary=f"no uncorrected error in {log.lines} lines since boot{_few(log.repeated)}",
+        summary=f"no uncorrected error in {log.lines} lines since boot{_few(log.repeated)}{_others(log)}",
         findings=findings,
         measured=(Measure("hardware_errors", len(log.hardware), "count"),),
         expected=(Expectation("hardware_errors", "==", 0, Basis.RULE, "count"),),
@@ -122,6 +129,26 @@ def _finding(event: HardwareEvent, times: int) -> Finding:
     hint = _HINTS[event.kind].replace("<device>", event.device or "<device>")
     hint += " (<device>: an adapter that `lspci -d 15b3:` lists)" if "<device>" in hint else ""
     return Finding(cause=event.kind, text=text, hint=hint, marginal=event.kind in _MARGINAL)
+
+
+def _crashed(host: NodeContext, log: KernelLog) -> tuple[Finding, ...]:
+    """Return the services of the GPU stack that ended by a segmentation fault; the kernel cuts names at 15 letters."""
+    times = Counter((program, library) for program, library in log.segfaults if program.startswith(_SERVICES))
+    return tuple(
+        Finding(
+            cause="service-crashed",
+            text=f"{program} ended by a segmentation fault in {library}, {count(number, 'time')} since boot",
+            hint=f"`coredumpctl info {program}` and `journalctl -b -t {program}` on {host.name}; update its package",
+            marginal=True,
+        )
+        for (program, library), number in times.items()
+    )
+
+
+def _others(log: KernelLog) -> str:
+    """Return which other programs did, as a note: users' programs may crash."""
+    names = sorted({program for program, _library in log.segfaults if not program.startswith(_SERVICES)})
+    return f"; segmentation faults of {first_of(names, _NAMED)}" if names else ""
 
 
 def _few(repeated: tuple[Repeated, ...]) -> str:

@@ -120,6 +120,7 @@ def _links(host: NodeContext, entries: tuple[NvlinkGpu, ...], domains: Domains) 
     slow = tuple(
         f for entry in entries if host.gpu_named(entry.index, entry.uuid) not in lost for f in _slow(host, entry)
     )
+    slow += tuple(f for entry in entries if (f := _c2c(host, entry, entries)) is not None)
     findings = short + slow + fabric + (() if fabric else domain_findings(host, domains))
     findings += _past(host, {part for finding in findings for part in finding.subjects} | lost)
     if not findings and lost:
@@ -181,6 +182,21 @@ def _slow(host: NodeContext, entry: NvlinkGpu) -> list[Finding]:
     text = f"GPU {entry.index}: {which}{more}, NVLink {host.sku.nvlink_generation} has {rate:g} GB/s"
     part = host.gpu_named(entry.index, entry.uuid)
     return [Finding(cause="nvlink-rate-reduced", text=text, hint=_LINKS, subjects=(part,))]
+
+
+def _c2c(host: NodeContext, entry: NvlinkGpu, entries: tuple[NvlinkGpu, ...]) -> Finding | None:
+    """Judge the links to the processor (NVLink-C2C) against those of the host's other GPUs, where they have any."""
+    usual = max((gbps for other in entries for _number, gbps in other.c2c), default=0.0)
+    most = max(len(other.c2c) for other in entries)
+    low = [f"C2C link {number} at {gbps:g} GB/s" for number, gbps in entry.c2c if gbps < usual * (1 - _LINK_TOLERANCE)]
+    if len(entry.c2c) < most:
+        low.append(f"{len(entry.c2c)} C2C links, other GPUs of the host have {most}")
+    if not low:
+        return None
+    hint = "reset the GPU, then power-cycle the host; replace the module if it comes back"
+    part = host.gpu_named(entry.index, entry.uuid)
+    text = f"GPU {entry.index}: {', '.join(low[:3])}; {usual:g} GB/s are usual here"
+    return Finding(cause="nvlink-rate-reduced", text=text, hint=hint, subjects=(part,))
 
 
 def _fabric(host: NodeContext, gpu: Gpu) -> list[Finding]:

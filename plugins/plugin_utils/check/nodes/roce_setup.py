@@ -62,6 +62,8 @@ SPEC = CheckSpec(
 )
 _LINK_LOCAL = "fe80:"
 _BARE_METAL = "none"
+# RFC 2474: 64 code points, of which each priority has eight if nobody states it otherwise.
+_BY_CODE_POINT, _POINTS, _NO_LIMIT = "dscp", 8, "unlimited"
 _INDEX = "NCCL_IB_GID_INDEX"
 
 
@@ -79,7 +81,21 @@ def _paused_ports(host: NodeContext) -> dict[str, PortQos]:
 
 def _said(port: PortQos) -> str:
     listed = ", ".join(map(str, port.pfc)) or "none"
-    return f"PFC on {listed}, trust {port.trust}"
+    return ", ".join([f"PFC on {listed}", f"trust {port.trust}", *_shares(port)])
+
+
+def _shares(port: PortQos) -> list[str]:
+    """Return what else decides where packets wait: who configures the port, code points with another priority than
+    their own eighth, and classes with a share or a limit."""
+    said = [f"DCBX {port.dcbx}"] if port.dcbx else []
+    if port.trust == _BY_CODE_POINT:
+        moved = [f"{point} to {priority}" for point, priority in port.dscp.items() if priority != point // _POINTS]
+        said += [f"dscp {', '.join(moved)}"] if moved else []
+    for entry in port.classes:
+        share = f" {entry.bandwidth_percent} %" if entry.bandwidth_percent is not None else ""
+        limit = f" at most {entry.rate_limit}" if entry.rate_limit != _NO_LIMIT else ""
+        said += [f"class {entry.number}{share}{limit}"] if share or limit else []
+    return said
 
 
 def _judge(host: NodeContext, usual: str) -> Report | Outcome:

@@ -115,6 +115,11 @@ def _parts(host: NodeContext, usual: tuple[str, ...], places: tuple[int, ...]) -
         for n, gpu in zip(places, matrix.gpus, strict=True)
         if matrix.numa.get(gpu)
     ]
+    parts += [
+        Part(f"{n}:processors", ("processors", str(n)), f"processors {matrix.cpu_affinity[gpu]} at GPU {n}")
+        for n, gpu in zip(places, matrix.gpus, strict=True)
+        if matrix.cpu_affinity.get(gpu)
+    ]
     return (*parts, *_adapters(host, matrix, places))
 
 

@@ -55,6 +55,39 @@ def _crashing(app: str, said: str, **more: Any) -> ClusterState:
             "Loading NVML\nFailed to start nvml with error: could not load NVML library\nfailed",
             "runtime-not-configured",
         ),
+        # NVIDIA/gpu-operator#1374: containerd was configured and not restarted.
+        (
+            PLUGIN,
+            'exec: "nvidia-smi": executable file not found in $PATH: unknown',
+            "runtime-not-configured",
+        ),
+        # siderolabs/talos#8402: a kernel for which the distribution has no precompiled driver.
+        (
+            DRIVER,
+            "Installing NVIDIA driver kernel modules...\n"
+            "E: Unable to locate package linux-objects-nvidia-535-server-6.1.51-talos\n"
+            "Unmounting NVIDIA driver rootfs...",
+            "driver-build-failed",
+        ),
+        # siderolabs/extensions#227: Secure Boot.
+        (
+            DRIVER,
+            "modprobe: ERROR: could not insert 'nvidia': Key was rejected by service",
+            "driver-module-refused",
+        ),
+        # NVIDIA/gpu-operator#1687, #1276: the driver lies where the operator does not look.
+        (
+            PLUGIN,
+            'time="2025" level=info msg="Attempting to validate a driver container installation"\n'
+            'level=warning msg="failed to validate the driver, retrying after 5 seconds"',
+            "driver-not-found",
+        ),
+        # siderolabs/extensions#1073: a new dependency of the fabric manager.
+        (
+            DRIVER,
+            "nv-fabricmanager: error while loading shared libraries: libz.so.1: cannot open shared object file",
+            "image-library-missing",
+        ),
     ],
 )
 def test_a_crashing_operand_names_its_cause_in_its_log(app: str, said: str, cause: str) -> None:
@@ -130,6 +163,17 @@ def test_the_dra_driver_names_the_root_that_it_was_given() -> None:
     (found,) = _held(replace(view, workloads=workloads))
     assert (found.check, found.cause) == ("component-health", "driver-root-wrong")
     assert "nvidiaDriverRoot" in found.hint
+
+
+def test_the_dra_driver_waits_for_a_fabric_that_gpus_have_not_joined() -> None:
+    """kubernetes-sigs/dra-driver-nvidia-gpu#864"""
+    sick = workload("nvidia-dra-driver-gpu-main", "nvidia-dra-driver-gpu/nvidia-dra-driver-gpu", ready=0,
+                    state="failed", cause="pod-crash-looping", reason="CrashLoopBackOff", pod="p",
+                    said="Error: error creating driver: empty cluster UUID, refusing to start")  # fmt: skip
+    view = healthy()
+    workloads = tuple(sick if entry.name == sick.name else entry for entry in view.workloads or ())
+    (found,) = _held(replace(view, workloads=workloads))
+    assert (found.check, found.cause) == ("component-health", "nvlink-fabric-not-registered")
 
 
 def test_no_gpus_after_an_upgrade_of_the_device_plugin() -> None:

@@ -176,7 +176,7 @@ def test_one_that_hangs_is_told() -> None:
 def test_the_job_carries_the_program_and_takes_all_gpus() -> None:
     spec = dl_unit().job("dl-1", HOST)
     assert (spec.kind, spec.gpus_per_node, spec.nodes) == ("plain-job", 8, ("gpu02",))
-    assert {"dl_unit.py", "operations.py", "rates.py", "device_facts.py"} == set(spec.files)
+    assert {"dl_unit.py", "operations.py", "rates.py", "device_facts.py", "full_load.py"} == set(spec.files)
     assert spec.env["CUBLAS_WORKSPACE_CONFIG"] == ":4096:8"
 
 
