@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # A simulated grep for the settings of the kernel and its command line; anything else is asked of the machine's own.
 out=${0%/*}/../out
-case "$1 $2 $3" in
-    "-rs  /proc/sys/"*)
+case "$1 $2 $*" in
+    "-rs  "*/proc/sys/*)
         [ -s "$out/sysctl.txt" ] || exec /bin/grep "$@"
         /bin/grep "$@" | awk -F: 'NR == FNR { set[$1] = $0; next } { print $1 in set ? set[$1] : $0 }' "$out/sysctl.txt" -
         exit 2

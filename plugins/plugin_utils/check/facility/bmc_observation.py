@@ -36,9 +36,11 @@ class SeenBmc:
 
 @dataclass(frozen=True, kw_only=True)
 class SeenBmcs:
-    """All BMCs that the inventory names."""
+    """All BMCs that the inventory names. `record_issued` is the day on which somebody answered for the room
+    (YYYY-MM-DD), empty where no record says so."""
 
     bmcs: tuple[SeenBmc, ...]
+    record_issued: str = ""
 
     def of(self, host: str) -> SeenBmc | None:
         """Return that of a host."""

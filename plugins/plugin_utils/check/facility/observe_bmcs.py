@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from ...clients.redfish.errors import RedfishError
@@ -20,6 +21,8 @@ from ...site.model import Host
 from ..spec import ObserveContext, observer_of
 from .bmc_access import BMC_REACHED, BmcAccess
 from .bmc_observation import SeenBmc, SeenBmcs
+from .record import parse_record
+from .settings import GATE, FacilitySettings
 
 _DIRECTORY = "evidence/facility"
 
@@ -31,7 +34,20 @@ def observe(context: ObserveContext) -> SeenBmcs:
     found = map_bounded(lambda host: _look(context, settings, host), hosts, settings.at_once)
     read = sum(bmc.facts is not None for bmc in found)
     context.emit(f"{read} of {len(found)} BMCs read")
-    return SeenBmcs(bmcs=tuple(found))
+    return SeenBmcs(bmcs=tuple(found), record_issued=_record_issued(context))
+
+
+def _record_issued(context: ObserveContext) -> str:
+    """Return the day of the facility record; empty where there is none that can be read, of which its own checks say
+    what is wrong."""
+    stated = context.settings_of(GATE, FacilitySettings).record
+    if not stated:
+        return ""
+    path = Path(stated).expanduser()
+    try:
+        return parse_record(path.read_text(encoding="utf-8"), str(path)).issued_on.isoformat()
+    except (OSError, ValueError, InputError):
+        return ""
 
 
 def _look(context: ObserveContext, settings: BmcAccess, host: Host) -> SeenBmc:

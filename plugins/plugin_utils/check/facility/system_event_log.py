@@ -28,8 +28,15 @@ _SHOWN = 5
 class EventLogSettings:
     """Settings of check system-event-log."""
 
-    days: int = setting("Events of so many days before the run count.", unit="days", minimum=0)
-    since: str = setting("Events from this day on count (YYYY-MM-DD), such as the day of acceptance; in place of days.")
+    days: int = setting(
+        "Events of so many days before the run count, of these the ones since the facility record was issued: while "
+        "racks are cabled and updated, every BMC has critical entries.",
+        unit="days",
+        minimum=0,
+    )
+    since: str = setting(
+        "Events from this day on count (YYYY-MM-DD), such as the day of acceptance; in place of days and of the record."
+    )
     acknowledged: tuple[str, ...] = setting(
         "Patterns of events that somebody has looked at: of message or MessageId, or `<host>/<id of the entry>`."
     )
@@ -53,7 +60,7 @@ def judge(seen: SeenBmcs, context: JudgeContext) -> tuple[Outcome, ...]:
 
 def _judge(host: BmcContext) -> Report | Outcome:
     settings = host.settings(EventLogSettings)
-    begin = _begin(settings, host.context.today)
+    begin = _begin(settings, host.context.today, host.seen.record_issued)
     lasting = without_ended(host.facts.events)
     ended = len(host.facts.events) - len(lasting)
     open_still = (event for event in lasting if event.severity != "OK" and not event.resolved)
@@ -86,9 +93,12 @@ def _judge(host: BmcContext) -> Report | Outcome:
     )
 
 
-def _begin(settings: EventLogSettings, today: date) -> date:
+def _begin(settings: EventLogSettings, today: date, issued: str) -> date:
     if not settings.since:
-        return today - timedelta(days=settings.days)
+        begin = today - timedelta(days=settings.days)
+        day = date.fromisoformat(issued) if issued else begin
+        # A record of tomorrow hides nothing: its own check refuses it.
+        return max(begin, day) if day <= today else begin
     try:
         return date.fromisoformat(settings.since)
     except ValueError:

@@ -9,6 +9,7 @@ from fleet_faults import AnyFleet, said
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evidence import ToolRun
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.host_tools import load_host_tools
 
 CHECK = "kernel-settings-uniform"
 SYSCTLS = "/proc/sys/kernel/numa_balancing:{}\n/proc/sys/vm/nr_hugepages:{}\n/proc/sys/vm/zone_reclaim_mode:0\n"
@@ -100,3 +101,33 @@ def test_what_could_not_be_read_is_open(fleet: AnyFleet, tool: str) -> None:
     (held,) = [outcome for outcome in judged(fleet, **{tool: ""}) if outcome.status is not Status.PASSED]
     assert held.status is Status.OTHER and held.subjects[0].name == "gpu02"
     assert held.cause in ("sysctl-empty", "kernel-settings-not-reported")
+
+
+TCP = (
+    "/proc/sys/net/ipv4/tcp_congestion_control:{}\n/proc/sys/net/ipv4/tcp_rmem:4096 131072 {}\n"
+    "/proc/sys/net/ipv4/tcp_mem:{} 1 2\n/proc/sys/net/ipv4/tcp_available_congestion_control:reno {}\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("odd", "says"),
+    [
+        (("bbr", "6291456", "100", "cubic"), "net.ipv4.tcp_congestion_control: kernel setting bbr"),
+        (("cubic", "212992", "100", "cubic"), "net.ipv4.tcp_rmem: kernel setting 4096 131072 212992"),
+        (("cubic", "6291456", "101", "cubic bbr"), ""),
+    ],
+)
+def test_tcp_is_set_alike_less_what_follows_from_memory_and_modules(
+    fleet: AnyFleet, odd: tuple[str, ...], says: str
+) -> None:
+    """Which storage and sockets use; settings of single interfaces are not read (findings T104)."""
+    command = next(list(tool.commands[0]) for tool in load_host_tools().used_by("host_probe") if tool.name == "sysctl")
+    assert "/proc/sys/net/ipv4" in command and {"--exclude-dir=conf", "--exclude-dir=neigh"} <= set(command)
+    usual = SYSCTLS.format(0, 0) + TCP.format("cubic", "6291456", "100", "cubic")
+    judged(fleet, sysctl=SYSCTLS.format(0, 0) + TCP.format(*odd))
+    for name, host in fleet.hosts.items():
+        if name != "gpu02":
+            host.tools["sysctl"] = ToolRun(argv=("sysctl",), rc=0, stdout=usual)
+    outcomes = fleet.judge(only=CHECK)
+    assert said(outcomes, Status.OTHER) == ({(CHECK, "kernel-settings-mismatch", "gpu02")} if says else set())
+    assert any(says in outcome.summary for outcome in outcomes)

@@ -1,0 +1,59 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Events of a BMC count since somebody answered for the room, where a record says when (findings T230)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bmc_fleet import HARDWARE, fleet
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility import observe_bmcs, system_event_log
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility.bmc_observation import SeenBmcs
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext, ObserveContext
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.bmc import Event, bmc_of
+
+from .conftest import TODAY
+
+
+def days_ago(number: int) -> str:
+    return (date.today() - timedelta(days=number)).isoformat()
+
+
+@pytest.mark.parametrize(
+    ("issued", "since", "held"),
+    [
+        ("", "", True),
+        # Racked ten days ago, signed five days ago: the entry of the seventh is of cabling.
+        (days_ago(5), "", False),
+        (days_ago(20), "", True),
+        # A record of tomorrow hides nothing, and what a site states counts more than any record.
+        (days_ago(-1), "", True),
+        (days_ago(5), days_ago(9), True),
+    ],
+)
+def test_events_from_before_the_record_are_history(tmp_path: Path, issued: str, since: str, held: bool) -> None:
+    event = Event(severity="Critical", message="AC lost", days_ago=7)
+    bmc = replace(bmc_of(HARDWARE["dgx-h100"], 0), events=(event,))
+    with fleet(tmp_path, a=bmc, b=bmc_of(HARDWARE["dgx-h100"], 0)) as hosts:
+        context = ObserveContext(site=hosts.site, run_dir=tmp_path, today=date.today(), hardware=HARDWARE)
+        seen: SeenBmcs = replace(observe_bmcs.observe(context), record_issued=issued)
+    site = replace(hosts.site, settings={**hosts.site.settings, "system-event-log": {"since": since}})
+    around = JudgeContext(gate="facility", site=site, today=date.today(), hardware=HARDWARE)
+    found: dict[str, Outcome] = {o.subjects[0].name: o for o in system_event_log.judge(seen, around)}
+    assert (found["a"].status is not Status.PASSED) is held and found["b"].status is Status.PASSED
+
+
+def test_the_day_is_read_from_the_record_and_missing_where_it_cannot_be_read(make_room: Any) -> None:
+    room = make_room()
+    context = ObserveContext(site=room.site, run_dir=room.directory, today=TODAY)
+    assert date.fromisoformat(observe_bmcs._record_issued(context)) <= TODAY
+    room.record.write_text("no record", encoding="utf-8")
+    assert observe_bmcs._record_issued(context) == ""
+    room.record.unlink()
+    assert observe_bmcs._record_issued(context) == ""
