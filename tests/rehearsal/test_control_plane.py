@@ -201,6 +201,7 @@ def test_killed_in_any_phase_leaves_nothing(bench: Bench, phase: str, number: si
     assert not (bench.directory / "cluster").exists()
 
 
+@pytest.mark.drawn(2, of="ends of a rehearsal")
 def test_a_killed_supervisor_takes_its_children_along_and_the_next_start_works(bench: Bench) -> None:
     process = bench.begin("-e", "gpufleet_rehearsal_nodes=2", "-e", "linger=120")
     bench.reach(process, WORKING)
@@ -219,6 +220,7 @@ def test_a_killed_supervisor_takes_its_children_along_and_the_next_start_works(b
     assert bench.leftovers() == []
 
 
+@pytest.mark.drawn(2, of="ends of a rehearsal")
 def test_a_process_that_dies_ends_the_run_and_is_named(bench: Bench) -> None:
     # The simulated controllers are no server that a gate could miss: it would wait for its own time limits.
     process = bench.begin("-e", "gpufleet_rehearsal_nodes=2", "-e", "linger=120")
@@ -232,6 +234,7 @@ def test_a_process_that_dies_ends_the_run_and_is_named(bench: Bench) -> None:
     assert "rehearsal: controllers was killed by signal 9, so this run says nothing of the site" in bench.output()
 
 
+@pytest.mark.drawn(2, of="ends of a rehearsal")
 def test_kept_then_refused_then_stopped(bench: Bench) -> None:
     bench.run("-e", "gpufleet_rehearsal_nodes=2", "-e", "gpufleet_rehearsal_keep=1")
     state = read_state(bench.directory)

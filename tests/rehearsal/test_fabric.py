@@ -224,6 +224,7 @@ def test_every_host_has_the_tools_for_its_own_adapters(large: Running, monkeypat
 
 
 # On spine1 is the master subnet manager: the fabric has another way, and the fault stays one.
+@pytest.mark.drawn(8)
 @pytest.mark.parametrize("name", [*sorted(EXPECTED), "switch-dead@spine1"])
 def test_a_fault_is_found_as_what_it_is_and_nothing_else_fails(
     name: str, tmp_path: Path, programs: FabricPrograms, monkeypatch: pytest.MonkeyPatch

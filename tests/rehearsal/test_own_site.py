@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from rehearsal_harness import ROOT, Rehearsed, left_behind, rehearse
 
-pytestmark = pytest.mark.drawn(1, of="shapes of a site", whole=True)
+pytestmark = pytest.mark.drawn(1, of="runs from elsewhere", whole=True)
 
 INVENTORY = ROOT / "tests" / "data" / "own_site" / "hosts.yml"
 ADAPTERS = ("mlx5_2", "mlx5_3", "mlx5_4", "mlx5_5", "mlx5_8", "mlx5_9", "mlx5_10", "mlx5_11")

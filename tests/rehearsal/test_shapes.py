@@ -65,7 +65,7 @@ def not_declared(run: Rehearsed, gate: str) -> str:
     return "; ".join(f"{check} ({reason})" for check, reason in left_out(run, gate).items())
 
 
-@pytest.mark.drawn(1, of="shapes of a site")
+@pytest.mark.drawn(1, of="runs from elsewhere")
 @pytest.mark.parametrize("sku", ["h100", "l40s"])
 def test_one_machine_has_nothing_between_machines_to_prove(tmp_path: Path, sku: str) -> None:
     more: dict[str, Any] = {}
@@ -82,7 +82,7 @@ def test_one_machine_has_nothing_between_machines_to_prove(tmp_path: Path, sku: 
     assert "one host is in scope" in (run.run_dir / "report.html").read_text()
 
 
-@pytest.mark.drawn(1, of="shapes of a site")
+@pytest.mark.drawn(1, of="runs from elsewhere")
 @pytest.mark.parametrize(
     ("sku", "service", "platform"), [("p5", "eks", "kai-scheduler"), ("nd-h100-v5", "aks", "volcano")]
 )

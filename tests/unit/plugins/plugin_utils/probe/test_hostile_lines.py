@@ -113,6 +113,7 @@ def _filled(word: str, size: int) -> str:
     return (word * (size // len(word) + 1))[:size]
 
 
+@pytest.mark.drawn(30)
 @pytest.mark.parametrize("name", READERS)
 def test_four_mebibytes_in_one_line_take_less_than_two_seconds(name: str) -> None:
     _module, read = READERS[name]
@@ -121,6 +122,7 @@ def test_four_mebibytes_in_one_line_take_less_than_two_seconds(name: str) -> Non
             read(_filled(sign, LARGE))
 
 
+@pytest.mark.drawn(30)
 @pytest.mark.parametrize("name", READERS)
 def test_words_of_the_tool_repeated_are_read_in_linear_time(name: str) -> None:
     module, read = READERS[name]

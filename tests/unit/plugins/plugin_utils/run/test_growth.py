@@ -44,6 +44,7 @@ def test_the_fleets_that_are_measured_are_healthy(gate: str, tmp_path: Path) -> 
 
 
 @pytest.mark.quickly(1)
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("gate", GATES)
 def test_the_work_of_a_gate_grows_with_the_fleet_and_not_with_its_square(gate: str, tmp_path: Path) -> None:
     serial = count()

@@ -69,6 +69,7 @@ def test_none_of_two_thousand_edits_brightens_a_run(whole: Whole, tmp_path: Path
     edited(whole, AT_NIGHT // len(RUNS), tmp_path)
 
 
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize("number", range(EDITS))
 def test_no_edit_brightens_a_run_whose_digests_were_made_again(whole: Whole, tmp_path: Path, number: int) -> None:
     """Digests are no signature: what is judged again from edited evidence is no better than what the evidence says."""

@@ -35,6 +35,7 @@ FAULTS: dict[str, Callable[[tuple[str, ...]], dict[str, Any]]] = {
 
 
 @pytest.mark.quickly(1)
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_no_judge_looks_at_all_runs_for_each_host(fault: str, hardware: dict[str, Sku]) -> None:
     @cache

@@ -155,6 +155,7 @@ def test_a_fabric_at_a_part_of_its_rate_is_bad_not_marginal(fleet: MakeFleet, co
 
 
 @pytest.mark.quickly(5)
+@pytest.mark.drawn(10)
 @pytest.mark.parametrize("count", [4, 6, 8, 12, 16, 64])
 @pytest.mark.parametrize("kind", ["first half", "every second", "two by two", "folded blocks"])
 def test_half_of_the_hosts_slow_are_named_and_only_they(fleet: MakeFleet, count: int, kind: str) -> None:
