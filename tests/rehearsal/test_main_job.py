@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
@@ -119,41 +118,6 @@ def test_a_broken_stack_is_named_at_gate_4_and_keeps_those_after_it_closed(tmp_p
     else:
         _assert_found(run, "gpu_stack", faults)
     assert {run.status(gate) for gate in later} == {"pending"}
-
-
-def test_one_node_that_does_not_answer_is_other_and_named(tmp_path: Path) -> None:
-    run = rehearse(tmp_path, rehearsal_nodes=3, gates=list(GATES), rehearsal_faults=["node-unreachable@gpu03"])
-    assert run.rc != 0 and run.status("nodes") == "other" and run.status("gpu_stack") == "pending"
-    assert not run.failed()
-    assert {subject for finding in run.findings() for subject in finding.subjects} == {"gpu03"}
-    assert "gpu03" in run.output
-
-
-def test_a_waiver_opens_the_gate_and_a_quarantined_node_leaves_its_scope(tmp_path: Path) -> None:
-    waiver = {
-        "check": "gpu-census",
-        "subject": "gpu02",
-        "reason": "spare part is on its way",
-        "who": "ada",
-        "until": str(date.today() + timedelta(days=30)),
-    }
-    entry = {"node": "gpu03", "reason": "GPU fell off the bus", "ticket": "T-1", "who": "bob"}
-    run = rehearse(
-        tmp_path,
-        rehearsal_nodes=4,
-        gates=["facility", "nodes"],
-        rehearsal_faults=["gpu-missing@gpu02/gpu5", "gpu-missing@gpu03/gpu1"],
-        waivers=[waiver],
-        quarantine=[entry],
-        minimum_nodes=3,
-    )
-    assert run.rc == 0, run.output[-3000:]
-    gate = next(entry for entry in run.record["gates"] if entry["gate"] == "nodes")
-    assert gate["counts"]["failed"] == 1 and [waived["who"] for waived in gate["waived"]] == ["ada"]
-    assert {(check, subjects[0]) for _gate, check, subjects, _cause in run.failed()} == {("gpu-census", "gpu02")}
-    assert run.record["quarantined"] == 1
-    report = (run.run_dir / "report.html").read_text()
-    assert "spare part" in run.output and "spare part" in report and "fell off the bus" in report
 
 
 @pytest.mark.drawn(1, of="other drivers and kinds of hosts")

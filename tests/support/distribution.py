@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Which worker runs which test: a file whose tests share a fixture, a cluster for instance, stays on one worker.
+"""Which worker runs which test: a file whose tests share a fixture, a cluster for instance, stays on one worker, and
+so does a directory whose files share one.
 
 xdist's own groups (`--dist loadgroup`) come to nothing with pytest 9.2: it no longer takes over the changed node ids.
 """
@@ -15,14 +16,18 @@ from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
 _SHARED = 'scope="module"'
+_OF_FILES = 'scope="package"'
 
 
 class BySharedFixture(LoadScopeScheduling):
-    """Files with a shared fixture first, those of most tests before others; then test by test, in order."""
+    """What shares a fixture first, that of most tests before others; then test by test, in order."""
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
-        return file if _shares(Path(self.config.rootpath / file)) else nodeid
+        directory = file.rpartition("/")[0]
+        if _has(Path(self.config.rootpath / directory / "conftest.py"), _OF_FILES):
+            return directory
+        return file if _has(Path(self.config.rootpath / file), _SHARED) else nodeid
 
     def mark_test_complete(self, node: WorkerController, item_index: int, duration: float = 0) -> None:
         """Forget what is done: after each test all that a worker ever had would be looked through twice."""
@@ -33,5 +38,5 @@ class BySharedFixture(LoadScopeScheduling):
 
 
 @cache
-def _shares(file: Path) -> bool:
-    return _SHARED in file.read_text(encoding="utf-8")
+def _has(file: Path, text: str) -> bool:
+    return file.is_file() and text in file.read_text(encoding="utf-8")

@@ -134,7 +134,6 @@ class LiveSite:
 
     directory: Path
     kubeconfig: Path
-    helm: str
 
     @property
     def rehearsal(self) -> Path:
@@ -284,7 +283,7 @@ def live_site(
     )  # fmt: skip
     try:
         made = bring_up(request, Progress(silent))
-        yield LiveSite(directory, made.kubeconfig, made.programs["helm"])
+        yield LiveSite(directory, made.kubeconfig)
     finally:
         stop(rehearsal)
 

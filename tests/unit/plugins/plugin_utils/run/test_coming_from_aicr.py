@@ -44,7 +44,7 @@ COMMANDS = {
         f"{U}/run/test_seed_walkthrough.py", "test_its_nodes_and_its_gpu_are_those_that_we_know",
     ),
     "aicr snapshot --output": (
-        "rehearsal/test_validate.py", "test_snapshot_and_drift_work_with_exactly_the_shipped_rights",
+        "rehearsal/shared/test_validate.py", "test_snapshot_and_drift_work_with_exactly_the_shipped_rights",
     ),
     "aicr recipe --service --accelerator --output": (
         f"{U}/run/test_seed_walkthrough.py",

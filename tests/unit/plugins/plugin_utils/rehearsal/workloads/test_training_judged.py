@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What simulated pods print goes the way of the gate: healthy hosts pass on every SKU, each fault is found where it is.
 
-The cluster is left out: tests/rehearsal/test_fabric_and_training.py has it.
+The cluster is left out: tests/rehearsal/shared/test_fabric_and_training.py has it.
 """
 
 from __future__ import annotations

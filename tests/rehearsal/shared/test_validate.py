@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,10 +17,11 @@ from typing import Any
 import pytest
 import yaml
 from accounts import kubeconfig_of_account
-from live_site import LiveSite, Playbook, live_site
+from live_site import LiveSite, Playbook
 from rehearsal_harness import ROOT, Rehearsed, rehearse
 from role_bench import role_without
 from seeds import drawing
+from shared_site import SharedSite
 from waiting import eventually
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.phase_rights import phase_rights
@@ -71,10 +71,11 @@ KILL = "SIGKILL to its workers and its keeper too"
 
 @dataclass(frozen=True)
 class Bench:
-    """The site, and the run that installed its stack."""
+    """The site, the run that installed its stack, and where those who look run their playbooks."""
 
     site: LiveSite
     installed: Run
+    directory: Path
 
     def account(self, name: str, *roles: str, without: Permission | None = None) -> str:
         """Make a service account that has these shipped roles, or a copy of them without one right; return its
@@ -88,7 +89,7 @@ class Bench:
                 role["metadata"]["name"] += f"-of-{name}"
         with Cluster(Connection(kubeconfig=str(self.site.kubeconfig))) as admin:
             put_objects(admin, [*subject_objects(who), *given, *bindings(given, who)], dry_run=False)
-        path = self.site.directory / f"{name}.kubeconfig"
+        path = self.directory / f"{name}.kubeconfig"
         return str(kubeconfig_of_account(self.site.kubeconfig, name, PLACE, path))
 
     def of_phase(self, phase: str) -> str:
@@ -98,7 +99,7 @@ class Bench:
     def play(self, playbook: str, kubeconfig: str, **more: Any) -> Rehearsed:
         """Run a playbook as that account."""
         inventory = self.site.inventory
-        done = rehearse(self.site.directory, playbook=playbook, inventory=inventory, kubeconfig=kubeconfig, **more)
+        done = rehearse(self.directory, playbook=playbook, inventory=inventory, kubeconfig=kubeconfig, **more)
         return replace(done, run_dir=done.run_dir.resolve())
 
     def rights_of(self, phase: str) -> list[Permission]:
@@ -115,11 +116,9 @@ class Bench:
 
 
 @pytest.fixture(scope="module")
-def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-    with live_site(tmp_path_factory.mktemp("validate"), 2) as site:
-        done = site.run("gpu_stack")
-        assert done.rc == 0, done.output[-3000:]
-        yield Bench(site, Run(done.run_dir))
+def bench(site: SharedSite, tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    assert site.first.rc == 0, site.first.output[-3000:]
+    return Bench(site.live, Run(site.first.run_dir), tmp_path_factory.mktemp("validate"))
 
 
 @pytest.fixture(scope="module")
@@ -268,6 +267,7 @@ def test_check_mode_names_the_right_that_is_missing(bench: Bench) -> None:
     assert_named(bench.play("site.yml", kubeconfig, cmdline="--check", gates=list(GATES)), right)
 
 
+@pytest.mark.long("chains of kills; in test_workloads.py a validation that was killed gives way to the next")
 def test_of_two_validations_at_once_the_one_that_is_killed_changes_nothing_for_the_other(
     bench: Bench, conformance: Rehearsed
 ) -> None:

@@ -6,27 +6,16 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
-import pytest
 import yaml
-from rehearsal_harness import Rehearsed, left_behind, rehearse
-
-pytestmark = pytest.mark.drawn(1, of="playbooks in service", whole=True)
+from rehearsal_harness import Rehearsed, rehearse
+from shared_site import NODES, SECRETS, SharedSite
 
 GATE = "fabric_validation"
-GATES = ["nodes", "gpu_stack", GATE]
-NODES = 3
 # No check of a single run finds this: the ceiling allows it, and peers agree.
 SLOWER = 0.88
-
-
-@pytest.fixture(scope="module")
-def healthy(tmp_path_factory: pytest.TempPathFactory) -> Rehearsed:
-    """A run that passed, and is accepted."""
-    run = rehearse(tmp_path_factory.mktemp("site"), rehearsal_nodes=NODES, gates=GATES)
-    assert run.rc == 0, run.output[-4000:]
-    return Rehearsed(run.rc, run.output, run.stats, run.run_dir.resolve())
 
 
 def answers(run: Rehearsed) -> list[tuple[str, str, str]]:
@@ -36,10 +25,13 @@ def answers(run: Rehearsed) -> list[tuple[str, str, str]]:
     return [(outcome["status"], outcome["cause"], outcome["subjects"][0]["name"]) for outcome in mine]
 
 
-def test_what_every_node_lost_since_the_accepted_run_is_told_once(healthy: Rehearsed, tmp_path: Path) -> None:
-    runs = healthy.run_dir.parent
-    words = {"run": str(healthy.run_dir), "store": str(runs / "history.sqlite"), "who": "Ada", "why": "ticket 1"}
-    accepted = rehearse(tmp_path / "accept", playbook="baseline.yml", **words)
+def test_what_every_node_lost_since_the_accepted_run_is_told_once(site: SharedSite, tmp_path: Path) -> None:
+    healthy = site.first
+    # A history of its own: what is accepted here is no baseline for other tests.
+    words = {"store": str(shutil.copy(healthy.run_dir.parent / "history.sqlite", tmp_path))}
+    accepted = rehearse(
+        tmp_path / "accept", playbook="baseline.yml", run=str(healthy.run_dir), who="Ada", why="ticket 1", **words
+    )
     assert accepted.rc == 0 and "accepted by Ada" in accepted.output, accepted.output[-3000:]
     faults = tmp_path / "faults.yaml"
     patch = [{"at": "node.performance.nvlink", "set": SLOWER}]
@@ -47,8 +39,8 @@ def test_what_every_node_lost_since_the_accepted_run_is_told_once(healthy: Rehea
     faults.write_text(
         yaml.safe_dump([{"id": "nvlink-tired", "kind": "node", "subject": name, "patch": patch} for name in names])
     )
-    slow = rehearse(runs.parent, rehearsal_nodes=NODES, gates=GATES, rehearsal_faults=[str(faults)])
+    with site.broken(str(faults)):
+        slow = site.play(tmp_path, gates=["nodes", GATE], **words, **SECRETS)
     assert slow.rc != 0 and slow.status(GATE) == "failed", slow.output[-4000:]
     assert answers(slow) == [("failed", "regression", "rehearsal")]
     assert {finding.check for finding in slow.findings()} == {"fabric-baseline"}
-    assert left_behind(runs.parent) == []

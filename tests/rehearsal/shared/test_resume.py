@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The main job on a healthy cluster, end to end through ansible-runner: what it leaves, and what it leaves alone. The
-next one starts in the middle: what passed is taken over, what changed is proven again, the rest refuses."""
+"""The main job on a healthy cluster, as a user starts it: what it leaves, and what it leaves alone. The next one starts
+in the middle: what passed is taken over, what changed is proven again, the rest refuses."""
 
 from __future__ import annotations
 
@@ -10,65 +10,40 @@ import json
 import re
 import subprocess
 import xml.etree.ElementTree as ET
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
 import yaml
-from model_watch import openings, strangers, watched
-from rehearsal_harness import Rehearsed, left_behind, rehearse
+from model_watch import openings, strangers
+from rehearsal_harness import Rehearsed, rehearse
+from shared_site import NODES, SECRETS, WATCH, SharedSite
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS
 
-# None of these tests takes over what comes after the first five gates, or starts later.
-GATES = GATE_IDS[:5]
 FIRST = ["facility", "fabric", "nodes"]
-NODES = 3
 ROLLED = [f"driver-differs@gpu{number:02d}" for number in range(1, NODES + 1)]
-WATCH = "watch"
-# Secrets as a site has them: in values of a chart, in the environment of pods, in a URL.
-VALUES = {"kube-prometheus-stack": {"grafana": {"adminPassword": "two cAnArY1, words"}}}
-SETTINGS = {
-    "training_acceptance": {"env": {"WANDB_API_KEY": "cAnArY2"}},
-    "inference_acceptance": {"hub": "https://bob:cAnArY3@hub.example.org", "arguments": ["--api-key", "cAnArY4"]},
-}
-
-
-@pytest.fixture(scope="module")
-def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The directory of a site."""
-    return tmp_path_factory.mktemp("site")
-
-
-@pytest.fixture(scope="module")
-def healthy(work: Path) -> Rehearsed:
-    """Its healthy run, every process of it watched."""
-    with watched(work / WATCH):
-        run = rehearse(
-            work, rehearsal_nodes=NODES, gates=list(GATES), overrides=VALUES, settings=SETTINGS,
-        )  # fmt: skip
-    return replace(run, run_dir=run.run_dir.resolve())
 
 
 @pytest.fixture
-def passed(work: Path, healthy: Rehearsed) -> Path:
-    """The site, whose gates passed."""
-    assert healthy.rc == 0, healthy.output[-4000:]
-    return work
+def healthy(site: SharedSite) -> Rehearsed:
+    """The first run of the site."""
+    assert site.first.rc == 0, site.first.output[-4000:]
+    return site.first
 
 
 def test_a_healthy_cluster_passes_and_is_never_called_accepted(healthy: Rehearsed) -> None:
-    assert healthy.rc == 0, healthy.output[-4000:]
     assert not healthy.findings()
     assert healthy.stats["gpufleet_passed"] is True and healthy.stats["gpufleet_exit_code"] == 0
-    assert "passed for facility, fabric, nodes, gpu_stack, telemetry" in healthy.stats["gpufleet_verdict"]
+    assert f"passed for {', '.join(GATE_IDS)}" in healthy.stats["gpufleet_verdict"]
     assert "accepted" not in healthy.stats["gpufleet_verdict"]
 
 
 def test_no_secret_of_the_site_is_in_the_run_or_its_output(healthy: Rehearsed) -> None:
-    files = [path for path in healthy.run_dir.parent.rglob("*") if path.is_file()]
+    # The simulated cluster has them, as every cluster has.
+    places = [path for path in healthy.run_dir.parent.iterdir() if path.name != "rehearsal"]
+    files = [path for place in places for path in (place, *place.rglob("*")) if path.is_file()]
     assert any(path.name == "history.sqlite" for path in files), "the history was not looked through"
     assert [str(path) for path in files if b"cAnArY" in path.read_bytes()] == []
     assert "cAnArY" not in healthy.output + json.dumps(healthy.stats)
@@ -82,13 +57,8 @@ def test_nobody_but_the_rehearsal_itself_opens_its_model(healthy: Rehearsed) -> 
     assert not strangers(log)
 
 
-def test_gates_outside_the_scope_stay_pending(healthy: Rehearsed) -> None:
-    assert {healthy.status(gate) for gate in GATES} == {"passed"}
-    assert {entry["status"] for entry in healthy.record["gates"] if entry["gate"] not in GATES} == {"pending"}
-
-
 def test_every_file_says_that_it_is_a_rehearsal(healthy: Rehearsed, ctrf_schema: dict[str, Any]) -> None:
-    for gate in GATES:
+    for gate in GATE_IDS:
         suite = json.loads((healthy.run_dir / "ctrf" / f"{gate}.json").read_text())
         jsonschema.validate(suite, ctrf_schema)
         assert suite["extra"]["rehearsal"] is True
@@ -96,10 +66,6 @@ def test_every_file_says_that_it_is_a_rehearsal(healthy: Rehearsed, ctrf_schema:
         assert all(suite.attrib["name"].startswith("REHEARSAL") for suite in root.iter("testsuite"))
     assert "REHEARSAL" in (healthy.run_dir / "report.html").read_text()
     assert "REHEARSAL" in healthy.output
-
-
-def test_nothing_is_left_running_or_mounted(healthy: Rehearsed) -> None:
-    assert not left_behind(healthy.run_dir.parents[1])
 
 
 def test_a_saved_run_is_judged_again_without_a_cluster(healthy: Rehearsed, tmp_path: Path) -> None:
@@ -116,9 +82,10 @@ def test_a_brightened_run_is_found_out(healthy: Rehearsed, tmp_path: Path) -> No
     assert again.rc != 0 and "gpu-census" in again.output
 
 
-def again(work: Path, **variables: Any) -> Rehearsed:
-    """Run the main job on the same site."""
-    return rehearse(work, rehearsal_nodes=NODES, overrides=VALUES, **variables)
+def again(site: SharedSite, *faults: str, **variables: Any) -> Rehearsed:
+    """Run the main job on the same site, which has these faults now."""
+    with site.broken(*faults):
+        return site.play(site.work, **SECRETS, **variables)
 
 
 def resumed(run: Rehearsed) -> str:
@@ -130,9 +97,11 @@ def origins(run: Rehearsed) -> dict[str, str]:
     return {gate["gate"]: gate["taken_over"]["runs"][0] for gate in run.record["gates"] if gate["taken_over"]}
 
 
-def test_the_next_gate_starts_without_running_the_others_again(passed: Path, healthy: Rehearsed) -> None:
+def test_the_next_gate_starts_without_running_the_others_again(
+    site: SharedSite, healthy: Rehearsed, tmp_path: Path
+) -> None:
     first = healthy.run_dir.name
-    run = again(passed, gates=[*FIRST, "gpu_stack"], from_gate="gpu_stack")
+    run = again(site, gates=[*FIRST, "gpu_stack"], from_gate="gpu_stack")
     assert run.rc == 0, run.output[-4000:]
     assert origins(run) == dict.fromkeys(FIRST, first)
     assert {gate: run.status(gate) for gate in (*FIRST, "gpu_stack")} == dict.fromkeys(FIRST, "skipped") | {
@@ -148,19 +117,20 @@ def test_the_next_gate_starts_without_running_the_others_again(passed: Path, hea
     assert f"facility, fabric, nodes taken over from run {first}" in run.stats["gpufleet_verdict"]
     assert "passed for gpu_stack" in run.stats["gpufleet_verdict"] and run.stats["gpufleet_passed"] is True
     assert f"resumed  nodes taken over from run {first}" in run.output
-    judged = rehearse(passed / "judged", playbook="judge.yml", run=str(run.run_dir.resolve()))
+    judged = rehearse(tmp_path, playbook="judge.yml", run=str(run.run_dir))
     assert judged.rc == 0, judged.output[-3000:]
-    assert not left_behind(passed)
 
 
-def test_another_driver_and_another_kernel_are_named_with_their_node_and_proven_again(passed: Path) -> None:
-    faults = ["driver-differs@gpu03", "kernel-differs@gpu02"]
+def test_another_driver_and_another_firmware_are_named_with_their_node_and_proven_again(
+    site: SharedSite, healthy: Rehearsed
+) -> None:
+    faults = ["driver-differs@gpu03", "adapter-firmware-differs@gpu02/mlx5_3"]
     scope = [*FIRST, "gpu_stack"]
-    run = again(passed, gates=scope, from_gate="gpu_stack", rehearsal_faults=faults)
+    run = again(site, *faults, gates=scope, from_gate="gpu_stack")
     assert run.rc != 0 and set(origins(run)) == {"facility", "fabric"}
     (line,) = [text for text in run.record["resumed"] if text.startswith("nodes is proven again")]
     assert "driver 580.105.08 -> 575.57.08 on gpu03" in line
-    assert "kernel 6.8.0-79-generic -> 6.8.0-60-generic on gpu02" in line
+    assert re.search(r"adapter firmware \S+ -> 28\.39\.3560 on gpu02", line), line
     stale, results = map(int, re.findall(r"(\d+) of (\d+) results are stale", line)[0])
     assert "gpu01" not in line and stale * NODES == results * 2
     # The gate was proven again, and is not passed with a fleet that differs.
@@ -169,25 +139,28 @@ def test_another_driver_and_another_kernel_are_named_with_their_node_and_proven_
 
 
 @pytest.mark.drawn(1, of="other drivers and kinds of hosts")
-def test_a_driver_roll_over_the_whole_fleet_is_proven_on_the_way_from_gate_6_and_the_run_passes(passed: Path) -> None:
+def test_a_driver_roll_over_the_whole_fleet_is_proven_on_the_way_from_gate_6_and_the_run_passes(
+    site: SharedSite, healthy: Rehearsed
+) -> None:
     # The run before left gate nodes not passed, so this start is refused until it is let.
-    asked = {"from_gate": "fabric_validation", "rehearsal_faults": ROLLED}
-    refused = again(passed, **asked)
+    refused = again(site, *ROLLED, from_gate="fabric_validation")
     assert refused.rc != 0 and "not passed since" in refused.record["problem"]
     assert "start at nodes: -e gpufleet_from_gate=nodes" in refused.output
     assert {gate["status"] for gate in refused.record["gates"]} == {"pending"}
     assert "not started" in (refused.run_dir / "report.html").read_text()
-    run = again(passed, **asked, stale="prove")
+    run = again(site, *ROLLED, from_gate="fabric_validation", stale="prove")
     assert run.rc == 0, run.output[-4000:]
     whole = origins(run)
     assert set(whole) == {"facility", "fabric"}
     assert [gate["gate"] for gate in run.record["gates"] if gate["status"] == "passed"] == list(GATE_IDS[2:])
     nodes, *later = (line for line in run.record["resumed"] if "is proven again" in line)
     # The driver of gpu03 is that of the run before, in which it did not pass.
-    assert "driver 580.105.08 -> 575.57.08 on 2 hosts (gpu01, gpu02)" in nodes
+    assert "driver 580.105.08 -> 575.57.08 on 3 hosts (gpu01, gpu02, gpu04)" in nodes
     assert "driver-uniform on gpu03 not passed since: failed" in nodes
     assert [line.split()[0] for line in later] == ["gpu_stack", "telemetry"]
-    assert all("driver 580.105.08 -> 575.57.08 on 3 hosts (gpu01, gpu02, gpu03)" in line for line in later), later
+    assert all(
+        "driver 580.105.08 -> 575.57.08 on 4 hosts (gpu01, gpu02, gpu03 and 1 more)" in line for line in later
+    ), later
     assert "facility, fabric taken over from run" in run.stats["gpufleet_verdict"]
     page = (run.run_dir / "report.html").read_text()
     assert whole["facility"] in page and "driver 580.105.08" in page
@@ -211,8 +184,8 @@ def test_a_gate_that_cannot_be_the_start_is_refused_before_any_contact(
     assert "Contact the hosts" not in run.output
 
 
-def test_passes_of_another_site_stand_for_nothing(passed: Path) -> None:
-    run = again(passed, gates=FIRST, from_gate="nodes", site_name="another")
+def test_passes_of_another_site_stand_for_nothing(site: SharedSite) -> None:
+    run = again(site, gates=FIRST, from_gate="nodes", site_name="another")
     assert run.rc != 0 and "never passed" in run.record["problem"]
     assert {gate["status"] for gate in run.record["gates"]} == {"pending"}
     assert "sites with a history there: rehearsal" in run.output

@@ -6,28 +6,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from pathlib import Path
 
-import pytest
-from live_site import LiveSite, live_site
-from rehearsal_harness import Rehearsed, left_behind, rehearse
+from rehearsal_harness import Rehearsed
+from shared_site import NODES, SharedSite
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS
 
-ROLL = {"wave_roll": "autumn", "wave_change": "none", "wave_keep": "0", "wave_size": "2"}
+# The canary, and all others at once.
+ROLL = {"wave_roll": "autumn", "wave_change": "none", "wave_keep": "0", "wave_size": str(NODES - 1)}
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveSite]:
-    work = tmp_path_factory.mktemp("verdicts")
-    with live_site(work, 2) as site:
-        yield site
-    assert not left_behind(work)
-
-
-def played(site: LiveSite, playbook: str, cmdline: str = "", **stated: object) -> tuple[Rehearsed, str]:
+def played(
+    site: SharedSite, directory: Path, playbook: str, cmdline: str = "", **stated: object
+) -> tuple[Rehearsed, str]:
     """Run a playbook of the site; return what came of it and the lines that it ends with."""
-    done = rehearse(site.directory, playbook=playbook, inventory=site.inventory, cmdline=cmdline, **stated)
+    done = site.play(directory, playbook, cmdline, **stated)
     assert "PLAY RECAP" in done.output, done.output[-3000:]
     return done, done.output[done.output.index("PLAY RECAP") :]
 
@@ -42,17 +36,17 @@ def without_gates(text: str) -> bool:
     return not set(told.replace("|", " ").split()) & ({*GATE_IDS} - {"nodes"})
 
 
-def test_a_roll_in_which_all_nodes_return_is_passed(site: LiveSite) -> None:
-    planned, end = played(site, "waves.yml", "--check", **ROLL)
+def test_a_roll_in_which_all_nodes_return_is_passed(site: SharedSite, tmp_path: Path) -> None:
+    planned, end = played(site, tmp_path, "waves.yml", "--check", **ROLL)
     assert planned.rc == 0, planned.output[-3000:]
-    assert "verdict  CHECK MODE: roll autumn: nothing was changed and no test was run; 2 nodes in 2 waves" in end
+    assert "verdict  CHECK MODE: roll autumn: nothing was changed and no test was run; 4 nodes in 2 waves" in end
     assert "planned" in end and without_gates(end)
-    done, end = played(site, "waves.yml", **ROLL)
+    done, end = played(site, tmp_path, "waves.yml", **ROLL)
     assert done.rc == 0, done.output[-3000:]
-    verdict = "REHEARSAL roll autumn: 2 of 2 nodes returned; a rehearsal is never an acceptance"
+    verdict = "REHEARSAL roll autumn: 4 of 4 nodes returned; a rehearsal is never an acceptance"
     assert f"verdict  {verdict}" in end and without_gates(end), end
     assert [line.split()[:3] for line in end.splitlines() if line.startswith("gpu")] == [
-        ["gpu01", "0", "returned"], ["gpu02", "1", "returned"],
+        ["gpu01", "0", "returned"], *([f"gpu0{number}", "1", "returned"] for number in range(2, NODES + 1)),
     ]  # fmt: skip
     assert (done.stats["gpufleet_passed"], done.stats["gpufleet_exit_code"]) == (True, 0)
     assert done.stats["gpufleet_verdict"] == verdict and run_passed(done) == "1"
@@ -60,15 +54,13 @@ def test_a_roll_in_which_all_nodes_return_is_passed(site: LiveSite) -> None:
     assert summary.startswith("## REHEARSAL: roll autumn of rehearsal: passed") and without_gates(summary)
 
 
-def test_a_cycle_that_finds_nothing_wrong_is_passed_and_names_its_page(site: LiveSite) -> None:
-    stack = site.run("gpu_stack")
-    assert stack.rc == 0, stack.output[-3000:]
-    logs = str(site.directory / "logs")
-    done, end = played(site, "continuous.yml", "--check", continuous_log_dir=logs)
+def test_a_cycle_that_finds_nothing_wrong_is_passed_and_names_its_page(site: SharedSite, tmp_path: Path) -> None:
+    logs = str(tmp_path / "logs")
+    done, end = played(site, tmp_path, "continuous.yml", "--check", continuous_log_dir=logs)
     assert done.rc == 0 and "CHECK MODE: continuous validation" in end and without_gates(end), done.output[-3000:]
-    done, end = played(site, "continuous.yml", continuous_log_dir=logs)
+    done, end = played(site, tmp_path, "continuous.yml", continuous_log_dir=logs)
     assert done.rc == 0, done.output[-3000:]
-    assert re.search(r"verdict  REHEARSAL continuous validation: 1 cycle, (\d+) of \1 tests passed; 2 unknown", end), (
+    assert re.search(r"verdict  REHEARSAL continuous validation: 1 cycle, (\d+) of \1 tests passed; 4 healthy", end), (
         end
     )
     assert "cycle-001  passed" in end and "continuous.html" in end and "0.0 s" not in end and without_gates(end)

@@ -6,13 +6,14 @@ is found, wherever it is."""
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from gate_bench import CATALOGUE, GateBench, KeptRehearsal, faults_of, kept_rehearsal, not_passed
+from gate_bench import CATALOGUE, GateBench, faults_of, not_passed
 from rehearsal_harness import rehearsal_below
 from seeds import drawing
+from shared_site import NODES as COUNT
+from shared_site import SharedSite
 from sites import make_site
 from waiting import await_model, eventually
 
@@ -26,7 +27,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.substit
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Site
 
 FABRIC, TRAINING = "fabric_validation", "training_acceptance"
-COUNT = 8
 # What the scheduler or the kubelet says, and no pod.
 OF_THE_CLUSTER = ("launch-unschedulable", "half-placed", "launch-image")
 
@@ -88,35 +88,29 @@ class TrainingBench(HardwareBench):
 
 
 @pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KeptRehearsal]:
-    with kept_rehearsal(tmp_path_factory.mktemp("hardware"), (FABRIC, TRAINING), COUNT) as kept:
-        yield kept
+def fabric(site: SharedSite) -> FabricBench:
+    return FabricBench(site)
 
 
 @pytest.fixture(scope="module")
-def fabric(kept: KeptRehearsal) -> FabricBench:
-    return FabricBench(kept)
+def training(site: SharedSite) -> TrainingBench:
+    return TrainingBench(site)
 
 
-@pytest.fixture(scope="module")
-def training(kept: KeptRehearsal) -> TrainingBench:
-    return TrainingBench(kept)
-
-
-def test_a_healthy_fabric(kept: KeptRehearsal) -> None:
-    assert "GB/s over all nodes" in kept.passed(FABRIC)["key_figure"]
-    logs = kept.evidence(FABRIC)
+def test_a_healthy_fabric(site: SharedSite) -> None:
+    assert "GB/s over all nodes" in site.passed(FABRIC)["key_figure"]
+    logs = site.evidence(FABRIC)
     assert len([name for name in logs if name.startswith("node-")]) == COUNT
     assert len([name for name in logs if name.startswith("dl-unit-")]) == COUNT
     assert len([name for name in logs if name.startswith("pair-")]) == COUNT // 2
     assert len([name for name in logs if name.startswith("all-")]) == 1
 
 
-def test_a_healthy_training(kept: KeptRehearsal) -> None:
-    gate = kept.passed(TRAINING)
+def test_a_healthy_training(site: SharedSite) -> None:
+    gate = site.passed(TRAINING)
     assert "MFU" in gate["key_figure"] and f"over {8 * COUNT} GPUs" in gate["key_figure"]
     fio = [f"fio-{number}-1.log" for number in range(1, COUNT + 1)]
-    assert kept.evidence(TRAINING) == [*fio, *(f"train-1-1-{index}.log" for index in range(COUNT))]
+    assert site.evidence(TRAINING) == [*fio, *(f"train-1-1-{index}.log" for index in range(COUNT))]
     print(f"gate took {gate.get('duration_s')} s")
 
 
@@ -201,5 +195,5 @@ def test_a_right_that_is_missing_is_named_and_leaves_nothing(
     {FABRIC: fabric, TRAINING: training}[gate].assert_missing_rights_are_named()
 
 
-def test_nothing_is_left_in_the_cluster(kept: KeptRehearsal) -> None:
-    kept.assert_nothing_left()
+def test_nothing_is_left_in_the_cluster(site: SharedSite) -> None:
+    site.assert_nothing_left()

@@ -10,16 +10,18 @@ import random
 import shutil
 import socket
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from gate_bench import CATALOGUE, HARDWARE, GateBench, KeptRehearsal, faults_of, kept_rehearsal, not_passed
+from gate_bench import CATALOGUE, HARDWARE, GateBench, faults_of, not_passed
 from inference_bench import INFERENCE, InferenceBench, inference_findings
 from rehearsal_harness import ROOT, rehearsal_below
 from seeds import drawing
+from shared_site import NODES as COUNT
+from shared_site import SharedSite
 from sites import make_site
 from waiting import eventually
 
@@ -49,7 +51,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.run_dir i
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Site
 
 TELEMETRY = "telemetry"
-COUNT = 4
 DATA = ROOT / "recipes" / "rehearsal"
 # Long enough for a sample to get older than two scrape intervals, on a machine that has more to do.
 SETTINGS = {"settle_s": 7.0, "load_s": 8.0, "fire_s": 8.0, "arrive_s": 12.0, "rule_interval_s": 1}
@@ -120,31 +121,25 @@ def _leave_evidence(model: ClusterModel, run_dir: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KeptRehearsal]:
-    with kept_rehearsal(tmp_path_factory.mktemp("service"), (TELEMETRY, INFERENCE), COUNT) as kept:
-        yield kept
+def telemetry(site: SharedSite) -> TelemetryBench:
+    return TelemetryBench(site)
 
 
 @pytest.fixture(scope="module")
-def telemetry(kept: KeptRehearsal) -> TelemetryBench:
-    return TelemetryBench(kept)
+def inference(site: SharedSite) -> InferenceBench:
+    return InferenceBench(site)
 
 
-@pytest.fixture(scope="module")
-def inference(kept: KeptRehearsal) -> InferenceBench:
-    return InferenceBench(kept)
-
-
-def test_healthy_telemetry(kept: KeptRehearsal) -> None:
-    assert kept.passed(TELEMETRY)["key_figure"] == f"{8 * COUNT} GPUs seen by Prometheus"
-    log = (kept.first.run_dir / "evidence" / TELEMETRY / "alert-receiver.log").read_text()
+def test_healthy_telemetry(site: SharedSite) -> None:
+    assert site.passed(TELEMETRY)["key_figure"] == f"{8 * COUNT} GPUs seen by Prometheus"
+    log = (site.first.run_dir / "evidence" / TELEMETRY / "alert-receiver.log").read_text()
     assert any(json.loads(line).get("alerts") for line in log.splitlines())
 
 
-def test_healthy_servers(kept: KeptRehearsal) -> None:
-    assert "tokens/s per GPU, TTFT" in kept.passed(INFERENCE)["key_figure"]
+def test_healthy_servers(site: SharedSite) -> None:
+    assert "tokens/s per GPU, TTFT" in site.passed(INFERENCE)["key_figure"]
     wanted = {f"load-{n}-1{leg}.json" for n in range(1, COUNT + 1) for leg in ("", "-uncached", "-light")}
-    assert {name for name in kept.evidence(INFERENCE) if name.endswith(".json")} == wanted
+    assert {name for name in site.evidence(INFERENCE) if name.endswith(".json")} == wanted
 
 
 def _subject(fault: str, draw: random.Random) -> str:
@@ -207,8 +202,8 @@ def test_a_receiver_that_crashes_is_told_with_its_last_words(telemetry: Telemetr
     assert "Address already in use" in (directory / "logs" / "controllers.log").read_text()
 
 
-def test_forwarding_a_port_says_what_is_wrong(kept: KeptRehearsal) -> None:
-    with kept.cluster() as cluster:
+def test_forwarding_a_port_says_what_is_wrong(site: SharedSite) -> None:
+    with site.cluster() as cluster:
         (pod,) = cluster.list_objects(PODS, labels="app.kubernetes.io/name=prometheus")
         place = (pod["metadata"]["name"], pod["metadata"]["namespace"])
         connection = connect_to_pod(cluster, *place, 9091, Deadline.after(5))
@@ -291,9 +286,9 @@ def test_a_right_that_is_missing_is_named_and_leaves_nothing(
     {TELEMETRY: telemetry, INFERENCE: inference}[gate].assert_missing_rights_are_named()
 
 
-def test_nothing_is_left_in_the_cluster(kept: KeptRehearsal) -> None:
-    kept.assert_nothing_left()
-    with kept.cluster() as cluster:
+def test_nothing_is_left_in_the_cluster(site: SharedSite) -> None:
+    site.assert_nothing_left()
+    with site.cluster() as cluster:
         for kind in (PROMETHEUS_RULES, ALERTMANAGER_CONFIGS):
             assert cluster.list_objects(kind, labels="gpufleet.io/purpose=test") == []
-    assert list((rehearsal_below(kept.work) / "serving").glob("gpufleet-test-*")) == []
+    assert list((rehearsal_below(site.work) / "serving").glob("gpufleet-test-*")) == []
