@@ -17,6 +17,7 @@ from gate_bench import KeptRehearsal
 from live_site import LiveSite
 from model_watch import watched
 from rehearsal_harness import Rehearsed, left_behind, rehearse
+from waiting import eventually
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.changing import change_faults
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.commands import INVENTORY_FILE
@@ -91,7 +92,8 @@ def shared_site(work: Path) -> Iterator[SharedSite]:
             run = rehearse(work, inventory=hosts, rehearsal_keep="1", **SECRETS)
         site = SharedSite(work, replace(run, run_dir=run.run_dir.resolve()))
         yield site
-        assert site.live.tests() == [] and site.live.holder() == ""
+        # The API server takes a moment to empty the last namespace.
+        eventually(lambda: not site.live.tests() and not site.live.holder(), what=site.live.tests)
     finally:
         rehearse(work, playbook="rehearse_stop.yml")
         assert left_behind(work) == []
