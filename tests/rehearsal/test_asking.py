@@ -13,8 +13,9 @@ import pytest
 import yaml
 from rehearsal_harness import ROOT, left_behind, rehearse
 
-FILES = sorted((ROOT / "recipes/rehearsal/faults").glob("*.yaml"))
-FAULTS = [entry["id"] for file in FILES for entry in yaml.safe_load(file.read_text())]
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import load_catalogue
+
+FAULTS = list(load_catalogue(ROOT / "recipes" / "rehearsal"))
 
 
 @pytest.mark.parametrize("playbook", ["rehearse.yml", "rehearse_faults.yml"])

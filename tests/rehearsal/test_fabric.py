@@ -18,6 +18,7 @@ from time import monotonic, sleep
 from typing import Any
 
 import pytest
+from known_hardware import HARDWARE
 from seeds import run_seed
 from sites import make_site
 from waiting import eventually
@@ -37,7 +38,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.tool_requ
     fabric_requests,
     node_requests,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import dumps, from_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import UnavailableError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
@@ -76,7 +76,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "recipes" / "rehearsal"
-HARDWARE = load_hardware([ROOT / "recipes" / "hardware"])
 CATALOGUE = load_catalogue(DATA)
 EXPECTED = {
     name: expect

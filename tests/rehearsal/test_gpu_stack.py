@@ -23,6 +23,7 @@ from broken_platform import (
     assert_what_a_recipe_expects_is_asked_of_the_server,
 )
 from gang_victim import start_gang_test
+from known_hardware import HARDWARE
 from kueue_gangs import KUEUE, STATED, assert_one_is_admitted_whole, with_kueue
 from ray_gangs import KUBERAY, assert_one_cluster_is_placed_whole, with_kuberay
 from ray_gangs import STATED as RAY
@@ -65,7 +66,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.m
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.plan import make_plan
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.read import installed
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.tell import save_results
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.charts.mirror import build_mirror
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.bring_up import bring_up
@@ -88,7 +88,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.lease im
 NODES = 4
 OURS = "gpufleet.io/purpose=test"
 SKUS = Path(__file__).resolve().parents[2] / "recipes" / "hardware"
-HARDWARE = load_hardware([SKUS])
 
 
 @dataclass

@@ -13,19 +13,18 @@ from pathlib import Path
 from typing import Any
 
 from bmcs import LOGIN, running_bmcs
+from known_hardware import HARDWARE
 from sites import make_site
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility import observe_bmcs
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility.bmc_observation import SeenBmcs
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_checks
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext, ObserveContext
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import from_plain, to_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.bmc import Bmc
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site
 
-HARDWARE = load_hardware([Path(__file__).resolve().parents[2] / "recipes" / "hardware"])
 TODAY = datetime.now(UTC).date()
 CHECKS = [check for check in all_checks() if check.observer is observe_bmcs.OBSERVER]
 Held = list[tuple[str, str, str, str]]

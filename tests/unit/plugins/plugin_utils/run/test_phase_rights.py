@@ -31,12 +31,11 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.snapshot_
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.phases import PHASES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.contact import denied_rights, wanted_rights
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.strict import read_yaml
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import new_run
 
-ROLES = yaml.safe_load(
-    (Path(__file__).resolve().parents[5] / "docs" / "rbac" / "roles.yaml").read_text(encoding="utf-8")
-)["items"]
+ROLES = read_yaml(Path(__file__).resolve().parents[5] / "docs" / "rbac" / "roles.yaml")["items"]
 RULE = Rule(api_groups=("",), resources=("pods", "pods/log"), verbs=("get", "list"))
 IMAGE = ValidatorImage(name="burst", phase="conformance", image="registry.example/v:1", rules=(RULE,))
 GIVEN = {"get pods", "list pods", "get pods/log", "list pods/log"}

@@ -12,11 +12,11 @@ github.com/rapidsai/ucx-py/issues/749 (DGX A100); github.com/NVIDIA/nccl/issues/
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
+from known_hardware import HARDWARE
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import Sku, load_hardware
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import Sku
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.ibstat import Hca, IbPort
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.nvidia_smi_topo import Topology
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.adapters import (
@@ -26,8 +26,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.adapters imp
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
 
-ROOT = Path(__file__).resolve().parents[5]
-HARDWARE = load_hardware([ROOT / "recipes" / "hardware"])
 HOST = Host(name="gpu01", sku="h100", node_name="gpu01")
 DGX = tuple(f"mlx5_{n}" for n in (0, 3, 4, 5, 6, 9, 10, 11))
 OTHERS = ("mlx5_1", "mlx5_2", "mlx5_7", "mlx5_8")

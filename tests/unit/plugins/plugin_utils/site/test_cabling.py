@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from known_hardware import HARDWARE
 from sites import make_site
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import dumps, load
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError, ProblemsError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.adapters import ComputeAdapters
@@ -22,9 +22,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.cabling impo
     site_cabling,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
-
-ROOT = Path(__file__).resolve().parents[5]
-HARDWARE = load_hardware([ROOT / "recipes" / "hardware"])
 
 
 def site(names: tuple[str, ...] = ("gpu01", "gpu02"), **settings: Any) -> Site:

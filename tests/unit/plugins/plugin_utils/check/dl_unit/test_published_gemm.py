@@ -5,15 +5,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
+from known_hardware import HARDWARE
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.dl_unit.rates import reference_of
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.ceiling import CeilingLimits
 
-HARDWARE = load_hardware([Path(__file__).resolve().parents[6] / "recipes" / "hardware"])
 SKUS = {sku.name: sku for sku in HARDWARE.values()}
 
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import date
-from pathlib import Path
 from typing import Any
 
 import pytest
+from known_hardware import HARDWARE
 from sites import make_site
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.declare import declare
@@ -20,7 +20,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric.fabr
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import checks_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.decisions import Quarantine
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.iblinkinfo import LinkEnd, Peer
@@ -29,10 +28,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.sminfo impo
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.cabling import CablingPlan, End, PlannedLink
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site
 
-ROOT = Path(__file__).resolve().parents[6]
 HOSTS, RAILS = 6, 4
 WORDS = ("infiniband", "multi_node", "subnet_manager", "host_access")
-HARDWARE = load_hardware([ROOT / "recipes" / "hardware"])
 NO_ERRORS = ErrorReport(ports=(), nodes_checked=29, bad_nodes=0, ports_checked=100, bad_ports=0)
 
 

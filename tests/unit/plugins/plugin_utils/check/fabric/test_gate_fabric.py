@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from known_hardware import HARDWARE
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.declare import declare
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric import observe_fabric
@@ -28,7 +29,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evid
     write_evidence,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.tool_reading import ProbeFailure
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.decisions import Quarantine
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
@@ -40,8 +40,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.host_tool
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.cabling import End
 
 TOOLS = load_host_tools()
-ROOT = Path(__file__).resolve().parents[6]
-HARDWARE = load_hardware([ROOT / "recipes" / "hardware"])
 HOSTS, RAILS = 6, 4
 WORDS = ("infiniband", "multi_node", "subnet_manager", "host_access")
 

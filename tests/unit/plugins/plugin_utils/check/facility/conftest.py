@@ -11,19 +11,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from known_hardware import HARDWARE
 from sites import make_site
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility import observe_facility_record
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_checks
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext, ObserveContext
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import Sku, load_hardware
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import Sku
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.facility.room import write_facility
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
 
 TODAY = date(2026, 6, 15)
 RACKS = {"rack-a1": ("h100",) * 4, "rack-a2": ("h100", "dgx-h100")}
-HARDWARE = load_hardware([Path(__file__).resolve().parents[6] / "recipes" / "hardware"])
 
 
 class Room:

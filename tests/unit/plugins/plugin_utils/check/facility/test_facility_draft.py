@@ -11,16 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from known_hardware import HARDWARE
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility.draft import Draft, draft_text
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility.load import POWER, WEIGHT, rack_load
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility.record import EvidenceFile, parse_record
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import ProblemsError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.strict import read_yaml
 
 ROOT = Path(__file__).resolve().parents[6]
-HARDWARE = load_hardware([ROOT / "recipes" / "hardware"])
 EXAMPLE = ROOT / "inventories" / "example"
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from datetime import date
 
+from known_hardware import HARDWARE
 from sites import make_site
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.answer import Answer
@@ -19,7 +20,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.finding
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.host_context import HostContext, per_host
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import CheckSpec, JudgeContext
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.decisions import Quarantine
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import (
     Evidence,
@@ -29,11 +29,9 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model imp
     Subject,
     SubjectKind,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import RECIPES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
 
 SPEC = CheckSpec(id="probe", gate="nodes", title="t", per=SubjectKind.NODE)
-HARDWARE = load_hardware([RECIPES / "hardware"])
 SKU = sorted(HARDWARE)[0]
 HOSTS = (
     *(Host(name=f"gpu0{n}", sku=SKU, node_name=f"gpu0{n}") for n in (1, 2, 3)),

@@ -9,6 +9,7 @@ from datetime import date
 from pathlib import Path
 
 import pytest
+from known_hardware import HARDWARE
 from nccl_fleet import Fleet
 from sites import make_site
 
@@ -17,15 +18,13 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_vali
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_validation.nccl_job import NcclJobs
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.node_tests.nccl_loop import NcclLoop
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import ObserveContext
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import Sku, load_hardware
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import RECIPES
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import Sku
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service_model import NodeResult
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.job_words import JobState
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.model import JobResult, PodResult
 
 NODE = "gpu01"
-HARDWARE = load_hardware([RECIPES / "hardware"])
 OVER_ADAPTERS = "\n".join(
     f"Channel 00/0 : {rank}[{rank}] -> {(rank + 1) % 8}[{(rank + 1) % 8}] [send] via NET/IB/{rank}/GDRDMA"
     for rank in range(8)

@@ -10,6 +10,7 @@ from datetime import date
 from pathlib import Path
 
 import pytest
+from known_hardware import HARDWARE
 from nccl_fleet import Fleet
 from sites import make_site
 
@@ -22,14 +23,11 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.node_tests.
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.node_tests.registry import enabled_tests
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import ObserveContext
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError, InputError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import RECIPES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.job_words import JobState
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.model import JobResult, PodResult
 
 ONE, OTHER = NODES = ("gpu01", "gpu02")
-HARDWARE = load_hardware([RECIPES / "hardware"])
 DEVICES = " ".join(f"[{number}]mlx5_{number}:1/IB" for number in range(8))
 DIRECT = "Channel 00/0 : 0[0] -> 8[0] [send] via NET/IB/0/GDRDMA"
 WELL = f"NET/IB : Using {DEVICES} [RO]; OOB eth0:10.0.0.1<0>\nUsing network IB\n{DIRECT}"

@@ -23,6 +23,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.charts.
     stand_in_for,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.charts.mirror import build_mirror, chart_ref
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import load_catalogue
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import RECIPES
 
 
 def _read(path: Path, name: str) -> Any:
@@ -124,14 +126,11 @@ def test_crds_are_named_as_the_real_ones(shared: Path) -> None:
     assert compared > 30
 
 
-FAULTS = Path(__file__).resolve().parents[6] / "recipes/rehearsal/faults"
 BROKEN = {
-    (at.removeprefix("cluster.stack.components."), patch["set"])
-    for path in FAULTS.glob("*.yaml")
-    for fault in yaml.safe_load(path.read_text())
-    for patch in fault.get("patch") or ()
-    if (at := str(patch["at"])).startswith("cluster.stack.components.")
-    and patch["set"] in ("never-ready", "image-missing")
+    (change.at.removeprefix("cluster.stack.components."), str(change.set))
+    for fault in load_catalogue(RECIPES / "rehearsal").values()
+    for change in fault.patch
+    if change.at.startswith("cluster.stack.components.") and change.set in ("never-ready", "image-missing")
 }
 
 

@@ -9,8 +9,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from known_hardware import HARDWARE
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric.cabling import cabling_document
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric.net import (
     Net,
@@ -26,7 +26,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.s
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.wiring import wire
 
 ROOT = Path(__file__).resolve().parents[6]
-HARDWARE = load_hardware([ROOT / "recipes" / "hardware"])
 CATALOGUE = load_catalogue(ROOT / "recipes" / "rehearsal")
 END = re.compile(r'\[(\d+)\]\t"([HS]-[0-9a-f]{16})"\[(\d+)\]')
 MANAGERS = 2

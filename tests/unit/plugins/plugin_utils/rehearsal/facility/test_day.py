@@ -9,12 +9,12 @@ from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
+from known_hardware import HARDWARE
 from sites import make_site
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility import observe_facility_record
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_checks
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext, ObserveContext
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.facility.day import KEPT_DAYS, day_of_record
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.request import RehearsalRequest
@@ -24,7 +24,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.s
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
 
 ROOT = Path(__file__).resolve().parents[6]
-HARDWARE = load_hardware([ROOT / "recipes" / "hardware"])
 NODES = numbered_nodes(2, "h100")
 EVE = date(2026, 12, 31)
 DAY = timedelta(days=1)

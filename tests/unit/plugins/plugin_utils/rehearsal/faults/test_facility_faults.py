@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from bmc_fleet import fleet
 from bmcs import LOGIN, running_bmcs
+from known_hardware import HARDWARE
 from seeds import run_seed
 from sites import make_site
 
@@ -20,7 +21,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility im
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_checks
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext, ObserveContext
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.facility.room import write_facility
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import (
@@ -35,7 +35,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.v
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
 
 ROOT = Path(__file__).resolve().parents[6]
-HARDWARE = load_hardware([ROOT / "recipes" / "hardware"])
 CATALOGUE = load_catalogue(ROOT / "recipes" / "rehearsal")
 FACILITY_FAULTS = [fault for fault in CATALOGUE.values() if fault.expect.gate == "facility"]
 OF_BMCS = {check.spec.id for check in all_checks() if check.spec.through_bmc}

@@ -20,6 +20,8 @@ from sites import make_site
 # The bench of the worlds is no part of the collection: it is a module of the checkout.
 sys.path.insert(0, str(Path(__file__).resolve().parents[6]))
 
+from known_hardware import HARDWARE
+
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.nodes import observe_hosts
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_checks, checks_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext, ObserveContext
@@ -30,7 +32,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evid
     write_evidence,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.tool_requests import node_requests
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import dumps, from_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Rating, Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import (
@@ -55,7 +56,6 @@ from tools.world_bench.small_process import run_host_tools
 
 ROOT = Path(__file__).resolve().parents[6]
 DATA = ROOT / "recipes" / "rehearsal"
-HARDWARE = load_hardware([ROOT / "recipes" / "hardware"])
 CATALOGUE = load_catalogue(DATA)
 # What these hosts have not; tests/rehearsal/test_worlds.py draws a world that has it.
 ELSEWHERE = {"roce", "efa", "imex"}

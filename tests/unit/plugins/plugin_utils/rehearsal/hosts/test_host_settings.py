@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from known_hardware import HARDWARE
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.load_counters import port_findings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.tool_reading import parser_named
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import node_subject
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.host_record import tools_path
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.loaded import mark_loaded
@@ -30,7 +30,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.v
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.host_tools import load_host_tools
 
 DATA = Path(__file__).resolve().parents[6] / "recipes" / "rehearsal"
-HARDWARE = load_hardware([DATA.parent / "hardware"])
 EFA = build_model(ModelSpec(name="rehearsal", seed=7, nodes=numbered_nodes(1, "p5-48xlarge")), HARDWARE)
 H100 = build_model(ModelSpec(name="rehearsal", seed=7, nodes=numbered_nodes(1, "h100")), HARDWARE)
 

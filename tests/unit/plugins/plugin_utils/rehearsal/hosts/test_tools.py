@@ -14,8 +14,8 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from known_hardware import HARDWARE
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import NotFoundError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.host_record import (
     host_directory,
@@ -32,7 +32,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.s
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.values import ClusterModel, Node
 
 DATA = Path(__file__).resolve().parents[6] / "recipes" / "rehearsal"
-HARDWARE = load_hardware([DATA.parent / "hardware"])
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 HEALTHY = build_model(ModelSpec(name="rehearsal", seed=7, nodes=numbered_nodes(2, "h100")), HARDWARE)
 NO_SETTINGS = Path("/nonexistent")

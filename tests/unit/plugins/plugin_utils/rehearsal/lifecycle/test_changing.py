@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from known_hardware import HARDWARE
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import dumps
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import (
     InputError,
@@ -44,7 +44,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.process
 
 ROOT = Path(__file__).resolve().parents[6]
 DATA = ROOT / "recipes" / "rehearsal"
-HARDWARE = load_hardware([ROOT / "recipes" / "hardware"])
 CATALOGUE = load_catalogue(DATA)
 SPEC = ModelSpec(name="rehearsal", seed=7, nodes=numbered_nodes(3, "h100"))
 HEALTHY = healthy_cluster(SPEC, HARDWARE)

@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from known_hardware import HARDWARE
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError, NotFoundError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import (
     apply_fault,
@@ -27,7 +27,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.s
     write_spec,
 )
 
-HARDWARE = load_hardware([Path(__file__).resolve().parents[6] / "recipes" / "hardware"])
 SPEC = ModelSpec(name="rehearsal", seed=3, nodes=numbered_nodes(6, "h100"))
 
 

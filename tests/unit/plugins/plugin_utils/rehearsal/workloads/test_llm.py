@@ -16,6 +16,7 @@ from queue import Queue
 from typing import Any
 
 import pytest
+from known_hardware import HARDWARE
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.asking import (
     ask_engines,
@@ -33,7 +34,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_a
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.settings_layers import checked_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.http.routes import UrlRoute
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.http.session import HttpSession
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.aiperf import AiperfExport, parse
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import healthy_cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import ModelSpec, PlannedNode
@@ -54,8 +54,6 @@ def stated_by(site: dict[str, Any]) -> InferenceSettings:
     return checked_settings(InferenceSettings, "inference_acceptance", site)
 
 
-ROOT = Path(__file__).resolve().parents[6]
-HARDWARE = load_hardware([ROOT / "recipes" / "hardware"])
 SETTINGS = stated_by({})
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

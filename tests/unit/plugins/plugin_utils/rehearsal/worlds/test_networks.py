@@ -5,12 +5,11 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
+from known_hardware import HARDWARE
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric.net import build_net
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import healthy_cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import (
@@ -22,8 +21,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.s
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.values import ClusterModel
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.benchmark import Benchmark, RankPod
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.nccl_run import simulate_run
-
-HARDWARE = load_hardware([Path(__file__).resolve().parents[6] / "recipes" / "hardware"])
 
 
 def cluster(sku: str, *patches: tuple[str, str, Any], racks: tuple[str, ...] = ("r1",), **planned: Any) -> ClusterModel:

@@ -8,8 +8,8 @@ import shutil
 from pathlib import Path
 
 import pytest
+from known_hardware import HARDWARE
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import NotFoundError, ProblemsError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.accelerators import printed_facts
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.nvidia_smi_text import topology
@@ -41,7 +41,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.worlds.
 ROOT = Path(__file__).resolve().parents[6]
 DATA = ROOT / "recipes" / "rehearsal"
 WORLDS = load_worlds(DATA)
-HARDWARE = load_hardware([ROOT / "recipes" / "hardware"])
 GOOD = """---
 title: a site
 sources: [a page]
