@@ -84,7 +84,7 @@ STEPS = (
     Step("imports", ("lint-imports", "--cache-dir", str(CACHE / "import-linter"))),
     Step("docs", (str(BIN / "python"), "tools/docs.py")),
     Step("catalog", (str(BIN / "python"), "-m", "tools.catalog_check")),
-    Step("build", (str(BIN / "python"), "-m", "tools.tarball", BUILD), in_copy=True),
+    Step("build", (str(BIN / "python"), "-m", "tools.tarball", BUILD)),
     Step("format", ("ruff", "format", "--check", "--quiet", "--diff", ".")),
     Step("ruff", ("ruff", "check", "--quiet", "--output-format", "concise", ".")),
     Step("yamllint", ("yamllint", "--strict", ".")),

@@ -53,9 +53,9 @@ def reference_page(name: str) -> str:
     return REFERENCE[name]()
 
 
-def write_reference() -> None:
-    """Write the pages of docs/reference/; one that is made no longer goes."""
-    folder = ROOT / REFERENCE_FOLDER
+def write_reference(root: Path | None = None) -> None:
+    """Write the pages of docs/reference/ of the checkout, or of a copy; one that is made no longer goes."""
+    folder = (root or ROOT) / REFERENCE_FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     for former in folder.glob("*.md"):
         if former.name not in REFERENCE:

@@ -1,25 +1,35 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Builds the collection's tarball with the pages of docs/reference/, which git does not keep.
+"""Builds the collection's tarball: the files that git tracks, and the pages of docs/reference/, which it does not.
 
-It runs in a copy of the checkout, in whose directory it is started: tools/check.py, step `build`.
+What else lies in a checkout is its owner's: an inventory with a facility record, a snapshot, a recipe.
 """
 
 from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 
-from .pages import ROOT, write_reference
+from . import tree
+from .pages import write_reference
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write the pages, then the tarball into the directory that is named; return the status of ansible-galaxy."""
-    (target,) = arguments
-    write_reference()
-    galaxy = (sys.executable, "-m", "ansible", "galaxy", "collection", "build", "--force", "--output-path", target)
-    return subprocess.call(galaxy, cwd=ROOT)
+    """Build the tarball in the directory that is named; return the status of ansible-galaxy."""
+    target = Path(*arguments).absolute()
+    tracked = tree.tracked_files()
+    if left_out := sorted(tree.files_of_checkout() - tracked):
+        names = ", ".join(map(str, left_out[:5])) + (" ..." if len(left_out) > 5 else "")
+        print(f"build: left out, because git does not track them: {len(left_out)} files: {names}")
+    with tempfile.TemporaryDirectory(prefix="gpufleet-build-") as directory:
+        copy = Path(directory)
+        tree.update(tracked, copy)
+        write_reference(copy)
+        galaxy = (sys.executable, "-m", "ansible", "galaxy", "collection", "build", "--force")
+        return subprocess.call((*galaxy, "--output-path", str(target)), cwd=copy)
 
 
 if __name__ == "__main__":

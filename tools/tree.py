@@ -19,13 +19,17 @@ COPY = TREE / "ansible_collections/gpufleet/bringup"
 
 def files_of_checkout() -> set[Path]:
     """Every tracked file and every new one that git does not ignore, relative to the checkout."""
-    listing = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout
+    return _listed("--cached", "--others", "--exclude-standard")
+
+
+def tracked_files() -> set[Path]:
+    """Every file that git tracks and that is there, relative to the checkout."""
+    return _listed("--cached")
+
+
+def _listed(*words: str) -> set[Path]:
+    command = ["git", "ls-files", "-z", *words]
+    listing = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
     names = (Path(name) for name in listing.split("\0") if name)
     return {name for name in names if os.path.lexists(ROOT / name)}
 
@@ -40,11 +44,11 @@ def same(source: Path, copy: Path) -> bool:
     return (old.st_size, old.st_mtime_ns, old.st_mode) == (new.st_size, new.st_mtime_ns, new.st_mode)
 
 
-def update(wanted: set[Path]) -> int:
+def update(wanted: set[Path], into: Path = COPY) -> int:
     """Copy what changed; the number of files copied."""
     copied = 0
     for name in sorted(wanted):
-        source, copy = ROOT / name, COPY / name
+        source, copy = ROOT / name, into / name
         try:
             if same(source, copy):
                 continue

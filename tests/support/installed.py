@@ -32,10 +32,9 @@ def copied_checkout(source: Path) -> Path:
 
 
 def installed_collection(home: Path) -> Path:
-    """Build the tarball of the checkout as it stands, as `make build` does, and install it below `home`; return the
+    """Build the tarball of what git tracks, as `make build` does, and install it below `home`; return the
     empty working directory, which has the collection in `collections`."""
-    source = copied_checkout(home / "source")
-    subprocess.run([sys.executable, "-m", "tools.tarball", str(home)], cwd=source, check=True, capture_output=True)
+    subprocess.run([sys.executable, "-m", "tools.tarball", str(home)], cwd=ROOT, check=True, capture_output=True)
     tarball = next(home.glob("gpufleet-bringup-*.tar.gz"))
     work = home / "work"
     work.mkdir()

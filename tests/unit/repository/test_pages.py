@@ -22,7 +22,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_fi
 # The generators are no part of the collection: they are modules of the checkout.
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
-from tools import pages, tarball
+from tools import pages, tarball, tree
 from tools.pages import COMMITTED, REFERENCE, ROOT, main, reference_page
 
 
@@ -57,17 +57,25 @@ def test_git_does_not_keep_the_reference_and_the_tarball_does() -> None:
     assert [entry for entry in galaxy["build_ignore"] if entry.startswith("docs")] == []
 
 
-def test_the_tarball_is_built_when_the_reference_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    done: list[str] = []
+def test_the_tarball_has_what_git_tracks_and_the_reference_and_nothing_of_its_owner(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An inventory with its facility record, or a snapshot, may lie in the checkout."""
+    packed: list[str] = []
 
     def call(argv: tuple[str, ...], cwd: Path) -> int:
-        done.append(" ".join(argv))
-        return 3 if cwd == ROOT else 0
+        packed.extend(path.relative_to(cwd).as_posix() for path in cwd.rglob("*") if path.is_file())
+        assert argv[-2:] == ("--output-path", str(Path("out").absolute())) and cwd != ROOT
+        return 3
 
-    monkeypatch.setattr(tarball, "write_reference", lambda: done.append("reference"))
+    tracked = {Path("galaxy.yml"), Path("meta/runtime.yml")}
+    monkeypatch.setattr(tree, "tracked_files", lambda: tracked)
+    monkeypatch.setattr(tree, "files_of_checkout", lambda: tracked | {Path("my-site/facility/record.yaml")})
+    monkeypatch.setattr(tarball, "write_reference", lambda copy: (copy / "settings.md").write_text("# Settings\n"))
     monkeypatch.setattr(subprocess, "call", call)
     assert tarball.main(["out"]) == 3
-    assert done == ["reference", f"{sys.executable} -m ansible galaxy collection build --force --output-path out"]
+    assert sorted(packed) == ["galaxy.yml", "meta/runtime.yml", "settings.md"]
+    assert "left out, because git does not track them: 1 files: my-site/facility/record.yaml" in capsys.readouterr().out
 
 
 def _settings() -> set[str]:
