@@ -54,8 +54,7 @@ def test_healthy_runs_pass(count: int) -> None:
         results = healthy.results()
         assert len(results.runs) == 1
         outcomes = healthy.outcomes(results)
-        assert {o.status for o in outcomes} == {Status.PASSED}
-        assert len(outcomes) == 7 * count + 2
+        assert [o.status for o in outcomes] == [Status.PASSED] * (7 * count + 2)
 
 
 def test_mfu_states_its_arithmetic() -> None:
@@ -91,7 +90,6 @@ def test_a_slow_gpu_is_named_and_takes_the_blame_for_the_mfu() -> None:
 
 
 @pytest.mark.quickly(1)
-@pytest.mark.drawn(2)
 @pytest.mark.parametrize("hosts", [FOUR[:2], FOUR[:3], FOUR, (*FOUR, "gpu05", "gpu06", "gpu07", "gpu08")])
 def test_a_slow_node_is_named_among_few_and_many(hosts: tuple[str, ...]) -> None:
     assert fleet(*hosts, pace={"gpu02": 0.7}).findings() == [(STRAGGLERS, "slow-node", "failed", "gpu02")]
@@ -134,7 +132,6 @@ def test_more_than_half_of_the_hosts_are_found_and_blame_nobody() -> None:
 
 
 @pytest.mark.quickly(1)
-@pytest.mark.drawn(2)
 @pytest.mark.parametrize("slow", [range(4), range(4, 8), range(1, 8)])
 def test_slow_hosts_of_one_rack_or_driver_blame_that(slow: range) -> None:
     hosts = [f"gpu{n:02d}" for n in range(8)]
