@@ -119,7 +119,7 @@ def topology(node: Node) -> str:
     header = "\t".join(["", *names, "CPU Affinity", "NUMA Affinity", "GPU NUMA ID"])
     lines = [f"\t{_UNDERLINE}{header[1:]}{_PLAIN}"]
     for row, gpu in enumerate(gpus):
-        cells = [_gpu_cell(gpu, other) for other in gpus]
+        cells = [_gpu_cell(node, gpu, other) for other in gpus]
         cells += [_bus_cell(node, gpu, hca) for hca in nics]
         half = _half(gpu.index, count)
         lines.append("\t".join([f"GPU{row}", *cells, _CPUS[half], str(half), "", "N/A"]))
@@ -135,9 +135,11 @@ def _half(index: int, count: int) -> int:
     return 1 if index >= max(1, count // 2) else 0
 
 
-def _gpu_cell(gpu: Gpu, other: Gpu) -> str:
+def _gpu_cell(node: Node, gpu: Gpu, other: Gpu) -> str:
     if gpu is other:
         return " X "
+    if node.bridged_gpus and gpu.index // node.bridged_gpus != other.index // node.bridged_gpus:
+        return "SYS"
     links = min(gpu.nvlinks_up, other.nvlinks_up)
     return f"NV{links}" if links else "SYS"
 

@@ -245,6 +245,7 @@ class Node:
     every GPU, by their path in nvidia_smi_580.yaml, where "(absent)" leaves one out. `nic_view`: each adapter is below
     the PCIe `switch` of a GPU, two below that of two GPUs (`pairs`), those beside other GPUs are across the processors
     (`apart`), or the hypervisor hides it all (`hidden`). `virtualisation` is what `systemd-detect-virt --vm` prints,
+    `bridged_gpus` is how many neighbouring GPUs a bridge connects by NVLink (0: all of the host),
     `acs` the access control of the PCIe switches above GPUs and adapters as lspci prints it. `hurt_by` is the program
     (`dcgmi`, or that of a pod simulator) whose load adds `log_under_load` to the kernel log, and does to GPUs and
     adapters what they say. `dcgm_health` is what DCGM's watches say (Healthy, Warning, Failure), empty where nobody set
@@ -283,6 +284,7 @@ class Node:
     fabric: str = "infiniband"
     pfc: tuple[int, ...] = (3,)
     hurt_by: str = ""
+    bridged_gpus: int = 0
     log_under_load: tuple[LogLine, ...] = ()
     acs: str = "SrcValid- TransBlk- ReqRedir- CmpltRedir- UpstreamFwd- EgressCtrl- DirectTrans-"
     kernel_log: tuple[LogLine, ...] = ()
