@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from functools import cache
 from pathlib import Path
+from shutil import rmtree
 from tempfile import TemporaryDirectory
 
 import pytest
@@ -22,10 +23,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import load_catalogue
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.worlds.catalogue import load_worlds
 from tools.world_bench.draws import Drawn, drawn_faults, drawn_for, problems_of
+from tools.world_bench.draws import drawn_worlds as healthy_draws
 from tools.world_bench.judge import DATA, held, judge_world, judged_gates
 
 WORLDS = load_worlds(DATA)
 HEALTHY, FAULTS = 3, 4
+MANY_FAULTS, MANY_HEALTHY = 300, 100
+LEAST_WORLDS, LEAST_FAULTS = 25, 60
 # Faults of nodes that came after the first release; each is put into a random world that it fits, on a random subject.
 FIRST = yaml.safe_load((Path(__file__).parents[1] / "data/first_release_node_faults.yaml").read_text(encoding="utf-8"))
 LATER = [name for name, fault in load_catalogue(DATA).items() if fault.expect.gate == "nodes" and name not in FIRST]
@@ -56,6 +60,35 @@ def test_a_healthy_world_passes(number: int, tmp_path: Path) -> None:
 def test_a_fault_in_a_world_is_found_and_nothing_else(number: int, tmp_path: Path) -> None:
     drawn = faults_in_worlds()[number]
     assert problems_of(drawn, tmp_path) == [], f"{drawn.id}, seed {run_seed()}"
+
+
+@pytest.mark.long("300 faults in random worlds take half an hour")
+def test_three_hundred_faults_in_random_worlds_are_found_and_nothing_else(tmp_path: Path) -> None:
+    """Gate, cause and subject are right and nothing else is held; `python -m tools.worlds --faults 300` prints them."""
+    wrong: dict[str, list[str]] = {}
+    for number, drawn in enumerate(drawn_faults(drawing("many faults in worlds"), MANY_FAULTS, tmp_path / "fit")):
+        place = tmp_path / str(number)
+        if problems := problems_of(drawn, place):
+            wrong[drawn.id] = problems
+        rmtree(place, ignore_errors=True)
+    assert wrong == {}, f"seed {run_seed()}"
+
+
+@pytest.mark.long("100 healthy draws take ten minutes")
+def test_a_hundred_healthy_draws_are_silent(tmp_path: Path) -> None:
+    """Other seeds and numbers of hosts than the worlds state; `python -m tools.worlds --healthy 100` prints them."""
+    wrong: dict[str, list[tuple[str, str, str]]] = {}
+    for number, drawn in enumerate(healthy_draws(drawing("many healthy worlds"), MANY_HEALTHY)):
+        place = tmp_path / str(number)
+        if found := held(judge_world(drawn.grown, place, seed=drawn.seed)):
+            wrong[drawn.id] = [(outcome.check, outcome.cause, outcome.summary) for outcome in found]
+        rmtree(place, ignore_errors=True)
+    assert wrong == {}, f"seed {run_seed()}"
+
+
+def test_there_are_enough_worlds_and_faults_beyond_those_of_before() -> None:
+    """60 worlds and 267 faults were there before commit 17bab27d was reviewed."""
+    assert len(WORLDS) >= 60 + LEAST_WORLDS and len(load_catalogue(DATA)) >= 267 + LEAST_FAULTS
 
 
 def test_there_are_enough_node_faults_beyond_those_of_the_first_release() -> None:

@@ -101,7 +101,8 @@ def test_the_named_check_finds_the_fault_of_a_bmc_and_no_other_does(
         waiting = "blocked-by-bmc-reached"
         found = [entry for entry in hosts.held() if entry[3] != waiting]
     expect = definition.expect
-    assert found == [(expect.check, fault.subject, expect.status, expect.cause)], f"seed {SEED}"
+    told = [(expect.check, fault.subject, expect.status, expect.cause)]
+    assert found == ([] if expect.status == "passed" else told), f"seed {SEED}"
 
 
 @pytest.mark.parametrize("definition", PDU_FAULTS, ids=lambda definition: definition.id)
