@@ -25,6 +25,8 @@ def _facts(name: str, node: Node, host: Host) -> NodeFacts:
     layers = {str(adapter.get("link_layer") or "") for adapter in host.adapters.values()}
     listed = {layer for text in layers for layer in text.split(",") if layer}
     product = gpu_product(node) or next((gpu.product for gpu in host.gpus.values() if gpu.product), "")
+    # A word such as `rtx-pro-6000`, in the letters that products are recognised by.
+    product = product or next((gpu.kind.replace("-", " ").upper() for gpu in host.gpus.values() if gpu.kind), "")
     return NodeFacts(
         name=name,
         # Of parts of GPUs is known that there are some.

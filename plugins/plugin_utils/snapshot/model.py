@@ -68,7 +68,8 @@ class Release:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostGpu:
-    """One GPU as the driver lists it; None is N/A."""
+    """One GPU as the driver lists it; None is N/A. `kind` is the word of another tool for what the bus says that it is
+    (`h100`), where no driver said so."""
 
     product: str = ""
     uuid: str = ""
@@ -77,6 +78,7 @@ class HostGpu:
     mig: str | None = None
     ecc: str | None = None
     memory_mib: int | None = None
+    kind: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -249,8 +249,13 @@ def _host(found: Mapping[str, Subtypes]) -> Host | None:
         return None
     gpu = {key.removeprefix("gpu."): value for key, value in smi.items() if key.startswith("gpu.")}
     count = _most(smi.get("gpu-count"), hardware.get("gpu-count")) or int(bool(gpu))
-    # Of the first GPU only; its address is not recorded. What the bus says of a model is a word of upstream's own.
-    first = HostGpu(product=_text(gpu.get("model")), vbios=_text(gpu.get("vbios-version")) or None)
+    # Of the first GPU only; its address is not recorded. What the bus says of a model is a word of upstream's own
+    # (pkg/collector/gpu/device_ids.go), and no product that a driver would name.
+    first = HostGpu(
+        product=_text(gpu.get("model")),
+        vbios=_text(gpu.get("vbios-version")) or None,
+        kind=_text(hardware.get("model")),
+    )
     gpus = {f"{FIRST_OF}{count}": first} if count else {}
     release = {key: _text(value) for key, value in _data(system, "release").items()}
     sysctl = {key: _text(value) for key, value in _data(system, "sysctl").items()}

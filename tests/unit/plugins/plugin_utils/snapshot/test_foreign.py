@@ -15,6 +15,10 @@ import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.constraint.model import Constraint, ConstraintStatus
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.criteria import parse_criteria
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.detect import detect
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.request import catalogue_of
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.criteria import cluster_facts
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.decode import (
     from_data,
     parse_snapshot,
@@ -172,6 +176,35 @@ def test_all_gpus_of_the_node_are_counted_though_one_is_described(parts: dict[st
         less = {"first of 1": next(iter(seen.hosts[NODE].gpus.values()))}
         fewer = replace(seen, hosts={NODE: replace(seen.hosts[NODE], gpus=less)})
         assert drift_between(seen, fewer).changes[0].importance is Importance.CRITICAL
+
+
+@pytest.mark.parametrize(
+    ("parts", "accelerator"),
+    [
+        ({"hardware": {"gpu-present": True, "gpu-count": 8, "model": "h100"}}, "h100"),
+        ({"hardware": {"gpu-present": True, "gpu-count": 4, "model": "gb200"}}, "gb200"),
+        ({"hardware": {"gpu-present": True, "gpu-count": 8, "model": "rtx-pro-6000"}}, "rtx-pro-6000"),
+        ({"hardware": {"gpu-present": True, "gpu-count": 8, "model": "unknown-sku"}}, ""),
+        # What a driver says counts more.
+        (
+            {
+                "hardware": {"gpu-present": True, "gpu-count": 8, "model": "h100"},
+                "smi": {"gpu-count": 8, "gpu.model": "NVIDIA H200"},
+            },
+            "h200",
+        ),
+    ],
+)
+def test_the_word_of_the_bus_tells_the_accelerator_without_a_driver(parts: dict[str, Any], accelerator: str) -> None:
+    """NVIDIA/aicr, pkg/collector/gpu/device_ids.go (findings F106)."""
+    gpus = {"type": "GPU", "subtypes": [{"subtype": name, "data": data} for name, data in parts.items()]}
+    node = {"type": "K8s", "subtypes": [{"subtype": "node", "data": {"source-node": NODE}}]}
+    seen = from_data({**FIRST, "measurements": [gpus, node]}, "up.yaml")
+    vocabulary = catalogue_of(()).vocabulary
+    detection = detect(cluster_facts(seen), vocabulary, parse_criteria({}, vocabulary))
+    assert [entry.value for entry in detection.findings if entry.dimension == "accelerator"] == [accelerator]
+    # A word of another tool is no product: a constraint on the product is not measured by it.
+    assert bool(next(iter(seen.hosts[NODE].gpus.values())).product) is ("smi" in parts)
 
 
 def test_a_unit_that_was_started_again_runs_the_same_and_another_command_is_told() -> None:
