@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ansible import context
+
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.arguments import refuse
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.call import (
     Stated,
@@ -14,6 +16,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.call 
     limit_problems,
     option_problems,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.extra_words import unnamed_words
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.packages import require_packages
 
@@ -25,7 +28,8 @@ class ActionModule(ModuleAction):
 
     def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
         require_packages()
-        problems = list(option_problems(task_vars, set(self._task.tags) - {"always"}, options["tags"]))
+        problems = list(unnamed_words(context.CLIARGS.get("extra_vars") or ()))
+        problems += option_problems(task_vars, set(self._task.tags) - {"always"}, options["tags"])
         if not options["limit"]:
             problems += limit_problems(task_vars)
         stated = Stated(task_vars)

@@ -98,6 +98,13 @@ def test_a_playbook_without_preflight_refuses_the_same(tmp_path: Path) -> None:
     refused(said, "did you mean gpufleet_thresholds", "--limit gpu01", "--tags nodes", "3 problem(s)")
 
 
+def test_text_that_ansible_would_cut_at_a_space_is_refused_with_the_form_that_works(tmp_path: Path) -> None:
+    words = ("-e", "gpufleet_run=.run/x", "-e", "gpufleet_who=Ada Lovelace", "-e", "gpufleet_why=acceptance, ticket 47")
+    said = play(tmp_path, "baseline", *words)
+    refused(said, "'Lovelace', 'ticket', '47'", """-e "gpufleet_who='Ada Lovelace'" """)
+    assert said.output.count("Ansible splits its text") == 1
+
+
 def test_a_name_of_before_is_read_and_reported_once(tmp_path: Path) -> None:
     said = play(tmp_path, "facility_record", "-e", "facility_record_signed_by=you@example.org")
     refused(said, "is already there")

@@ -12,9 +12,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ansible.errors import AnsibleError
+from ansible.parsing.splitter import split_args
+
 from ..runtime.kubernetes_yaml import kubernetes_loader
 from ..runtime.plain_yaml import documents
 from ..runtime.redaction import redact
+from ..runtime.shell_words import shell_word
 from ..verdict.restart import VARIABLE
 
 _PREFIX = "gpufleet_"
@@ -73,16 +77,17 @@ def _extra(text: str) -> list[str]:
     words = []
     for assignment in _split(text):
         name, equals, _value = assignment.partition("=")
-        if name not in _ONCE:
-            own = name.startswith(_PREFIX) or not equals
-            words += ["-e", shlex.quote(assignment) if own else f"{shlex.quote(name)}=..."]
+        # A word that assigns nothing is one that Ansible drops.
+        if equals and name not in _ONCE:
+            words += ["-e", shell_word(assignment) if name.startswith(_PREFIX) else f"{shlex.quote(name)}=..."]
     return words
 
 
 def _split(text: str) -> list[str]:
+    """Return the assignments as Ansible splits them; quotes within a value stay, for Ansible needs them again."""
     try:
-        return shlex.split(text)
-    except ValueError:
+        return list(split_args(text))
+    except AnsibleError:
         return [text]
 
 

@@ -9,6 +9,7 @@ import re
 import shlex
 
 from ..outcome.model import Status
+from ..runtime.shell_words import shell_word
 from .run import RunRecord, can_open
 
 VARIABLE = "gpufleet_from_gate"
@@ -57,12 +58,13 @@ def without_mistakes(command: str, problem: str) -> str:
         return command
     shown = []
     for before, word in zip(["", *words], words, strict=False):
-        name, _equals, value = word.partition("=")
+        name, _equals, quoted = word.partition("=")
+        value = quoted.strip("'\"")
         stated = before in ("-e", "--extra-vars") and name.startswith("gpufleet_") and value
         # A value is quoted where a problem is about it; a path may stand alone.
         about = f"'{value}'" in problem or ("/" in value and value in problem)
         wrong = stated and (about or re.search(rf"\b{re.escape(name)}\b", problem))
-        shown.append(f"{name}=<...>" if wrong else shlex.quote(word))
+        shown.append(f"{name}=<...>" if wrong else shell_word(word))
     return " ".join(shown)
 
 

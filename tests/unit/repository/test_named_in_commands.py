@@ -6,9 +6,12 @@ cannot be run here."""
 from __future__ import annotations
 
 import re
+import shlex
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from ansible.parsing.splitter import split_args
 from documented import commands_of, user_pages
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory import HOST_VARIABLES
@@ -18,6 +21,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.variables imp
 ROOT = Path(__file__).resolve().parents[3]
 PLAYBOOKS = sorted((ROOT / "playbooks").glob("*.yml"))
 _NAME = re.compile(r"\bgpufleet_[a-z0-9_]+\b(?!\.)")
+_TEXTS = ("", ".py", ".yml", ".yaml", ".md")
 _PLAYBOOK = re.compile(r"\bgpufleet\.bringup\.(\w+)")
 
 
@@ -46,6 +50,31 @@ def test_a_command_names_what_there_is(command: str) -> None:
     assert {name for name in _NAME.findall(text) if name not in KNOWN} == set()
     called = {name for name in _PLAYBOOK.findall(text) if "ansible-playbook" in text}
     assert called <= {path.stem for path in PLAYBOOKS}
+
+
+def dropped(command: str) -> list[str]:
+    """Return the words behind `-e` that Ansible drops: a shell takes the quotes away, and Ansible splits at spaces."""
+    words = shlex.split(command, comments=True)
+    extra = [word for before, word in pairwise(words) if before in ("-e", "--extra-vars")]
+    plain = [word for word in extra if not word.startswith(("@", "{", "["))]
+    return [part for word in plain for part in split_args(word) if "=" not in part]
+
+
+@pytest.mark.parametrize("command", [name for name, text in COMMANDS.items() if " -e " in text])
+def test_text_with_spaces_reaches_ansible_whole(command: str) -> None:
+    assert dropped(COMMANDS[command]) == []
+
+
+def test_no_hint_gives_text_that_ansible_splits() -> None:
+    """The same of every text of the product, its roles and its pages: `-e name="two words"`."""
+    paths = [*ROOT.glob("*.md"), *ROOT.glob("Makefile"), *(ROOT / "docs").rglob("*.md")]
+    for room in ("plugins", "playbooks", "roles", "recipes", "inventories", "extensions", "tools", "bin"):
+        paths += [path for path in (ROOT / room).rglob("*") if path.is_file() and path.suffix in _TEXTS]
+    split = re.compile(r"""-e gpufleet_\w+=(?:"[^"\n]*\s|'[^'\n]*\s|<[^>\n]*\s)""")
+    wrong = {str(path.relative_to(ROOT)): split.findall(path.read_text("utf-8", errors="ignore")) for path in paths}
+    assert {name: found for name, found in wrong.items() if found} == {}
+    assert split.search('-e gpufleet_who="Ada Lovelace"') and dropped('x -e who="Ada Lovelace"') == ["Lovelace"]
+    assert dropped("""x -e "who='Ada Lovelace'" """) == []
 
 
 def test_a_name_that_nothing_reads_is_found() -> None:
