@@ -187,7 +187,8 @@ def _failures(record: Record, context: Context) -> list[Finding]:
     low = [event.all(_is_low) or is_hard for event, is_hard in zip(seen, hard, strict=True)]
     failed = [event.all(_is_failed) or is_hard for event, is_hard in zip(seen, hard, strict=True)]
     between, found = stands(low), stands(failed, hard=hard)
-    if between.stand is Stand.CLEAR and found.stand is Stand.CLEAR:
+    newest_is_low = _is_low(record.known[-1])
+    if between.stand is Stand.CLEAR and found.stand is Stand.CLEAR and not newest_is_low:
         return []
     last = next(result for result in reversed(record.known) if _is_low(result))
     said = f"{record.test}: {last.cause or last.rating.value} {context.age(last)} ago ({last.summary or 'no summary'})"
@@ -197,9 +198,13 @@ def _failures(record: Record, context: Context) -> list[Finding]:
         row = newest_in_a_row(failed)
         return [Finding(Word.SUSPECT, f"{said}; {blame}") if blame else Finding(Word.BAD, f"{said}; {kind}", row)]
     if found.stand is Stand.CLEAR:
-        blame = context.marginal.get(key, "")
+        blame = "" if _is_failed(record.known[-1]) else context.marginal.get(key, "")
         if blame and _is_like_its_equals(record, context):
             return []
+        if newest_is_low and not low[-1]:
+            # The better one is the event; it does not undo that the node was low when it was tested last.
+            better = f"a better result within {record.event_h:g} hours of it is the same event, and is what counts"
+            return [Finding(Word.SUSPECT, f"{said}; {better}; its repeat decides{f'; {blame}' if blame else ''}")]
         text = f"{said}; {between.text}; between good and bad a person decides{f'; {blame}' if blame else ''}"
         return [Finding(Word.SUSPECT, text, repeat=between.stand is not Stand.CONFIRMED and not blame)]
     return [Finding(Word.SUSPECT, f"{said}; {found.text}")]
