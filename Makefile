@@ -29,6 +29,26 @@ rehearsal_variables = $(strip \
   $(call extra,GATES,gpufleet_gates) \
   $(call extra,FROM,gpufleet_from_gate))
 
+# What each target reads. Make ignores every other variable in silence: `make rehearse NODE=4` would run 8 nodes.
+reads.setup-full = ONLY
+reads.rehearse = NODES SKU FAULTS WORLD PLAY KEEP FULL GATES FROM ARGS
+reads.rehearse-faults = SET LIFT ARGS
+reads.catalog-check = DIR
+reads.chart-values = CHART ARGS
+reads.worlds = REHEARSE ARGS
+reads.lock = UPGRADE
+$(foreach target,thinning rehearse-catalogue rehearse-stop test test-long molecule check unit sanity,$(eval reads.$(target) = ARGS))
+# Of make itself, and variables of the environment that may be given here as well.
+environment = SHELL MAKEFLAGS GOGC GPUFLEET_% ANSIBLE_% PYTEST_% KUBECONFIG K8S_%
+known = PYTHON $(sort $(foreach target,$(or $(MAKECMDGOALS),help),$(reads.$(target))))
+given = $(foreach name,$(.VARIABLES),$(if $(filter command,$(origin $(name))),$(name)))
+# A make below this one inherits the variables of the one above.
+ifeq ($(MAKELEVEL),0)
+unread := $(firstword $(filter-out $(known) $(environment),$(given)))
+nearest = $(shell python3 -c 'import difflib, sys; print(*difflib.get_close_matches(sys.argv[1].upper(), sys.argv[2:], 1))' '$(unread)' $(known))
+$(if $(unread),$(error make $(or $(MAKECMDGOALS),help) reads no variable $(unread) ($(if $(nearest),did you mean $(nearest)?,it reads: $(strip $(known)))), so nothing was done))
+endif
+
 .DEFAULT_GOAL := help
 .PHONY: help
 help: ## This list

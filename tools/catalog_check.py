@@ -3,7 +3,7 @@
 """Proves the recipe catalogue: every layer resolves, nothing dangles, nothing is decided by chance.
 
 Prints every problem with its file and line. A directory may be given: a whole catalogue instead of recipes/, or private
-data, which is proved over recipes/. The exit status is 1 if there is a problem.
+data, which is proved over recipes/. The exit status is 1 if there is a problem, 3 if there is no such directory.
 """
 
 from __future__ import annotations
@@ -201,7 +201,11 @@ def main(arguments: Sequence[str]) -> int:
     """Print the problems, or how much was proved in how long."""
     began = time.monotonic()
     directory = Path(arguments[0]) if arguments else RECIPES
-    problems = problems_of(directory)
+    try:
+        problems = problems_of(directory)
+    except BringupError as error:
+        print(f"catalog-check: {error}")
+        return error.exit_code
     for problem in problems:
         print(f"{problem.place}: {problem.text}")
     if problems:

@@ -5,12 +5,16 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import re
 import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+
+from tools import catalog_check
 
 PATH = "tests/unit/repository/test_make.py"
 
@@ -43,6 +47,56 @@ def test_a_path_takes_the_place_of_what_runs_otherwise(
     repository: Path, target: str, args: str, expected: list[str]
 ) -> None:
     assert started(repository, target, args) == expected
+
+
+def make(repository: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Return what make answers to a person: this process may be one of another make."""
+    own = {name: value for name, value in os.environ.items() if name not in ("MAKELEVEL", "MAKEFLAGS", "MFLAGS")}
+    argv = ["make", "--dry-run", "-C", str(repository), *words]
+    return subprocess.run(argv, env=own, capture_output=True, text=True, check=False, timeout=60)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("rehearse", "NODE=4"), "make rehearse reads no variable NODE (did you mean NODES?), so nothing was done"),
+        (("catalog-check", "DIRS=x"), "reads no variable DIRS (did you mean DIR?)"),
+        (("rehearse", "nodes=4"), "(did you mean NODES?)"),
+        (("rehearse-stop", "SET=x"), "make rehearse-stop reads no variable SET (it reads: PYTHON ARGS)"),
+        (("NODES=4",), "make help reads no variable NODES"),
+        (("rehearse", "NODES=4", "GOGC=200", "GPUFLEET_STORE_URL=x"), ""),
+        (("catalog-check", "DIR=x"), ""),
+        (("lint", "unit", "ARGS=-k x"), ""),
+    ],
+)
+def test_a_variable_that_a_target_does_not_read_is_refused(
+    repository: Path, words: tuple[str, ...], expected: str
+) -> None:
+    said = make(repository, *words)
+    assert (said.returncode, expected in said.stderr) == (2 if expected else 0, True), said.stderr
+
+
+def test_every_variable_that_a_recipe_of_make_reads_may_be_given(repository: Path) -> None:
+    """The table at the top of the Makefile has what its targets use, and nothing else."""
+    text = (repository / "Makefile").read_text("utf-8")
+    table = dict(re.findall(r"^reads\.(\S+) = (.*)$", text, re.MULTILINE))
+    (alike,) = re.findall(r"foreach target,([^,]+),\$\(eval reads", text)
+    table |= dict.fromkeys(alike.split(), "ARGS")
+    (shared,) = re.findall(r"^rehearsal_variables = ((?:.*\\\n)+.*)$", text, re.MULTILINE)
+    used: dict[str, set[str]] = {}
+    for target, body in re.findall(r"^([a-z][a-z-]*): .*\n((?:\t.*\n)+)", text, re.MULTILINE):
+        whole = body.replace("$(rehearsal_variables)", shared)
+        names = re.findall(r"\$\(([A-Z]+)\)", whole) + re.findall(r"extra,([A-Z]+),", whole)
+        used[target] = {*names} - {"CURDIR", "MAKE"}
+    assert {target: names for target, names in used.items() if names} == {
+        target: set(names.split()) for target, names in table.items()
+    }
+
+
+def test_a_directory_that_is_none_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert catalog_check.main([str(tmp_path / "none")]) == 3
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.startswith("catalog-check: ") and f"{tmp_path}/none: is not a directory." in line
 
 
 def test_tests_without_the_data_of_others_are_told_in_one_line(
