@@ -15,6 +15,7 @@ from ..runtime.clock import now_utc
 from ..runtime.files import write_atomic
 from ..runtime.redaction import redact
 from ..runtime.run_dir import require_moment, require_run, run_id_of
+from ..runtime.secret_keys import redact_data
 
 HOSTS = "hosts"
 DRIVERS = "drivers"
@@ -89,7 +90,8 @@ def write_evidence(run_dir: Path, evidence: HostEvidence, kind: str = HOSTS) -> 
     """
     path = run_dir / evidence_file(evidence.host, kind)
     tools = {
-        name: replace(run, stdout=redact(run.stdout), stderr=redact(run.stderr)) for name, run in evidence.tools.items()
+        name: replace(run, argv=tuple(redact_data(run.argv)), stdout=redact(run.stdout), stderr=redact(run.stderr))
+        for name, run in evidence.tools.items()
     }
     started = evidence.started or now_utc()
     mine = replace(evidence, reason=redact(evidence.reason), tools=tools, started=started, run_id=run_id_of(run_dir))

@@ -13,6 +13,7 @@ from ..outcome.gates import GATES
 from ..outcome.model import Status
 from ..outcome.wording import first_of
 from ..runtime.clock import elapsed_text
+from ..runtime.redaction import redact
 from ..verdict.gate import Blocking, GateVerdict
 from ..verdict.restart import not_looked_at, restart
 from ..verdict.run import RunRecord, run_summary
@@ -107,8 +108,9 @@ def decided_table(record: RunRecord) -> list[str]:
 
 def _notes(record: RunRecord, run_dir: Path) -> list[str]:
     """The notes of a run; what a rehearsal replaces was told at its start, and here in one line."""
-    replaced = [note for note in record.notes if note.startswith(_REHEARSED)]
-    others = [note for note in record.notes if note not in replaced]
+    notes = [redact(note) for note in record.notes]
+    replaced = [note for note in notes if note.startswith(_REHEARSED)]
+    others = [note for note in notes if note not in replaced]
     if len(replaced) < 2:
         return [*replaced, *others]
     line = f"{_REHEARSED}{len(replaced)} things are simulated or replaced; {run_dir / 'report.md'} lists them"

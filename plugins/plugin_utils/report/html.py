@@ -34,7 +34,7 @@ from .words import axis_title, number, tick
 @cache
 def _template() -> Any:
     made = environment(Path(__file__).parent / "templates")
-    made.filters |= {"elapsed": elapsed_text, "number": number, "coded": _coded}
+    made.filters |= {"elapsed": elapsed_text, "number": number, "coded": _coded, "redacted": redact}
     return made.get_template("page.html.j2")
 
 

@@ -18,6 +18,7 @@ from ..outcome.errors import InputError, NotFoundError
 from ..outcome.model import Status
 from ..outcome.wording import first_of
 from ..runtime.clock import now_utc
+from ..runtime.redaction import redact
 from ..store.baselines import AcceptedRun, BaselineStore, Withdrawal, open_baselines
 from ..store.place import place_of
 from ..store.service_model import Acceptance
@@ -161,8 +162,8 @@ def accept_run(
         raise InputError("acceptance of a baseline", "lacks who or why.", "say who accepts it and why")
     rehearsal = record.rehearsal or bool(signs_of_rehearsal(run.path, record))
     acceptance = Acceptance(
-        site=record.site, rehearsal=rehearsal, run_id=record.run_id, who=who, accepted=now_utc(), why=why,
-        what=", ".join(figures),
+        site=record.site, rehearsal=rehearsal, run_id=record.run_id, who=redact(who), accepted=now_utc(),
+        why=redact(why), what=", ".join(figures),
     )  # fmt: skip
     before = store.accepted_runs(record.site, rehearsal=rehearsal)
     # Accepted again, it changes nothing; after another acceptance it becomes the newest one.
@@ -173,7 +174,7 @@ def accept_run(
             return entry, False
     number = 0 if check_mode else store.accept(acceptance, figures)
     entries = tuple(
-        AcceptedFigure(figure=figure, gate=gate, run_id=record.run_id, who=who, accepted=acceptance.accepted)
+        AcceptedFigure(figure=figure, gate=gate, run_id=record.run_id, who=acceptance.who, accepted=acceptance.accepted)
         for gate, own in figures.items()
         for figure in own
     )
@@ -291,7 +292,7 @@ def take_back(store: BaselineStore, number: int, who: str, why: str, *, check_mo
     Raises:
         BringupError: there is none of that number, it was taken back before, or it does not say who or why.
     """
-    withdrawal = Withdrawal(who=who, withdrawn=now_utc(), why=why)
+    withdrawal = Withdrawal(who=redact(who), withdrawn=now_utc(), why=redact(why))
     if check_mode:
         store.require_holding(number)
         return f"acceptance {number} would be taken back"

@@ -101,7 +101,7 @@ def make_pack(run: Run, asked: Asked) -> Pack:
     files["results.json"] = dumps(to_plain(against)).encode()
     missing = _missing(part, facts, evidence, files)
     page = PackFacts(
-        case=asked.case, contact=asked.contact, run_id=run.record.run_id, started=run.record.started,
+        case=redact(asked.case), contact=redact(asked.contact), run_id=run.record.run_id, started=run.record.started,
         rehearsal=run.record.rehearsal, against=against, cleared=tuple(_cleared(outcomes, against, node)),
         part=Part(name=asked.subject, node=node, kind=kind_of(part), rack=host.rack, facts=facts, seen_in=seen_in),
         past=_past(run, node, asked.store), missing=missing,

@@ -17,7 +17,7 @@ from .secret_forms import FORMS, MASK, Rule
 # Spaces without width, joiners and the mark of byte order: a word that they split is no word to any rule.
 _NO_WIDTH = re.compile("[\u200b-\u200d\u2060\ufeff]")
 _COLOUR = re.compile(r"\x1b\[[0-9;:]{0,32}[A-Za-z]")
-_PEM_END = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY-----")
+_PEM_END = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _BASE64_LINE = re.compile(r"[\s\"',>|-]*[A-Za-z0-9+/=\\]+[\s\"',\\]*")
 # "gl" alone is in any long text.
 _GITLAB = re.compile(r"gl[a-z]{1,5}-")
@@ -26,12 +26,21 @@ _RULES: tuple[Rule, ...] = (
     *FORMS,
     (
         re.compile(
-            r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY-----|\Z)", re.DOTALL
+            r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
+            r".*?(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|\Z)",
+            re.DOTALL,
         ),
         MASK,
-        ("private key-----",),
+        ("private key-----", "private key block-----"),
     ),
-    (re.compile(r"(?i)\b(bearer|basic)[ \t]{1,8}[A-Za-z0-9._~+/=-]{8,}"), rf"\1 {MASK}", ("bearer", "basic")),
+    # A plain word is prose ("basic constraints").
+    (
+        re.compile(
+            r"\b((?i:bearer|basic))[ \t]{1,8}(?![A-Za-z]?[a-z]{1,40}\.?(?![A-Za-z0-9._~+/=-]))[A-Za-z0-9._~+/=-]{8,}"
+        ),
+        rf"\1 {MASK}",
+        ("bearer", "basic"),
+    ),
     (re.compile(r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"), MASK, ("eyj",)),
     # Credentials in a URL: with a name, without one, or a token alone.
     (re.compile(r"(://)([^\s/?#\"'<>:@]{1,200}:)?[^\s/?#\"'<>]{1,500}@"), rf"\1\2{MASK}@", ("://",)),
@@ -66,7 +75,8 @@ _KEY = re.compile(
 # An environment variable as Kubernetes writes it: its name, then its value.
 _QUOTE = r"(?:\\{0,4}[\"'])?"
 _NAMED = re.compile(
-    rf"(?i)name{_QUOTE}[ \t]{{0,8}}:[ \t]{{0,8}}{_QUOTE}[\w.-]{{0,80}}?(?:{_PHRASES}|{_WORDS}){_QUOTE},?\s{{1,80}}"
+    rf"(?i)name{_QUOTE}[ \t]{{0,8}}:[ \t]{{0,8}}{_QUOTE}[\w.-]{{0,80}}?(?:{_PHRASES}|{_WORDS}){_QUOTE}"
+    r"(?:[,\s]|\\{1,4}[nr]){1,80}"
     rf"{_QUOTE}value(?P<phrase>)(?P<quote>\\{{0,4}}[\"'])?[ \t]{{0,8}}(?P<sign>:)"
 )
 _MENTIONS = ("passw", "passp", "passc", "secret", "token", "key", "dockerc", "auth")
@@ -81,6 +91,7 @@ _OPENING = re.compile(r"\\{0,4}[\"']")
 _WORD = re.compile(r"[^\s\"',;&}\])]+")
 _BARE_JSON = re.compile(r"[^\s,}\]]+")
 _NO_SECRET = re.compile(r"(?i)(?:-?[0-9.eE+-]+|null|none|true|false)(?=[\s,}\]]|\Z)")
+_BOOLEAN = re.compile(r"(?i)(?:true|false|null)[ \t]{0,40}(?=\r?\n|\Z)")
 _STRUCTURE = re.compile(r"[\t ]*(?:- |[\w./\"'-]{1,100}:(?:\s|\Z))")
 
 
@@ -213,6 +224,8 @@ def _value(text: str, found: re.Match[str]) -> tuple[int, int]:
         bare = _BARE_JSON.match(text, start)
         return (start, start) if bare is None or _NO_SECRET.match(text, start) else (start, bare.end())
     if found["phrase"] is None:
+        if _BOOLEAN.match(text, start):
+            return start, start
         # A token has no spaces, a password may have.
         word = _WORD.match(text, start)
         return start, word.end() if word else start

@@ -24,7 +24,7 @@ _LAST = re.compile(
 )
 _KEY_OF = re.compile(
     "api|access|private|secret|account|client|tls|encryption|signing|ssh|license|auth|master|storage|shared|preshared"
-    "|munge|bootstrap|ngc"
+    "|munge|bootstrap|ngc|app|application|routing|service|fernet"
 )
 # Variables of an environment are a site's own words, so a list of what is secret is never whole: saved is what tells
 # how a program runs, by the beginning of its name, and of any other variable only that it is there.

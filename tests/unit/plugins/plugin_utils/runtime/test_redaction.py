@@ -9,6 +9,7 @@ import json
 from time import process_time
 
 import pytest
+from secret_kinds import KINDS, Planted, leaked
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime import redaction
@@ -127,6 +128,12 @@ KEPT = [
     "GPU 00000000:18:00.0: key: none",
     "the pod's image pull secret is not there",
     "disk-0123456789abcdef0123",
+    # Descriptions of cert-manager's and Prometheus' definitions, values of charts (shared/crds, shared/upstream).
+    "Requested basic constraints isCA value.",
+    "basicAuth defines the Basic Authentication credentials used by the",
+    "automountServiceAccountToken: true\nport: 1",
+    "service_key: gpu",
+    "awk '{print $1$2}' $5",
 ]
 
 
@@ -136,6 +143,17 @@ def test_a_secret_in_text_is_masked(text: str) -> None:
     assert SECRET not in clean and MASK in clean
     assert ("kept" in text) == ("kept" in clean)
     assert redact(clean) == clean
+
+
+@pytest.mark.parametrize("planted", KINDS, ids=lambda planted: planted.kind)
+def test_a_secret_of_every_kind_is_masked_wherever_it_stands(planted: Planted) -> None:
+    text = planted.text
+    block = "data:\n  file: |\n" + "".join(f"    {line}\n" for line in text.splitlines())
+    inner = json.dumps({"message": text})
+    for around in (text, f"before\n{text}\nafter", block, inner, json.dumps({"line": inner})):
+        clean = redact(around)
+        assert leaked(clean) == [] and MASK in clean
+        assert redact(clean) == clean
 
 
 @pytest.mark.parametrize("text", KEPT)
@@ -168,7 +186,8 @@ def test_json_stays_json() -> None:
 
 @pytest.mark.parametrize(
     "unit",
-    ["a", " ", "-", "/", "\\", "--a ", "token: ", 'password:"', "password ", "eyJ-", "://a:", "-----BEGIN ",
+    ["a", " ", "-", "snmpget -c ", "machine a login b ", "mysql -u ", "$6$", "name: x_pass\n", "bot12345678:",
+     "/", "\\", "--a ", "token: ", 'password:"', "password ", "eyJ-", "://a:", "-----BEGIN ",
      "-----END PRIVATE KEY-----", "token:\n  ", "name: token ", " ,a", "\x1b[", "AAAA\n", "password: 'x \\\" "],
 )  # fmt: skip
 def test_the_cost_of_redaction_is_linear(unit: str) -> None:
