@@ -21,7 +21,7 @@ extends_documentation_fragment:
   - gpufleet.bringup.kubernetes
 options:
   phases:
-    description: The phases; readiness always comes first. Empty means all.
+    description: The phases; readiness always comes first. Empty, or V(all), means all.
     type: list
     elements: str
     default: []

@@ -11,6 +11,7 @@ from .errors import InputError
 
 READINESS, DEPLOYMENT, CONFORMANCE, PERFORMANCE = "readiness", "deployment", "conformance", "performance"
 BURN_IN = "burn_in"
+ALL = "all"
 PHASES = (READINESS, DEPLOYMENT, CONFORMANCE, PERFORMANCE)
 # Readiness comes before the first gate that changes a cluster, so its checks are in no gate.
 PHASE_GATES: dict[str, tuple[str, ...]] = {
@@ -34,10 +35,13 @@ GATE_PHASE = {
 def asked_phases(names: Sequence[str]) -> tuple[str, ...]:
     """Return the phases of a validation in their order: those that are named, or all; readiness always comes first.
 
+    `all` is upstream's word for every phase.
+
     Raises:
         InputError: one is none.
     """
-    unknown = [name for name in names if name not in PHASES]
+    unknown = [name for name in names if name not in (*PHASES, ALL)]
     if unknown:
-        raise InputError(f"phase {unknown[0]!r}", f"is none; there are {', '.join(PHASES)}.", "correct gpufleet_phases")
-    return tuple(phase for phase in PHASES if not names or phase in names or phase == READINESS)
+        there = ", ".join((*PHASES, ALL))
+        raise InputError(f"phase {unknown[0]!r}", f"is none; there are {there}.", "correct gpufleet_phases")
+    return tuple(phase for phase in PHASES if not names or ALL in names or phase in names or phase == READINESS)

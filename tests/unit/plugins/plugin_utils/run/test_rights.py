@@ -234,3 +234,21 @@ def test_bindings_name_each_role_once() -> None:
         ("RoleBinding", "gpufleet-system", "Role"),
     ]
     assert {body["metadata"]["name"] for body in made} == {"gpufleet-telemetry-test:gpufleet"}
+
+
+def test_only_what_asks_helm_for_its_releases_may_read_a_secret(repository: Path) -> None:
+    """S103: Helm keeps releases in Secrets; docs/rbac.md says why these roles cannot hold less, and no other does."""
+    able: dict[str, set[str]] = {}
+    for role in yaml.safe_load((repository / "docs" / "rbac" / "roles.yaml").read_text("utf-8"))["items"]:
+        for rule in role.get("rules", ()):
+            if {"secrets", "*"} & set(rule.get("resources", ())):
+                reading = {"get", "list", "watch", "*"} & set(rule["verbs"])
+                able.setdefault(role["metadata"]["name"], set()).update(reading)
+    reading = {name: verbs for name, verbs in able.items() if verbs and not name.endswith("-install")}
+    helms = {
+        "gpufleet-gpu-stack-observe",
+        "gpufleet-gpu-stack-test",
+        "gpufleet-snapshot-observe",
+        "gpufleet-snapshot-pods",
+    }
+    assert reading == {name: {"list"} for name in helms}
