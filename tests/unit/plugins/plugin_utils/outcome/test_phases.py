@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which phases a validation has: upstream's `all` is every one, in the core and in the playbook (seed 001, L141)."""
+"""Which phases a validation has: `all` (aicr validate --phase all) is every one, in the core and in the playbook."""
 
 from __future__ import annotations
 

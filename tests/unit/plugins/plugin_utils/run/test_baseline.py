@@ -43,7 +43,10 @@ ARCHIVE = Path(__file__).resolve().parents[4] / "data" / "saved_runs" / "0.1.0_h
 GATE = "fabric_validation"
 GATES = [GATE, "training_acceptance"]
 HOSTS = ("gpu01", "gpu02", "gpu03", "gpu04")
-NEWER = ("gpu-gemm-rate", "gpu-numerics", "host-state-after-nccl", "job-networking", "nccl-pair-bw")
+NEWER = (
+    "gpu-gemm-rate", "gpu-numerics", "host-state-after-nccl", "job-networking", "link-errors-under-load",
+    "nccl-pair-bw",
+)  # fmt: skip
 WHO = {"who": "ada", "why": "ticket 1", "check_mode": False}
 
 
