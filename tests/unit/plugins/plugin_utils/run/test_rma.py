@@ -18,6 +18,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evid
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.load_state import load_kind
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError, NotFoundError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe import nvidia_smi_xml
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run import rma
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rma import Asked, Pack, make_pack, write_pack
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rma_parts import identity, kind_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
@@ -150,6 +151,25 @@ def test_added_files_lose_their_secrets_and_others_are_refused(bad: Run, tmp_pat
     report.write_bytes(report.read_bytes()[:-9])
     with pytest.raises(InputError, match="no text"):
         make_pack(bad, Asked(subject="gpu02", files=(report,)))
+
+
+def test_a_file_that_grows_without_end_is_not_unpacked(
+    bad: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bomb: a few bytes of gzip that are more than a report ever is (S105, files of others)."""
+    monkeypatch.setattr(rma, "_MOST_FILE", 1_000_000)
+    bomb = tmp_path / "nvidia-bug-report.log.gz"
+    bomb.write_bytes(gzip.compress(b"a" * 1_000_001))
+    with pytest.raises(InputError, match="no text that can be looked through"):
+        make_pack(bad, Asked(subject="gpu02", files=(bomb,)))
+    bomb.write_bytes(gzip.compress(b"a" * 1_000_000))
+    assert "added/nvidia-bug-report.log.gz" in make_pack(bad, Asked(subject="gpu02", files=(bomb,))).files
+
+
+@pytest.mark.parametrize("subject", ["../gpu02", "gpu02/../../etc/passwd", "/etc", "gpu02\0"])
+def test_a_part_that_is_a_path_leads_nowhere(bad: Run, subject: str) -> None:
+    with pytest.raises((InputError, NotFoundError)):
+        make_pack(bad, Asked(subject=subject))
 
 
 def test_the_archive_is_its_owners_alone(bad: Run, tmp_path: Path) -> None:
