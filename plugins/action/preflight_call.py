@@ -12,6 +12,7 @@ from ansible import context
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.arguments import refuse
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.call import (
     Stated,
+    inventory_problems,
     inventory_warnings,
     limit_problems,
     option_problems,
@@ -28,6 +29,8 @@ class ActionModule(ModuleAction):
 
     def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
         require_packages()
+        # Without its inventory no variable has its value: that is all there is to report.
+        refuse("ansible-playbook", [*inventory_problems(context.CLIARGS.get("inventory") or ())])
         problems = list(unnamed_words(context.CLIARGS.get("extra_vars") or ()))
         problems += option_problems(task_vars, set(self._task.tags) - {"always"}, options["tags"])
         if not options["limit"]:

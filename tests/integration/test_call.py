@@ -118,6 +118,14 @@ def test_a_directory_that_is_named_as_the_inventory_is_reported(tmp_path: Path) 
     assert "name its file" not in play(tmp_path, "judge").output
 
 
+def test_an_inventory_that_does_not_exist_is_refused_with_the_nearest_name(tmp_path: Path) -> None:
+    play(tmp_path, "rehearse_faults", "--syntax-check")
+    said = play(tmp_path, "site", "-i", "inventory/host.yml", inventory=False)
+    refused(said, "-i inventory/host.yml: does not exist", "did you mean -i inventory/hosts.yml?")
+    assert said.output.rstrip().endswith("playbook gpufleet.bringup.site -i inventory/hosts.yml")
+    assert not (tmp_path / ".run").exists()
+
+
 def test_tags_that_the_user_gives_to_all_of_it_are_theirs(tmp_path: Path) -> None:
     own = tmp_path / "own.yml"
     own.write_text(yaml.safe_dump([{"import_playbook": "gpufleet.bringup.site", "tags": ["bringup"]}]), "utf-8")

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,11 @@ from jinja2.exceptions import TemplateError
 from ..outcome.errors import BringupError, InputError
 from ..outcome.gates import GATE_IDS
 from ..run.variables import options, renamed, unknown_names
+from ..runtime.strict import nearest
 from .arguments import plain_spec, value_problems
 
 PLAN = "plan"
+_DEFAULT_INVENTORY = "/etc/ansible/hosts"
 
 
 def option_problems(
@@ -60,6 +62,30 @@ def limit_problems(task_vars: Mapping[str, Any]) -> Iterator[InputError]:
         named = ", ".join(left_out[:3]) + (f" and {len(left_out) - 3} more" if len(left_out) > 3 else "")
         hint = "run without a limit; gpufleet_quarantine sets hosts aside"
         yield InputError(f"--limit {limit}", f"leaves {named} out, {what}.", hint)
+
+
+def inventory_problems(sources: Sequence[str]) -> Iterator[InputError]:
+    """Yield the files named as the inventory that do not exist: Ansible goes on without hosts and their variables.
+
+    Args:
+        sources: what `-i` names, or what Ansible's configuration does; its own default may be absent.
+    """
+    for source in sources:
+        path = Path(source)
+        if "," in source or source == _DEFAULT_INVENTORY or path.exists():
+            continue
+        beside = {str(near): near for near in path.parent.glob("*")} or {
+            str(near): near for near in path.parent.parent.glob(f"*/{path.name}")
+        }
+        near = nearest(str(path), beside)
+        hint = f"did you mean -i {_as_typed(Path(near[0]))}?" if near else "name the file of your hosts with -i"
+        yield InputError(f"-i {_as_typed(path)}", "does not exist, so there would be no host.", hint)
+
+
+def _as_typed(path: Path) -> str:
+    """Return the path from the working directory if it is below it: Ansible makes what was typed absolute."""
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_absolute() and path.is_relative_to(here) else path)
 
 
 class Stated:

@@ -29,7 +29,7 @@ from ..report.console import closing_lines
 from ..run.version import COLLECTION
 from ..runtime.run_dir import RUN
 from ..runtime.visible import visible
-from ..verdict.restart import without_mistakes
+from ..verdict.corrected_command import without_mistakes
 from ..verdict.saved import record_from_plain
 from .command_line import command_line
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,17 +19,16 @@ from ..runtime.kubernetes_yaml import kubernetes_loader
 from ..runtime.plain_yaml import documents
 from ..runtime.redaction import redact
 from ..runtime.shell_words import shell_word
-from ..verdict.restart import VARIABLE
 
 _PREFIX = "gpufleet_"
-# Where the run started, and what a rehearsal broke: the run again is to begin elsewhere and to pass.
-_ONCE = (VARIABLE, "gpufleet_rehearsal_faults")
 _EXTRA = ("-e", "--extra-vars")
 _LONGEST = 1000
 
 
-def command_line(argv: Sequence[str], environment: Mapping[str, str], directory: Path) -> str:
-    """Return how this ansible-playbook was called, without the gate that it started at and faults of a rehearsal.
+def command_line(
+    argv: Sequence[str], environment: Mapping[str, str], directory: Path, *, without: Collection[str] = ()
+) -> str:
+    """Return how this ansible-playbook was called.
 
     Extra variables of others are shown by name alone: their values may be secret. Nothing is returned in AWX, where
     a job is not started by a command, and for what is no single line or too long for a report.
@@ -38,6 +37,7 @@ def command_line(argv: Sequence[str], environment: Mapping[str, str], directory:
         argv: the arguments of the process, its program first.
         environment: the variables of its environment.
         directory: the working directory; a program below it is shown by its path from there.
+        without: names of extra variables that are left out.
     """
     if environment.get("AWX_HOST"):
         return ""
@@ -46,11 +46,11 @@ def command_line(argv: Sequence[str], environment: Mapping[str, str], directory:
         word = given.pop(0)
         option, equals, value = word.partition("=")
         if word in _EXTRA and given:
-            words += _extra(given.pop(0))
+            words += _extra(given.pop(0), without)
         elif option == _EXTRA[1] and equals:
-            words += _extra(value)
+            words += _extra(value, without)
         elif word.startswith("-e") and not word.startswith("--") and len(word) > 2:
-            words += _extra(word[2:])
+            words += _extra(word[2:], without)
         else:
             words.append(shlex.quote(word))
     line = redact(" ".join(words))
@@ -68,17 +68,17 @@ def _program(path: str, environment: Mapping[str, str], directory: Path) -> str:
     return shlex.quote(program.name if found else path)
 
 
-def _extra(text: str) -> list[str]:
+def _extra(text: str, without: Collection[str]) -> list[str]:
     """Return extra variables as words: those of this collection as they are, those of others by name."""
     if text.startswith("@"):
         return ["-e", shlex.quote(text)]
     if text.startswith(("{", "[")):
-        return _structured(text)
+        return _structured(text, without)
     words = []
     for assignment in _split(text):
         name, equals, _value = assignment.partition("=")
         # A word that assigns nothing is one that Ansible drops.
-        if equals and name not in _ONCE:
+        if equals and name not in without:
             words += ["-e", shell_word(assignment) if name.startswith(_PREFIX) else f"{shlex.quote(name)}=..."]
     return words
 
@@ -91,7 +91,7 @@ def _split(text: str) -> list[str]:
         return [text]
 
 
-def _structured(text: str) -> list[str]:
+def _structured(text: str, without: Collection[str]) -> list[str]:
     import json
 
     try:
@@ -100,7 +100,7 @@ def _structured(text: str) -> list[str]:
         return []
     if not isinstance(found, dict):
         return []
-    own = {name: value for name, value in found.items() if str(name).startswith(_PREFIX) and name not in _ONCE}
+    own = {name: value for name, value in found.items() if str(name).startswith(_PREFIX) and name not in without}
     others = [
         word for name in found if not str(name).startswith(_PREFIX) for word in ("-e", f"{shlex.quote(name)}=...")
     ]

@@ -5,11 +5,8 @@
 
 from __future__ import annotations
 
-import re
-import shlex
-
 from ..outcome.model import Status
-from ..runtime.shell_words import shell_word
+from .corrected_command import without_faults, without_mistakes
 from .run import RunRecord, can_open
 
 VARIABLE = "gpufleet_from_gate"
@@ -43,29 +40,9 @@ def restart(record: RunRecord) -> str:
 def _command(record: RunRecord, assignment: str) -> str:
     if not record.command:
         return f"launch it with {assignment}" if assignment else "launch it once more"
-    command = without_mistakes(record.command, record.problem) if record.problem else record.command
+    problem = record.problem
+    command = without_mistakes(record.command, problem) if problem else without_faults(record.command)
     return f"{command} -e {assignment}" if assignment else command
-
-
-def without_mistakes(command: str, problem: str) -> str:
-    """Return the command with a place for each value that the problem is about.
-
-    The variable stays: a run without it may be about more than what was meant. A shell refuses the place.
-    """
-    try:
-        words = shlex.split(command)
-    except ValueError:
-        return command
-    shown = []
-    for before, word in zip(["", *words], words, strict=False):
-        name, _equals, quoted = word.partition("=")
-        value = quoted.strip("'\"")
-        stated = before in ("-e", "--extra-vars") and name.startswith("gpufleet_") and value
-        # A value is quoted where a problem is about it; a path may stand alone.
-        about = f"'{value}'" in problem or ("/" in value and value in problem)
-        wrong = stated and (about or re.search(rf"\b{re.escape(name)}\b", problem))
-        shown.append(f"{name}=<...>" if wrong else shell_word(word))
-    return " ".join(shown)
 
 
 def _held(record: RunRecord, gate: str) -> bool:

@@ -75,7 +75,7 @@ def test_what_would_take_all_memory_is_refused_at_once(way: str, hostile: str, t
 
 
 def test_a_command_line_that_cannot_be_read_is_not_shown() -> None:
-    assert all(_structured(text) == [] for text in HOSTILE.values())
+    assert all(_structured(text, ()) == [] for text in HOSTILE.values())
 
 
 def test_the_reason_is_said_with_its_line() -> None:

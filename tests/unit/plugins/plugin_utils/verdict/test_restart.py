@@ -16,7 +16,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates imp
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.console import closing_lines
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.gate import GateVerdict
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.restart import not_looked_at, restart
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.restart import VARIABLE, not_looked_at, restart
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import RunRecord, new_run
 
 COMMAND = "ansible-playbook gpufleet.bringup.site -i hosts.yml"
@@ -73,7 +73,7 @@ def test_gate_8_is_looked_at_after_gate_7() -> None:
         (["site.yml", "-e", "gpufleet_from_gate=nodes gpufleet_gates=nodes"], "site.yml -e gpufleet_gates=nodes"),
         (
             ["rehearse.yml", "-e", "gpufleet_rehearsal_faults=gpu-lost gpufleet_rehearsal_nodes=4"],
-            "rehearse.yml -e gpufleet_rehearsal_nodes=4",
+            "rehearse.yml -e gpufleet_rehearsal_faults=gpu-lost -e gpufleet_rehearsal_nodes=4",
         ),
         (["site.yml", "-eansible_become_pass=pw x=1"], "site.yml -e ansible_become_pass=... -e x=..."),
         (["site.yml", "--extra-vars=@vars.yml"], "site.yml -e @vars.yml"),
@@ -87,7 +87,8 @@ def test_gate_8_is_looked_at_after_gate_7() -> None:
 def test_a_command_line_is_shown_without_secrets_and_without_its_start(
     given: list[str], expected: str, tmp_path: Path
 ) -> None:
-    assert command_line(["/usr/bin/ansible-playbook", *given], {}, tmp_path) == f"ansible-playbook {expected}"
+    argv = ["/usr/bin/ansible-playbook", *given]
+    assert command_line(argv, {}, tmp_path, without=(VARIABLE,)) == f"ansible-playbook {expected}"
 
 
 def test_the_program_of_a_checkout_is_shown_with_its_path(tmp_path: Path) -> None:
@@ -115,11 +116,23 @@ def test_ansible_as_a_module_is_called_as_one(tmp_path: Path) -> None:
     assert shown == f"{Path(sys.executable).name} -m ansible playbook x.yml"
 
 
-def test_a_rehearsed_fault_is_not_rehearsed_again(tmp_path: Path) -> None:
-    words = ["ansible-playbook", "x.yml", "-e", "gpufleet_rehearsal_faults=gpu-missing@gpu03/gpu5"]
-    assert command_line(words, {}, tmp_path) == "ansible-playbook x.yml"
-    extra = '{"gpufleet_rehearsal_faults": ["x@gpu01"], "gpufleet_rehearsal_nodes": 4}'
-    assert command_line([*words[:3], extra], {}, tmp_path).endswith("""-e '{"gpufleet_rehearsal_nodes": 4}'""")
+@pytest.mark.parametrize(
+    ("given", "mended"),
+    [
+        ("-e gpufleet_rehearsal_faults=gpu-missing@gpu03/gpu5", ""),
+        (
+            """-e '{"gpufleet_rehearsal_faults": ["x@gpu01"], "gpufleet_rehearsal_nodes": 4}'""",
+            """ -e '{"gpufleet_rehearsal_nodes": 4}'""",
+        ),
+        ("-e gpufleet_rehearsal_nodes=4", " -e gpufleet_rehearsal_nodes=4"),
+    ],
+)
+def test_a_rehearsed_fault_is_not_rehearsed_again_unless_it_was_refused(given: str, mended: str) -> None:
+    """A gate that failed is to pass on a cluster that was mended; a call that was refused is to do what it asked."""
+    failed = replace(record(facility=Status.FAILED), command=f"{COMMAND} {given}")
+    assert restart(failed) == f"{COMMAND}{mended}"
+    refused = replace(record(), problem="group 'gpu_nodes': matches no host.", command=f"{COMMAND} {given}")
+    assert restart(refused) == f"{COMMAND} {given}"
 
 
 @pytest.mark.parametrize(
@@ -130,12 +143,39 @@ def test_a_rehearsed_fault_is_not_rehearsed_again(tmp_path: Path) -> None:
         ("/nope: no such file.", "-e gpufleet_kubeconfig=/nope", "-e gpufleet_kubeconfig=<...>"),
         ("gpufleet_gates_x: wrong.", "-e gpufleet_gates=nodes", "-e gpufleet_gates=nodes"),
         ("none of 8 hosts answers.", "-e gpufleet_wave_change=none", "-e gpufleet_wave_change=none"),
+        ("gpufleet_gate: is no variable of this collection (extra variable), so nothing reads it. Fix: did you mean "
+         "gpufleet_gates?", "-e gpufleet_gate=nodes", "-e gpufleet_gates=nodes"),
+        ("gpufleet_gate: is no variable of this collection (x), so nothing reads it. Fix: did you mean gpufleet_gates?",
+         """-e '{"gpufleet_gate": "nodes", "gpufleet_mode": 1}'""",
+         """-e '{"gpufleet_gates": "nodes", "gpufleet_mode": 1}'"""),
+        ("gpufleet_zzz: is no variable of this collection (extra variable), so nothing reads it. Fix: remove it",
+         "-e gpufleet_zzz=1 -e gpufleet_gates=nodes", "-e gpufleet_gates=nodes"),
+        ("--tags nodes: is no tag of this playbook. Fix: -e gpufleet_gates=nodes limits the scope", "--tags nodes",
+         "-e gpufleet_gates=nodes"),
+        ("--tags noodes: is no tag of this playbook. Fix: x", "--tags=noodes", "-e gpufleet_gates=<...>"),
+        ("ansible-playbook: 2 problem(s) found.\n  1. --tags plan,nodes: asks for a plan and for a run. Fix: x\n  2. y",
+         "--tags plan,nodes", "--tags plan"),
+        ("--skip-tags facility: would leave out a part in silence.", "--skip-tags facility",
+         f"-e gpufleet_gates={','.join(GATE_IDS[1:])}"),
+        ("--skip-tags plan: would leave out a part in silence.", "--skip-tags plan", ""),
+        ("--limit x: leaves localhost out, so nothing would be looked at.", "--limit x", ""),
+        ("--start-at-task 'Start a run': leaves out the checks before it.", "--start-at-task 'Start a run'", ""),
+        ("-i my-site/host.yml: does not exist. Fix: did you mean -i my-site/hosts.yml?", "-i my-site/host.yml",
+         "-i my-site/hosts.yml"),
+        ("-i none.yml: does not exist. Fix: name the file of your hosts", "-i none.yml", "-i <...>"),
+        ("gpufleet_settings.gpu-operator: is no gate, check or test of nodes.", "-e gpufleet_set=gpu-operator.x.y=1",
+         "-e gpufleet_set=<...>"),
+        ("gpufleet_settings.x: is no check.", """-e '{"gpufleet_set": ["x.y=1"], "gpufleet_gates": "nodes"}'""",
+         """-e '{"gpufleet_gates": "nodes"}' -e gpufleet_set=<...>"""),
+        ("gpufleet_settings.x: is no check.", "-e gpufleet_set=dcgm-diag.level=4", "-e gpufleet_set=dcgm-diag.level=4"),
+        ("--tags x: is no tag. Fix: -e gpufleet_gates=nodes limits", "-e gpufleet_gates=nodes --check",
+         "-e gpufleet_gates=nodes --check"),
         ("host n1: no rack.", "-e gpufleet_gates=nodes", "-e gpufleet_gates=nodes"),
     ],
-)
+)  # fmt: skip
 def test_a_value_that_was_wrong_is_not_said_again(problem: str, given: str, shown: str) -> None:
     refused = replace(record(), problem=problem, command=f"{COMMAND} {given}")
-    assert restart(refused) == f"{COMMAND} {shown}"
+    assert restart(refused) == f"{COMMAND} {shown}".rstrip()
 
 
 def test_awx_and_a_line_that_is_too_long_have_no_command(tmp_path: Path) -> None:
