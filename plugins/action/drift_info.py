@@ -50,6 +50,7 @@ class ActionModule(ModuleAction):
             "changes": [to_plain(change) for change in drift.changes],
             "ignored": list(drift.ignored),
             "not_compared": list(drift.not_compared),
+            "one_sided": list(drift.one_sided),
             "complete": not drift.incomplete,
             "drifted": reached,
             "rehearsal": after.of_rehearsal,

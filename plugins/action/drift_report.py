@@ -57,7 +57,7 @@ class ActionModule(ModuleAction):
             "reasons": list(facts.reasons),
             "stats": {
                 "gpufleet_verdict": drift_verdict(facts),
-                "gpufleet_passed": not facts.reasons,
+                "gpufleet_passed": facts.passed,
                 "gpufleet_exit_code": 8 if facts.reasons else 0,
                 "gpufleet_was_rehearsal": facts.rehearsal,
                 "gpufleet_report": str(texts["markdown"][0]),
@@ -76,6 +76,7 @@ def _snapshot(found: dict[str, Any]) -> SnapshotDrift:
             important=bool(found["drifted"]),
             complete=bool(found["complete"]),
             lines=tuple(str(line) for line in found["msg"]),
+            one_sided=tuple(str(name) for name in found["one_sided"]),
         )
     except (KeyError, TypeError, ValueError) as error:
         text = f"is no result of drift_info ({type(error).__name__}: {error})."

@@ -119,6 +119,12 @@ not_compared:
   type: list
   elements: str
   returned: success
+one_sided:
+  description: Parts of a snapshot, such as V(hosts), that only one of the two was asked for. They were not compared.
+  type: list
+  elements: str
+  returned: success
+  sample: [hosts]
 complete:
   description: Whether both sides could look at everything that was asked.
   type: bool

@@ -15,6 +15,8 @@ description:
   - Joins what M(gpufleet.bringup.drift_info) and M(gpufleet.bringup.baseline_info) found, and writes a page and metrics
     for Prometheus' textfile collector. The alerts are in C(recipes/monitoring/drift-rules.yaml).
   - Says whether anybody has to look at it. Figures of which not one could be compared count as such.
+  - Where only one of the two snapshots has hosts (or another part), the verdict says that they were not compared, and
+    C(gpufleet_passed) is false; RV(matters) is as without them.
 extends_documentation_fragment:
   - gpufleet.bringup.attributes
 attributes:

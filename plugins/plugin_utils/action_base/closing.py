@@ -25,6 +25,7 @@ from ansible.utils.display import Display
 
 from ..outcome.codec import load_json
 from ..outcome.errors import BringupError
+from ..outcome.model import Status
 from ..report.console import closing_lines
 from ..run.version import COLLECTION
 from ..runtime.run_dir import RUN
@@ -68,7 +69,7 @@ class Closing:
             if stopped and not any(line.startswith("again: ") for line in lines)
             else ""
         )
-        for part in (lines, self._kept, [*stopped, *([f"again: {again}"] if again else [])]):
+        for part in (lines, _kept_of(self._kept, self._run_dir), [*stopped, *([f"again: {again}"] if again else [])]):
             for line in ("", *part) if part else ():
                 display.display(visible(line))
 
@@ -78,11 +79,25 @@ def _lines_of(run_dir: Path) -> list[str]:
     return closing_lines(record_from_plain(load_json(path), str(path)), run_dir)
 
 
+def _kept_of(kept: list[str], run_dir: Path | None) -> list[str]:
+    """Return how to go on with a rehearsal that is kept: where a command wants a run whose gate nodes asked the hosts,
+    this playbook's own. `latest` is another one as soon as one of these commands ran, and not every run asks them."""
+    asked = False
+    if run_dir is not None:
+        try:
+            record = record_from_plain(load_json(run_dir / RUN), str(run_dir / RUN))
+        except BringupError:
+            return _kept_of(kept, None)
+        asked = record.gate("nodes").status not in (Status.PENDING, Status.SKIPPED)
+    return [line.replace(_LATEST, f" -e gpufleet_run={run_dir}" if asked else "") for line in kept]
+
+
 def _again(problem: str) -> str:
     return without_mistakes(command_line(sys.argv, os.environ, Path.cwd()), problem)
 
 
 _STOPPED = "stopped_by"
+_LATEST = " -e gpufleet_run=.run/latest"
 
 
 class _AtExit:

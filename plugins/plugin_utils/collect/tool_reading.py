@@ -32,6 +32,10 @@ class ProbeFailure:
     text: str
 
 
+# The reason of a reading whose tool has no run in the evidence: that run of the collection did not ask it.
+NOT_RUN = "the tool was not run"
+
+
 @cache
 def parser_named(name: str) -> Callable[[str], Any]:
     """Return `parse` of that module of plugins/plugin_utils/probe.
@@ -50,7 +54,7 @@ def parser_named(name: str) -> Callable[[str], Any]:
 def read_tool(tool: HostTool, run: ToolRun | None, why_not_run: str = "") -> Any:
     """Return what the tool printed, parsed, or a ProbeFailure; `why_not_run` is the reason where there is no run."""
     if run is None:
-        return ProbeFailure(tool, "not-collected", why_not_run or "the tool was not run")
+        return ProbeFailure(tool, "not-collected", why_not_run or NOT_RUN)
     failure = _failure(tool, run)
     if failure is not None:
         return failure

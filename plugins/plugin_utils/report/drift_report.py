@@ -13,18 +13,20 @@ from ..snapshot.drift_rules import Importance
 from .prometheus_text import Families
 
 PREFIX = "gpufleet_drift"
+_SAME = "nothing that matters changed"
 _NOT_COMPARED = "not one figure could be compared with an accepted one"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotDrift:
     """What module drift_info found: the importance of every change, whether one is important or may be, whether both
-    sides could look at everything, and all of it in lines."""
+    sides could look at everything, all of it in lines, and the parts (`hosts`) that only one side was asked for."""
 
     importances: tuple[Importance, ...]
     important: bool
     complete: bool
     lines: tuple[str, ...]
+    one_sided: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +68,20 @@ class DriftFacts:
         return tuple(found)
 
     @property
+    def passed(self) -> bool:
+        """Whether all that one side has was compared, and nothing that matters changed."""
+        return not self.reasons and not self.snapshot.one_sided
+
+    @property
+    def found(self) -> tuple[str, ...]:
+        """Return the verdict in parts: the reasons, or that there are none, and what was not compared."""
+        left_out = self.snapshot.one_sided
+        if not left_out:
+            return self.reasons or (_SAME,)
+        not_compared = f"not compared, as one of the two snapshots does not have them: {', '.join(left_out)}"
+        return (*(self.reasons or (f"{_SAME} in what was compared",)), not_compared)
+
+    @property
     def _worst(self) -> str:
         return min(self.snapshot.importances, key=lambda level: level.rank).value
 
@@ -73,12 +89,12 @@ class DriftFacts:
 def drift_verdict(facts: DriftFacts) -> str:
     """Return the verdict in one sentence."""
     head = f"{'REHEARSAL ' if facts.rehearsal else ''}drift of {facts.site}"
-    return f"{head}: {'; '.join(facts.reasons) or 'nothing that matters changed'}"
+    return f"{head}: {'; '.join(facts.found)}"
 
 
 def report_lines(facts: DriftFacts) -> list[str]:
     """Return the report for a terminal."""
-    lines = [*(facts.reasons or ("nothing that matters changed",)), *_indented("snapshot", facts.snapshot.lines)]
+    lines = [*facts.found, *_indented("snapshot", facts.snapshot.lines)]
     return lines + (_indented("figures", facts.figures.lines) if facts.figures is not None else [])
 
 
@@ -89,7 +105,7 @@ def _indented(part: str, lines: Sequence[str]) -> list[str]:
 def render_drift_markdown(facts: DriftFacts) -> str:
     """Return the report as a page."""
     rehearsed = ["**This is a rehearsal: its hardware is simulated.**", ""] if facts.rehearsal else []
-    found = [f"- {reason}" for reason in facts.reasons] or ["Nothing that matters changed."]
+    found = _items(facts.found) if facts.reasons or facts.snapshot.one_sided else [f"{_SAME.capitalize()}."]
     figures = ["No run was named to compare."] if facts.figures is None else _items(facts.figures.lines)
     lines = [
         f"# Drift of {facts.site}", "", f"Written {facts.written}.", "", *rehearsed, *found, "",

@@ -17,6 +17,7 @@ from ..collect.snapshot_cluster import LIMIT_S, Collection, Look, collect_cluste
 from ..collect.snapshot_hosts import READINGS, all_hosts, hosts_of, result_of
 from ..collect.snapshot_place import read_snapshot
 from ..collect.snapshot_rights import OWNERS
+from ..collect.tool_reading import NOT_RUN
 from ..component_stack.owners import release_owner
 from ..component_stack.read import installed
 from ..outcome.errors import BringupError, UnavailableError
@@ -26,6 +27,8 @@ from ..snapshot.model import Collected, CollectorResult, Release, Snapshot
 from ..workload.tolerations import tolerations_with
 from .snapshot_pods import OverSsh, PodsAsked, with_pods
 from .version import COLLECTION, collection_version
+
+_GATE_NODES = "ansible-playbook gpufleet.bringup.site -i INVENTORY -e gpufleet_gates=nodes"
 
 
 def take_snapshot(
@@ -181,7 +184,8 @@ def not_complete(snapshot: Snapshot) -> UnavailableError:
 
 
 def unseen(snapshot: Snapshot) -> list[str]:
-    """Return one line for each collector that failed, and one for hosts that were not read, with the fix."""
+    """Return one line for each collector that failed, one for hosts that were not read, and one for what the run of
+    the hosts did not ask them, with the fix."""
     lines = [
         f"collector {name} failed: {found.reason}. Fix: {found.hint or 'see the reason'}"
         for name, found in sorted(snapshot.failed.items())
@@ -190,4 +194,16 @@ def unseen(snapshot: Snapshot) -> list[str]:
     if lost:
         fix = snapshot.collectors["hosts"].hint
         lines.append(f"{len(lost)} host(s) not read: {first_of(lost, 8, '; ')}. Fix: {fix}")
+    not_run = {
+        name: facts
+        for name, host in sorted(snapshot.hosts.items())
+        if (facts := {fact for fact, why in host.unread.items() if why == NOT_RUN})
+    }
+    if not_run:
+        names, lacking = first_of(tuple(not_run), 8), ", ".join(sorted(set[str]().union(*not_run.values())))
+        lines.append(
+            f"the run of {len(not_run)} host(s) ({names}) did not ask them for {lacking}: these are not in the "
+            f"snapshot. Fix: take it of a run of gate nodes: {_GATE_NODES}, then this again with "
+            "-e gpufleet_run=.run/latest"
+        )
     return lines

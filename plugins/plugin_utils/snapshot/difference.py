@@ -43,13 +43,14 @@ class Change:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drift:
     """All changes; `ignored` and `not_compared` are lines for people. `incomplete`: a side could not look, so that
-    there may be more."""
+    there may be more. `one_sided`: the collectors of which one side has nothing, because it was not asked for."""
 
     changes: tuple[Change, ...] = ()
     ignored: tuple[str, ...] = ()
     not_compared: tuple[str, ...] = ()
     not_kept: tuple[str, ...] = field(default_factory=lambda: drift_rules().not_kept)
     incomplete: bool = False
+    one_sided: tuple[str, ...] = ()
 
     def lines(self) -> list[str]:
         """Return everything for people: changes first, then what was not looked at, and why."""
@@ -88,7 +89,8 @@ def drift_between(before: Snapshot, after: Snapshot, own: tuple[SiteRule, ...] =
             facts.append(fact)
     told = "one of the two snapshots does not record"
     missing += [f"{path}: {told} {n} value(s)" for path, n in sorted(unsaid.items())]
-    return drift_of(facts, not_compared=missing, incomplete=incomplete, own=own)
+    drift = drift_of(facts, not_compared=missing, incomplete=incomplete, own=own)
+    return replace(drift, one_sided=tuple(name for name in sorted(_PARTS) if _asked_of_one(name, before, after)))
 
 
 def _recorded_otherwise(fact: Fact, before: Snapshot, after: Snapshot) -> bool:
@@ -176,6 +178,12 @@ def _not_compared(before: Snapshot, after: Snapshot) -> tuple[list[str], bool]:
     return lines + told, incomplete or lost
 
 
+def _asked_of_one(collector: str, before: Snapshot, after: Snapshot) -> bool:
+    """Tell whether only one side was asked for what a collector reads."""
+    states = {snapshot.collectors[collector].state for snapshot in (before, after)}
+    return Collected.NOT_ASKED in states and len(states) > 1
+
+
 def _unread_of_hosts(before: Snapshot, after: Snapshot) -> tuple[bool, list[str]]:
     """Return whether one side has what the other asked a host for in vain, and the lines that say so."""
     hosts = sorted(before.hosts.keys() & after.hosts.keys())
@@ -189,9 +197,12 @@ def _unread_of_hosts(before: Snapshot, after: Snapshot) -> tuple[bool, list[str]
             continue
         one = any(before.hosts[name].read_by == after.hosts[name].read_by for name in names[0] ^ names[1])
         lost |= one
-        of = ", ".join(sorted(names[0] | names[1])[:8])
-        lines.append(f"{fact} of {len(names[0] | names[1])} host(s) ({of}): not given in "
-                     f"{'one of the snapshots' if one else 'these snapshots'}")  # fmt: skip
+        both = names[0] & names[1]
+        for some, where in (
+            (names[0] - both, "the first snapshot"), (names[1] - both, "the second snapshot"), (both, "both snapshots"),
+        ):  # fmt: skip
+            if some:
+                lines.append(f"{fact} of {len(some)} host(s) ({first_of(sorted(some), 8)}): not given in {where}")
     return lost, lines
 
 
@@ -222,7 +233,7 @@ def _facts(before: Snapshot, after: Snapshot) -> Iterator[Fact]:
         before, after = _without_devices(before), _without_devices(after)
     for collector, parts in _PARTS.items():
         states = {snapshot.collectors[collector].state for snapshot in (before, after)}
-        if Collected.NOT_ASKED in states and len(states) > 1:
+        if _asked_of_one(collector, before, after):
             continue
         for kind, name in parts:
             # Whose references changed is told of the workload; of its own an image has only its digests.

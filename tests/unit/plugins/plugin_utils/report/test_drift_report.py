@@ -16,6 +16,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.drift_repo
     DriftFacts,
     FigureDrift,
     SnapshotDrift,
+    drift_verdict,
     render_drift_markdown,
     render_drift_metrics,
     report_lines,
@@ -62,6 +63,17 @@ def test_every_reason_is_told_and_nothing_else(facts: DriftFacts, reasons: tuple
     assert ("Nothing that matters changed." in page) == (not reasons)
     assert (lines[0] == "nothing that matters changed") == (not reasons)
     assert all(line in page for line in (*facts.snapshot.lines, *(facts.figures.lines if facts.figures else ())))
+
+
+def test_a_part_that_one_snapshot_does_not_have_is_in_the_verdict_and_no_plain_pass() -> None:
+    """A cluster of which no host was compared was told as one of which nothing that matters changed."""
+    blind = replace(QUIET, snapshot=replace(SAME, one_sided=("hosts",)))
+    said = "not compared, as one of the two snapshots does not have them: hosts"
+    assert drift_verdict(blind) == f"drift of lab: nothing that matters changed in what was compared; {said}"
+    assert (blind.passed, blind.reasons, QUIET.passed) == (False, (), True)
+    assert said in render_drift_markdown(blind) and said in report_lines(blind)
+    assert drift_verdict(QUIET) == "drift of lab: nothing that matters changed"
+    assert drift_verdict(replace(blind, figures=WORSE)).endswith(f"tpot is worse than accepted; {said}")
 
 
 def test_a_rehearsal_says_so() -> None:

@@ -111,6 +111,7 @@ ASKED = {
         "Id=kubelet.service\nLoadState=loaded\nActiveState=active\n",
     ),
 }
+LSMOD = "Module                  Size  Used by\nnvidia              60000000  0\n"
 
 
 def test_hosts_have_settings_boot_parameters_and_units_as_gate_nodes_read_them(api: PagedApi, tmp_path: Path) -> None:
@@ -131,6 +132,29 @@ def test_hosts_have_settings_boot_parameters_and_units_as_gate_nodes_read_them(a
     assert {"sysctl", "boot", "units"} <= set(other.unread) and "not all of them gave boot of" in str(
         seen.collectors["hosts"].reason
     )
+
+
+def test_a_run_that_did_not_ask_the_hosts_for_all_is_said_with_the_command_that_does(
+    api: PagedApi, tmp_path: Path
+) -> None:
+    """A validation reads less of the hosts than gate nodes: its snapshot lacked six facts, and nothing said so."""
+    del api
+    unpack(ARCHIVE, tmp_path)
+    for path in sorted((tmp_path / "evidence" / "hosts").glob("*.json")):
+        evidence = json.loads(path.read_text())
+        # The archive is of an earlier release, which asked for fewer.
+        for name, (argv, rc, stdout) in {**ASKED, "lsmod": (["lsmod"], 0, LSMOD)}.items():
+            evidence["tools"][name] = {**evidence["tools"]["uname"], "argv": argv, "rc": rc, "stdout": stdout}
+        path.write_text(json.dumps(evidence))
+    assert not [line for line in unseen(taken(tmp_path)) if "did not ask" in line]
+    for path in sorted((tmp_path / "evidence" / "hosts").glob("*.json")):
+        evidence = json.loads(path.read_text())
+        for name in (*ASKED, "ibstat"):
+            del evidence["tools"][name]
+        path.write_text(json.dumps(evidence))
+    (line,) = (line for line in unseen(taken(tmp_path)) if "did not ask" in line)
+    assert "boot, hcas, sysctl, units: these are not in the snapshot" in line
+    assert "gpufleet.bringup.site -i INVENTORY -e gpufleet_gates=nodes" in line and "gpufleet_run=.run/latest" in line
 
 
 def test_a_host_that_was_not_read_is_named_and_the_others_are_there(api: PagedApi, tmp_path: Path) -> None:
