@@ -14,12 +14,12 @@ from ..check.declare import declare
 from ..check.nodes.dcgm_diag_settings import DCGM_DIAG
 from ..check.registry import checks_of, observer_for
 from ..outcome.gates import GATES
-from ..recipe.hydrate import plain
 from ..runtime.clock import elapsed_text
 from ..site.model import Site
 from .images import image_lines
 from .inventory import checked_inventory
 from .inventory_hosts import Inventory
+from .pool_layers import recipe_data_of
 from .preflight import site_lines
 from .recipe_capabilities import with_dra
 from .run import components_of, needs_recipe
@@ -27,6 +27,7 @@ from .site_recipe import answer_for
 from .waves import Waves, diagnostic_waves
 
 RECORD = "gpufleet_settings.facility.record"
+_NOTHING = "nothing"
 _SIGNERS = "gpufleet_settings.facility.allowed_signers"
 
 
@@ -55,7 +56,7 @@ def planned(options: Mapping[str, Any], inventory: Inventory) -> Plan:
     components, recipe = tuple[str, ...](), None
     if needs_recipe(site):
         answered = answer_for(site, options, checked.hardware)
-        recipe = plain(answered.result)
+        recipe = recipe_data_of(answered, site, checked.hardware)
         site, components = with_dra(site, recipe), components_of(recipe)
         warnings += answered.warnings
         notes.append(f"recipe: {len(components)} components in order {', '.join(components)}")
@@ -116,11 +117,12 @@ def _entry(
             key = observer_for(check, gate).key
             takes_s = waves.duration_s if waves and check.spec.id == DCGM_DIAG else check.spec.duration_s
             longest[key] = max(longest.get(key, 0.0), takes_s)
+    disturbed = {check.disturbs for check in declaration.checks}
     return entry | {
         "checks": [{"id": c.id, "title": c.title, "disturbs": c.disturbs} for c in declaration.checks],
         "not_declared": [{"id": left.id, "reason": left.reason} for left in declaration.not_declared],
         "duration_s": sum(longest.values()),
-        "disturbs": sorted({check.disturbs for check in declaration.checks}),
+        "disturbs": sorted(disturbed - {_NOTHING}) or sorted(disturbed),
     }
 
 

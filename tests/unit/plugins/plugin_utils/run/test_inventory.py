@@ -224,6 +224,17 @@ def test_the_plan_names_the_components_and_what_keeps_gate_facility_from_passing
     assert planned(OPTIONS | {"set": stated}, inventory()).warnings == ()
 
 
+@pytest.mark.parametrize("by_claim", [False, True])
+def test_the_plan_declares_the_checks_of_dra_exactly_where_the_run_does(by_claim: bool) -> None:
+    """The plan read the recipe without the values of its charts, where a switch that is not there means yes."""
+    values = {"gpuResourcesEnabledOverride": by_claim, "resources": {"gpus": {"enabled": by_claim}}}
+    plan = planned(OPTIONS | ({"overrides": {"nvidia-dra-driver-gpu": values}} if by_claim else {}), inventory())
+    (gate,) = (gate for gate in plan.gates if gate["gate"] == "gpu_stack")
+    declared = {check["id"] for check in gate["checks"]}
+    assert "gpu-allocatable" in declared and gate["disturbs"] == ["test pods"]
+    assert ({"dra-allocation", "dra-slices"} <= declared) is by_claim
+
+
 @pytest.mark.parametrize(
     ("stated", "said"),
     [({}, "are not diagnosed"), ({"set": ["dcgm-diag.disturb=true"]}, "are diagnosed all the same")],
