@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,17 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.modul
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.stated import stated_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility.draft import Draft, draft_text
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility.record import NAMESPACE, EvidenceFile
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility.settings import GATE
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility.settings import (
+    GATE,
+    Allowance,
+    FacilitySettings,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.settings_layers import (
+    applied,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware, sku_or_error
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError, ProblemsError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory import checked_settings_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import file_to_write, write_atomic
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import recipe_directories
 
@@ -53,6 +62,7 @@ class ActionModule(ModuleAction):
             issued=today,
             expires=today + timedelta(days=options["valid_days"]),
             racks=racks,
+            allowances=self._allowances(racks, options, task_vars),
             budgets=options["budgets"],
             pdus=options["pdus"],
             evidence=tuple(_evidence(path.parent, entry) for entry in options["evidence"]),
@@ -64,6 +74,16 @@ class ActionModule(ModuleAction):
         self.emit(f"draft: {path}; complete it, then sign it with: {command}")
         diff = {"before": before, "after": text, "before_header": str(path), "after_header": str(path)}
         return {"changed": before != text, "path": str(path), "sign_command": command, "diff": diff}
+
+    def _allowances(
+        self, racks: Iterable[str], options: dict[str, Any], task_vars: dict[str, Any]
+    ) -> dict[str, Allowance]:
+        """Return what the gate will count in each rack beside its hosts, by the settings of release and site."""
+        stated = stated_settings(options, task_vars, self._templar, self.emit)["settings"].get(GATE) or {}
+        # What is wrong with a setting of another gate is said by preflight; a draft needs none of them.
+        loaded, _problems = checked_settings_of({GATE: stated}, [str(path) for path in options["recipe_data"]], ())
+        settings = applied(loaded, FacilitySettings, GATE)
+        return {rack: settings.allowance(rack) for rack in racks}
 
     def _path(self, options: dict[str, Any], task_vars: dict[str, Any]) -> Path:
         """Return where the record is: as the task says, else as the settings say."""

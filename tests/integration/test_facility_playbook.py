@@ -65,7 +65,8 @@ def test_draft_complete_sign(inventory: Path) -> None:
     assert drafted.returncode == 0, drafted.stdout + drafted.stderr
     record = inventory / "facility" / "record.yaml"
     text = record.read_text(encoding="utf-8")
-    assert text.count("# hosts draw 4 x dgx-h100 at 10.2 kW = 40.8 kW") == 2
+    # What stands beside the hosts is in the inventory's settings, and the gate demands it, too.
+    assert text.count("# hosts draw 4 x dgx-h100 at 10.2 kW + 3.5 kW beside the hosts = 44.3 kW") == 2
     again = _play(inventory, f"facility_record_signed_by={SIGNER}")
     assert again.returncode != 0
     assert "is already there" in again.stdout + again.stderr

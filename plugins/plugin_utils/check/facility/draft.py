@@ -14,20 +14,26 @@ from ...hardware.sku import Sku
 from ...outcome.errors import InputError
 from .load import HEAT, POWER, WEIGHT, Quantity, rack_load
 from .record import NAMESPACE, SCHEMA_VERSION, EvidenceFile
+from .settings import Allowance
 
-_FIELDS: tuple[tuple[str, Quantity], ...] = (("power_kw", POWER), ("cooling_kw", HEAT), ("floor_load_kg", WEIGHT))
+# By the field of the record: the quantity, and the field of the allowance that counts to it.
+_FIELDS: tuple[tuple[str, Quantity, str], ...] = (
+    ("power_kw", POWER, "power_kw"), ("cooling_kw", HEAT, "cooling_kw"), ("floor_load_kg", WEIGHT, "weight_kg"),
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """What a draft is made from: `racks` holds the SKU of every host by rack, `budgets` what the owner already named
-    (rack to `power_kw`, `cooling_kw`, `floor_load_kg`), `pdus` the units by rack."""
+    """What a draft is made from: `racks` holds the SKU of every host by rack, `allowances` what stands there beside
+    them, as the settings of the gate have it, `budgets` what the owner already named (rack to `power_kw`, `cooling_kw`,
+    `floor_load_kg`), `pdus` the units by rack."""
 
     site: str
     signed_by: str
     issued: date
     expires: date
     racks: Mapping[str, Sequence[str]]
+    allowances: Mapping[str, Allowance] = field(default_factory=dict)
     budgets: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     pdus: Mapping[str, Sequence[str]] = field(default_factory=dict)
     evidence: tuple[EvidenceFile, ...] = ()
@@ -61,19 +67,20 @@ def draft_text(draft: Draft, hardware: Mapping[str, Sku]) -> str:
 
 
 def _rack_lines(rack: str, draft: Draft, hardware: Mapping[str, Sku]) -> list[str]:
-    granted = draft.budgets.get(rack, {})
+    granted, beside = draft.budgets.get(rack, {}), draft.allowances.get(rack, Allowance())
     lines = [f"  {json.dumps(rack)}:"]
-    for name, quantity in _FIELDS:
+    for name, quantity, allowed in _FIELDS:
         value = json.dumps(granted[name]) if name in granted else "null"
-        lines += [f"    # hosts {quantity.verb} {_need(quantity, draft.racks[rack], hardware)}", f"    {name}: {value}"]
+        need = _need(quantity, draft.racks[rack], hardware, getattr(beside, allowed))
+        lines += [f"    # hosts {quantity.verb} {need}", f"    {name}: {value}"]
     units = draft.pdus.get(rack, ())
     lines.append("    pdus:" if units else "    pdus: []")
     lines += [f"      - {{name: {json.dumps(unit)}, energized: false}}" for unit in units]
     return lines
 
 
-def _need(quantity: Quantity, skus: Sequence[str], hardware: Mapping[str, Sku]) -> str:
+def _need(quantity: Quantity, skus: Sequence[str], hardware: Mapping[str, Sku], beside: float) -> str:
     try:
-        return rack_load(quantity, skus, hardware).arithmetic
+        return rack_load(quantity, skus, hardware, beside).arithmetic
     except InputError as error:
         return f"an amount that is not known: {error.subject}: {error.reason}"

@@ -16,6 +16,7 @@ from known_hardware import HARDWARE
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility.draft import Draft, draft_text
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility.load import POWER, WEIGHT, rack_load
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility.record import EvidenceFile, parse_record
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility.settings import Allowance
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import ProblemsError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.strict import read_yaml
 
@@ -43,6 +44,15 @@ def test_a_draft_states_the_need_and_is_refused_until_completed() -> None:
         parse_record(text, "draft")
     assert len(caught.value.problems) == 6
     assert "racks.17.power_kw: is None, expected a number" in str(caught.value)
+
+
+def test_a_draft_states_what_the_gate_will_demand_with_what_stands_beside_the_hosts() -> None:
+    """A draft said 40.8 kW, its owner granted 42, and the gate demanded 44.3: the switches were only in the gate."""
+    allowances = {"rack-a1": Allowance(power_kw=3.5, weight_kg=40)}
+    text = draft_text(_draft(allowances=allowances, racks={"rack-a1": ["dgx-h100"] * 4, "b": ["dgx-h100"]}), HARDWARE)
+    assert "# hosts draw 4 x dgx-h100 at 10.2 kW + 3.5 kW beside the hosts = 44.3 kW" in text
+    assert "+ 40 kg beside the hosts = 561.8 kg" in text and "at 10.2 kW = 10.2 kW" in text
+    assert rack_load(POWER, ["dgx-h100"] * 4, HARDWARE, 3.5).arithmetic in text
 
 
 def test_a_completed_draft_is_a_record() -> None:
