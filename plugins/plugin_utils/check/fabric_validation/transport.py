@@ -147,7 +147,8 @@ def _socket(log: HostLog, host: PlannedHost, plan: Plan, facts: NetworkFacts) ->
     # Without its plugin NCCL asks verbs, which know no adapter of such a fabric: `NET/IB : No device found` follows.
     if facts.plugin and "no-provider" in log.reasons:
         return _broken("rdma-resource-missing", f"{start}: the plugin finds no adapter; the pod asks for {asked}")
-    if "plugin-missing" in log.reasons and (facts.plugin or "no-device" not in log.reasons):
+    # Where the fabric needs no plugin, NCCL looks for one all the same, and goes on to verbs.
+    if "plugin-missing" in log.reasons and (facts.plugin or not {"no-device", "verbs-missing"} & set(log.reasons)):
         return _broken("net-plugin-missing", f"{start}: NCCL's network plugin was not found")
     if "verbs-missing" in log.reasons:
         return _broken("verbs-missing", f"{start}: libibverbs is not in the image")

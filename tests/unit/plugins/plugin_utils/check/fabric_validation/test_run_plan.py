@@ -204,6 +204,10 @@ def test_of_two_hosts_the_one_with_the_slow_adapter_is_named(fleet: MakeFleet) -
     assert (other.status, other.blocked_by) == (Status.OTHER, "nccl-pair-bw")
 
 
+# What NCCL says on every host without a plugin of its fabric's maker, those of plain InfiniBand among them.
+NO_PLUGIN = "NET/Plugin: Could not find: libnccl-net.so. Using internal network plugin.\n"
+
+
 def test_two_hosts_with_a_slow_path_cannot_be_told_apart(fleet: MakeFleet) -> None:
     found = findings(fleet(2, paths={frozenset(("gpu01", "gpu02")): 0.3}).outcomes())
     assert {entry[:2] for entry in found} == {("nccl-pair-bw", "pair-bandwidth-low")}
@@ -221,8 +225,8 @@ def test_whole_slower_than_its_pairs(fleet: MakeFleet) -> None:
     ("says", "cause"),
     [
         ("NCCL_IB_HCA set to =mlx5_0:1\nNET/IB : No device found.\n" + SOCKET, "hca-filter-no-match"),
-        ("NET/Plugin: Could not find: libnccl-net.so. Using internal network plugin.\n" + SOCKET, "net-plugin-missing"),
-        ("Failed to open libibverbs.so[.1]\n" + SOCKET, "verbs-missing"),
+        (NO_PLUGIN + SOCKET, "net-plugin-missing"),
+        (f"{NO_PLUGIN}Failed to open libibverbs.so[.1]\n{SOCKET}", "verbs-missing"),
         (
             "WARN Call to ibv_create_cq failed with error Cannot allocate memory\n" + SOCKET,
             "memory-registration-failed",
