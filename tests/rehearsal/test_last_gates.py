@@ -73,6 +73,7 @@ def test_the_gates_that_made_the_loads_find_what_they_did_and_both_are_named(
     assert "host-state-after-training" in verdict and "host-state-after-inference" in verdict
 
 
+@pytest.mark.drawn(1, of="gates after loads")
 def test_inference_is_proven_although_training_is_not_and_the_run_still_fails(site: LiveSite, hurt: Rehearsed) -> None:
     """What the loads before it did to the hosts is not blamed on those of this run."""
     assert hurt.status(STACK) == "passed", hurt.output[-3000:]
@@ -101,6 +102,7 @@ def test_inference_is_proven_although_training_is_not_and_the_run_still_fails(si
     assert "gate training_acceptance is not passed" in run.output.split("PLAY [End of the run")[1]
 
 
+@pytest.mark.drawn(1, of="gates after loads")
 @_by_id(*BY_NCCL)
 def test_what_the_load_of_nccl_did_is_found_by_gate_6_and_keeps_both_closed(
     site: LiveSite, hurt: Rehearsed, faults: tuple[str, ...]
