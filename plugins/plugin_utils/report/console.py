@@ -18,7 +18,7 @@ from ..verdict.gate import Blocking, GateVerdict
 from ..verdict.restart import not_looked_at, restart
 from ..verdict.run import RunRecord, run_summary
 from ..verdict.work import Work, shown_rows
-from .looks import look_lines, read_looks
+from .looks import Looks, behind_lines, look_lines, read_looks
 
 _HEAD = ("#", "gate", "status", "checks", "duration", "key figure")
 _PHASES_HEAD = ("phase", "status", "checks", "duration", "result")
@@ -84,6 +84,7 @@ def closing_lines(record: RunRecord, run_dir: Path) -> list[str]:
     if record.check_mode:
         return [*banner, *table, f"verdict  {run_summary(record)}", *paths]
     paths += [f"results  {run_dir / 'ctrf'}/  {run_dir / 'junit'}/", f"metrics  {run_dir / 'metrics.prom'}"]
+    looks = read_looks(run_dir, [])
     told = [f"limit    {line}" for line in record.own_limits[:20]]
     told += [f"note     {line}" for line in _notes(record, run_dir)]
     told += [f"resumed  {line}" for line in record.resumed]
@@ -92,10 +93,10 @@ def closing_lines(record: RunRecord, run_dir: Path) -> list[str]:
         *table,
         *told,
         *stuck,
-        *look_lines(read_looks(run_dir, [])),
+        *look_lines(looks),
         f"verdict  {run_summary(record)}",
         *paths,
-        *_next(record),
+        *_next(record, looks),
     ]
 
 
@@ -117,9 +118,9 @@ def _notes(record: RunRecord, run_dir: Path) -> list[str]:
     return [line, *others]
 
 
-def _next(record: RunRecord) -> list[str]:
-    unseen, again = not_looked_at(record), restart(record)
-    lines = [f"not looked at: {', '.join(unseen)}"] if unseen else []
+def _next(record: RunRecord, looks: Looks) -> list[str]:
+    again = restart(record)
+    lines = behind_lines(not_looked_at(record), looks)
     lines += [f"do: {record.work.next}"] if record.work is not None and record.work.next else []
     lines += [f"again: {again}"] if again else []
     return ["", *lines] if lines else []

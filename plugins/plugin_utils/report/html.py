@@ -22,7 +22,7 @@ from .decisions import decision_lines, quarantine_lines
 from .facts import RunFacts
 from .figures import Figure, figures
 from .gates import check_lines, gate_lines, titles, waiting_checks
-from .looks import look_groups
+from .looks import behind_lines, look_groups
 from .markdown import kind_of_run
 from .matrix import matrix
 from .phases import phase_lines
@@ -56,7 +56,7 @@ def render_page(facts: RunFacts) -> str:
         record=facts.record,
         facts=facts,
         statement=redact(run_summary(facts.record)),
-        not_looked_at=", ".join(not_looked_at(facts.record)),
+        behind=[f"{line[0].upper()}{line[1:]}" for line in behind_lines(not_looked_at(facts.record), facts.looks)],
         again=restart(facts.record),
         passed=all_passed(facts.record),
         # A run that only validates decides no gate.

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -61,6 +61,15 @@ def look_groups(looks: Looks) -> tuple[Look, ...]:
         )
         for (gate, check, cause), outcomes in groups.items()
     )
+
+
+def behind_lines(unseen: Sequence[str], looks: Looks) -> list[str]:
+    """Return what is said of the gates that wait behind one that is not passed: nothing was looked at, or it was read
+    without tests."""
+    read = [gate for gate in unseen if gate in looks]
+    rest = [gate for gate in unseen if gate not in looks]
+    lines = [f"not looked at: {', '.join(rest)}"] if rest else []
+    return [*([f"read, not tested: {', '.join(read)}"] if read else []), *lines]
 
 
 def look_lines(looks: Looks) -> list[str]:

@@ -18,7 +18,7 @@ from .cases import EntryGroup, ReportEntry, case_groups
 from .decisions import decision_lines, quarantine_lines
 from .facts import RunFacts
 from .gates import GateLine, gate_lines
-from .looks import look_groups
+from .looks import Looks, behind_lines, look_groups
 from .scope import left_out
 from .words import compressed
 
@@ -58,7 +58,7 @@ def render_markdown(facts: RunFacts) -> str:
         lines += ["**CHECK MODE: nothing was changed, no test was run and no gate was decided.**", ""]
     if record.rehearsal:
         lines += ["**REHEARSAL: the hardware is simulated. This is not, and can never be, an acceptance.**", ""]
-    lines += [plain(redact(run_summary(record)), 1500), "", *_next(record)]
+    lines += [plain(redact(run_summary(record)), 1500), "", *_next(record, facts.looks)]
     lines += [
         *_differences(facts),
         *_own_limits(record),
@@ -115,10 +115,11 @@ def _told(entry: Blocking) -> str:
     return redact(f"{entry.cause}: {entry.summary}. {entry.hint}".strip())
 
 
-def _next(record: RunRecord) -> list[str]:
+def _next(record: RunRecord, looks: Looks) -> list[str]:
     """Return what nobody looked at and how to start again, nothing for a run that is passed."""
-    unseen, again = not_looked_at(record), restart(record)
-    lines = [f"Not looked at: {plain(', '.join(unseen))}", ""] if unseen else []
+    again = restart(record)
+    behind = behind_lines(not_looked_at(record), looks)
+    lines = [text for line in behind for text in (plain(f"{line[0].upper()}{line[1:]}"), "")]
     return [*lines, *(["Start again:", "", f"    {again}", ""] if again else [])]
 
 

@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Generic, TypedDict, TypeVar
 
@@ -34,6 +34,9 @@ class BenchmarkHost:
     imex: bool = False
 
 
+_STACK = "gpu_stack"
+# How the reason begins that is the same for all hosts.
+NO_OFFER = f"no node offers {GPU}"
 HostT_co = TypeVar("HostT_co", bound=BenchmarkHost, covariant=True)
 
 
@@ -118,6 +121,15 @@ def _in_parts(sku: Sku, capacity: NodeCapacity) -> str:
     return f"{capacity.name} gives out its {sku.gpus} GPUs in parts ({offered}), and the gate needs whole ones"
 
 
+def _without_offers(capacities: Mapping[str, NodeCapacity], *, in_scope: bool) -> Mapping[str, NodeCapacity]:
+    """Return the capacities, every open node closed for the same reason where no node offers a GPU at all: that is
+    nothing of a node, and no pod holds its GPUs."""
+    if any(node.total or node.parts for node in capacities.values()):
+        return capacities
+    why = NO_OFFER if in_scope else f"{NO_OFFER}: gate {_STACK} is not in scope, and its stack is not installed or down"
+    return {name: replace(node, closed=node.closed or why) for name, node in capacities.items()}
+
+
 def planned_hosts(
     cluster: Cluster, context: ObserveContext, make: Callable[[Host, Sku, NodeCapacity], HostT_co]
 ) -> tuple[HostT_co, ...]:
@@ -128,7 +140,8 @@ def planned_hosts(
         BringupError: the API server does not answer.
     """
     hosts = context.site.in_scope
-    capacities = read_node_capacity(cluster, {host.node_name for host in hosts}, tolerations_of(context), context.roll)
+    found = read_node_capacity(cluster, {host.node_name for host in hosts}, tolerations_of(context), context.roll)
+    capacities = _without_offers(found, in_scope=_STACK in context.site.gates)
     return tuple(make(host, sku_or_error(context.hardware, host.sku), capacities[host.node_name]) for host in hosts)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from ...outcome.model import Evidence, Outcome, Subject, node_subject
 from ..kit.answer import Answer
-from .plan import BenchmarkHost
+from .plan import NO_OFFER, BenchmarkHost
 from .problem import Problem, hint_for
 
 _AGAIN = "run the gate again"
@@ -31,6 +31,9 @@ def sku_unknown(answer: Answer, sku: str, **details: Any) -> Outcome:
 
 def no_capacity(answer: Answer, host: BenchmarkHost) -> Outcome:
     """Return the outcome about a host on which nothing could be run."""
+    if host.closed.startswith(NO_OFFER):
+        hint = "run gate gpu_stack first: -e gpufleet_gates=gpu_stack (it says what it would install with --check)"
+        return answer.unknown("no-capacity", f"no run was possible: {host.closed}", hint)
     hint = (
         f"kubectl describe node {host.node}; free its GPUs, quarantine the host or, where GPUs are shared on purpose, "
         "leave the gate out of gpufleet_gates"
