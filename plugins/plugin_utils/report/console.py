@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,6 +27,8 @@ _PHASES_HEAD = ("phase", "status", "checks", "duration", "result")
 # Nodes of a roll on a screen; the report has all of them.
 _MOST_ROWS = 40
 _REHEARSED = "rehearsal: "
+# A figure of which the release knows no value (run/own_limits.py writes it).
+_OWN_FIGURE = re.compile(r"hardware ([^. ]+)\..* \(release: none\)")
 _MOST_NAMES = 3
 
 
@@ -85,7 +89,7 @@ def closing_lines(record: RunRecord, run_dir: Path) -> list[str]:
         return [*banner, *table, f"verdict  {run_summary(record)}", *paths]
     paths += [f"results  {run_dir / 'ctrf'}/  {run_dir / 'junit'}/", f"metrics  {run_dir / 'metrics.prom'}"]
     looks = read_looks(run_dir, [])
-    told = [f"limit    {line}" for line in record.own_limits[:20]]
+    told = [f"limit    {line}" for line in _limits(record.own_limits, run_dir)[:20]]
     told += [f"note     {line}" for line in _notes(record, run_dir)]
     told += [f"resumed  {line}" for line in record.resumed]
     return [
@@ -105,6 +109,18 @@ def decided_table(record: RunRecord) -> list[str]:
     if record.work is not None:
         return work_table(record.work)
     return phases_table(record) if record.validates else gates_table(record)
+
+
+def _limits(own: Sequence[str], run_dir: Path) -> list[str]:
+    """Return the limits that are not the release's, the figures of a SKU that the release does not have in one line."""
+    of_sku = [match[1] if (match := _OWN_FIGURE.fullmatch(line)) else "" for line in own]
+    counts, lines = Counter(of_sku), dict[str, None]()
+    for line, sku in zip(own, of_sku, strict=True):
+        shown = line
+        if sku and counts[sku] > 1:
+            shown = f"{counts[sku]} figures of SKU {sku} are the site's own; {run_dir / 'report.json'} lists them"
+        lines[shown] = None
+    return list(lines)
 
 
 def _notes(record: RunRecord, run_dir: Path) -> list[str]:
