@@ -16,6 +16,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.baseline impo
     comparison_lines,
     existing_baselines,
     figures_of_run,
+    nothing_accepted,
     plain_acceptance,
     plain_changes,
     plain_software_changes,
@@ -38,6 +39,7 @@ class ActionModule(ModuleAction):
             raise InputError("baseline_info", "compares before with run_dir, and there is none.", "name run_dir, too")
         run = Run(existing_run_dir(options["run_dir"])) if options["run_dir"] else None
         rehearsal = run.record.rehearsal if run else options["rehearsal"]
+        elsewhere = 0
         if run is not None and options["before"]:
             accepted, holding = NOTHING, figures_of_run(Run(existing_run_dir(options["before"])))
         else:
@@ -45,9 +47,10 @@ class ActionModule(ModuleAction):
             store = existing_baselines(options["store"])
             accepted = store.accepted_runs(site, rehearsal=rehearsal)
             holding = store.accepted_figures(site, rehearsal=rehearsal)
+            elsewhere = 0 if accepted else len(store.accepted_runs(site, rehearsal=not rehearsal))
         lines = acceptance_lines(accepted)
         if run is None:
-            nothing = [] if accepted else [f"nothing is accepted for site {options['site_name']}"]
+            nothing = [] if accepted else [nothing_accepted(options["site_name"], elsewhere, rehearsal=rehearsal)]
             return _result(accepted, [*lines, *nothing], rehearsal=rehearsal)
         found = compare_run(run, holding)
         lines += comparison_lines(found) or ["nothing can be compared: the run has no figure of gates 6 to 8"]

@@ -36,5 +36,5 @@ class ActionModule(ModuleAction):
         if not options["limit"]:
             problems += limit_problems(task_vars)
         stated = Stated(task_vars)
-        refuse("ansible-playbook", [*problems, *stated.problems()])
+        refuse("ansible-playbook", [*problems, *stated.problems(), *stated.missing(options["one_of"])])
         return {"changed": False, "warnings": [*stated.warnings(), *inventory_warnings(task_vars)]}

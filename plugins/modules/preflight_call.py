@@ -18,6 +18,7 @@ description:
   - Refuses every variable that begins with C(gpufleet_) and that nothing reads, with the nearest name, and every
     documented variable whose value has another type. Extra variables and those of all hosts and groups are looked at.
   - A variable that is stated by its name of an earlier release is a warning.
+  - Refuses an inventory that does not exist, with the nearest name, and words behind C(-e) that Ansible would drop.
   - All problems are reported in one list. It is the first task of every playbook of the collection.
 extends_documentation_fragment:
   - gpufleet.bringup.attributes
@@ -31,6 +32,11 @@ options:
     description: Whether C(--limit) chooses the hosts of this playbook.
     type: bool
     default: false
+  one_of:
+    description: Variables of which one has to be stated, for without it the playbook would do nothing that is kept.
+    type: list
+    elements: str
+    default: []
 """
 
 EXAMPLES = r"""

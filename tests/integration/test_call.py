@@ -105,6 +105,12 @@ def test_text_that_ansible_would_cut_at_a_space_is_refused_with_the_form_that_wo
     assert said.output.count("Ansible splits its text") == 1
 
 
+def test_a_snapshot_that_would_be_kept_nowhere_is_refused(tmp_path: Path) -> None:
+    refused(
+        play(tmp_path, "snapshot"), "gpufleet_snapshot: is not set, so nothing would be kept. Fix: state it: -e gpu"
+    )
+
+
 def test_a_name_of_before_is_read_and_reported_once(tmp_path: Path) -> None:
     said = play(tmp_path, "facility_record", "-e", "facility_record_signed_by=you@example.org")
     refused(said, "is already there")

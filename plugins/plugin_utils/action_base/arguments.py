@@ -86,6 +86,12 @@ def value_problems(
             stated = f"state it: -e {label}=..." if label.startswith("gpufleet_") else "state it"
             yield InputError(label, "is not set and is needed.", stated)
         return
+    if option.get("elements") == "dict" and isinstance(value, list) and all(isinstance(entry, dict) for entry in value):
+        for number, entry in enumerate(value):
+            yield from value_problems(
+                f"{label}[{number}]", name, {**option, "elements": None, "type": "dict"}, {name: entry}
+            )
+        return
     checked = ArgumentSpecValidator({name: {**option, "required": False, "aliases": []}}).validate({name: value})
     for error in checked.errors:
         kind, choices = option.get("type", "str"), option.get("choices") or ()

@@ -114,6 +114,14 @@ class Stated:
                     looked.add(key)
                     yield from self._value_problems(host, name)
 
+    def missing(self, one_of: Sequence[str]) -> Iterator[InputError]:
+        """Yield that none of these variables is stated: without one the playbook would do nothing that is kept."""
+        stated = {name for name in one_of if self.extra.get(name) or self.raw["localhost"].get(name)}
+        if one_of and not stated:
+            others = "".join(f", or -e {name}=..." for name in one_of[1:])
+            text = "is not set, so nothing would be kept."
+            yield InputError(one_of[0], text, f"state it: -e {one_of[0]}=...{others}")
+
     def _value_problems(self, host: str, name: str) -> Iterator[BringupError]:
         try:
             value = self.hostvars[host][name]

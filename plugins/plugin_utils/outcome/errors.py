@@ -98,11 +98,13 @@ class ProblemsError(InputError):
     def __init__(self, subject: str, problems: tuple[BringupError, ...]) -> None:
         if not problems:
             raise ValueError("ProblemsError needs at least one problem")
-        super().__init__(subject, f"{len(problems)} problem(s) found.", evidence=tuple(_told_once(problems)))
+        # As many as there are lines: one of hundreds of hosts is one.
+        lines = tuple(_told_once(problems))
+        super().__init__(subject, f"{len(lines)} problem(s) found.", evidence=lines)
         self.problems = problems
 
     def __str__(self) -> str:
-        lines = [f"{self.subject}: {len(self.problems)} problem(s) found."]
+        lines = [f"{self.subject}: {self.reason}"]
         return "\n".join(lines + [f"  {n}. {problem}" for n, problem in enumerate(self.evidence, 1)])
 
 

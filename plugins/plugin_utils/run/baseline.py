@@ -14,7 +14,7 @@ from ..check.comparison.against_baseline import place_of as measured_at
 from ..check.comparison.settings import BaselineSettings
 from ..check.comparison.specs import BASELINE_CHECKS, baseline_spec
 from ..check.spec import JudgeContext
-from ..outcome.errors import InputError, NotFoundError
+from ..outcome.errors import BringupError, InputError, NotFoundError
 from ..outcome.model import Status
 from ..outcome.wording import first_of
 from ..runtime.clock import now_utc
@@ -39,6 +39,7 @@ from .rehearsed import signs_of_rehearsal
 from .run import Run
 
 _SHOWN = 5
+_LOOKED_BACK = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,6 +146,37 @@ def _not_a_baseline(verdict: GateVerdict) -> tuple[str, str]:
     return "", ""
 
 
+def _naming_another(error: InputError, run: Run, gates: Sequence[str]) -> InputError:
+    """Return the error with the newest run beside this one that can be accepted: `latest` may be a roll or a burn-in,
+    which decide no gate with figures."""
+    beside = sorted((path for path in run.path.parent.glob("*Z-*") if path != run.path), reverse=True)
+    for path in beside[:_LOOKED_BACK]:
+        try:
+            other = Run(path)
+            acceptable_figures(other, gates)
+        except BringupError:
+            continue
+        if (other.record.site, other.record.rehearsal) == (run.record.site, run.record.rehearsal):
+            hint = f"{error.hint}; the newest run beside it that can be accepted: -e gpufleet_run={path}"
+            return InputError(error.subject, error.reason, hint)
+    return error
+
+
+def nothing_accepted(site: str, elsewhere: int, *, rehearsal: bool) -> str:
+    """Return that no run of a site is accepted, and where its acceptances are kept if there are some.
+
+    Args:
+        site: the name of the site.
+        elsewhere: acceptances of that site among rehearsals, or, where these are looked at, among real runs.
+        rehearsal: whether rehearsals were looked at.
+    """
+    if not elsewhere:
+        return f"nothing is accepted for site {site}"
+    kinds, other = ("rehearsals", "real runs") if rehearsal else ("real runs", "rehearsals")
+    way = "leave gpufleet_baseline_rehearsal out" if rehearsal else "-e gpufleet_baseline_rehearsal=true"
+    return f"nothing is accepted for site {site} of {kinds}; of {other} there are {elsewhere}, shown by: {way}"
+
+
 def accept_run(
     run: Run, store: BaselineStore, gates: Sequence[str], who: str, why: str, *, check_mode: bool
 ) -> tuple[AcceptedRun, bool]:
@@ -156,7 +188,10 @@ def accept_run(
         BringupError: the run or a gate cannot be a baseline, it does not say who or why, or the history cannot be
             written.
     """
-    figures = acceptable_figures(run, gates)
+    try:
+        figures = acceptable_figures(run, gates)
+    except InputError as error:
+        raise _naming_another(error, run, gates) from None
     record = run.record
     if not who.strip() or not why.strip():
         raise InputError("acceptance of a baseline", "lacks who or why.", "say who accepts it and why")

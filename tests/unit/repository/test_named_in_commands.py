@@ -77,6 +77,22 @@ def test_no_hint_gives_text_that_ansible_splits() -> None:
     assert dropped("""x -e "who='Ada Lovelace'" """) == []
 
 
+@pytest.mark.parametrize("page", user_pages(ROOT))
+def test_a_command_that_does_not_end_with_0_says_so_to_the_reader(page: str) -> None:
+    """A comment of HTML is for the tests: whoever reads the page does not see it."""
+    parts = re.split(r"<!-- ends with (\d+)[^>]*-->", (ROOT / page).read_text("utf-8"))
+    unsaid = [text[:80] for status, text in zip(parts[1::2], parts[2::2], strict=True)
+              if f"ends with {status}" not in text[:700]]  # fmt: skip
+    assert unsaid == []
+
+
+def test_pages_agree_about_the_exit_code_of_statistics() -> None:
+    """run/stats.py publishes 0 or 8; the other numbers are in the result of the task that failed."""
+    readme, awx = ((ROOT / page).read_text("utf-8") for page in ("README.md", "docs/awx.md"))
+    assert "`gpufleet_exit_code` in `set_stats`: 0 passed, 8 not passed" in readme
+    assert "| `gpufleet_exit_code` | 0 passed, 8 not passed." in awx
+
+
 def test_a_name_that_nothing_reads_is_found() -> None:
     assert not {"gpufleet_wave_role", "gpufleet_snapshots"} & KNOWN
     assert len(COMMANDS) > 100

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ...outcome.errors import BringupError, InputError, NotFoundError, ProblemsError
+from ...outcome.wording import first_of
 from ...runtime.strict import decode, nearest, nearest_hint, read_yaml
 from ..model.patch import subject_names
 from ..model.spec import Fault
@@ -19,7 +20,9 @@ from ..model.values import ClusterModel
 from .catalogue import FaultDefinition
 
 LIST = "list"
-_WORD = "FAULTS"
+# What `make` calls FAULTS= or SET=, by target.
+_WORD = "gpufleet_rehearsal_faults"
+_SHOWN = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +98,9 @@ def _no_subject(text: str, definition: FaultDefinition, subject: str, known: Seq
         return NotFoundError(f"{_WORD} {text!r}", f"the cluster has no {definition.kind}.", "choose another fault")
     if not subject:
         return InputError(f"{_WORD} {text!r}", f"every {definition.kind} has it already.", "ask for it less often")
-    hint = nearest_hint(subject, [*known[:400], *{name.partition("/")[0] for name in known[:400]}])
+    names = [*known[:400], *{name.partition("/")[0] for name in known[:400]}]
+    near = nearest(subject, names)
+    hint = nearest_hint(subject, near) if near else f"there are {first_of(known, _SHOWN)}"
     return NotFoundError(f"{_WORD} {text!r}", f"there is no {definition.kind} {subject!r}.", hint)
 
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +30,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.baseline impo
     existing_baselines,
     figures_of_run,
     keep_baseline,
+    nothing_accepted,
     plain_changes,
     plain_software_changes,
     take_back,
@@ -242,6 +244,29 @@ def test_what_is_no_baseline_is_refused_with_the_reason(
     run.reload()
     with pytest.raises(BringupError, match=word):
         acceptable_figures(run, gates)
+
+
+def test_a_roll_that_is_the_latest_run_is_refused_with_the_newest_run_that_can_be_accepted(
+    run: Run, store: BaselineStore
+) -> None:
+    good, roll = run.path.parent / "20260101T000000Z-aaaa", run.path.parent / "20260102T000000Z-bbbb"
+    shutil.copytree(run.path, good)
+    shutil.copytree(run.path, roll)
+    _blocked(Run(roll), "nccl-pair-bw")
+    with pytest.raises(BringupError, match=r"newest run beside it that can be accepted: -e gpufleet_run=\S+aaaa"):
+        accept_run(Run(roll), store, [GATE], "ada", "T-1", check_mode=True)
+    _blocked(Run(good), "nccl-pair-bw")
+    with pytest.raises(BringupError) as error:
+        accept_run(Run(roll), store, [GATE], "ada", "T-1", check_mode=True)
+    assert "newest run" not in str(error.value)
+
+
+def test_nothing_accepted_says_where_the_acceptances_of_that_site_are() -> None:
+    assert nothing_accepted("a", 0, rehearsal=False) == "nothing is accepted for site a"
+    assert "of rehearsals there are 2, shown by: -e gpufleet_baseline_rehearsal=true" in nothing_accepted(
+        "a", 2, rehearsal=False
+    )
+    assert "of real runs there are 1" in nothing_accepted("a", 1, rehearsal=True)
 
 
 def test_only_its_own_comparison_may_have_failed(run: Run) -> None:

@@ -73,6 +73,13 @@ def test_a_word_that_is_near_to_none_gets_no_list_of_all() -> None:
     assert "FAULTS=list" in str(error.value) and len(str(error.value)) < 200
 
 
+def test_a_subject_that_is_near_to_none_gets_no_list_of_all() -> None:
+    with pytest.raises(ProblemsError) as error:
+        chosen("gpu-missing@zzzzz")
+    assert " more" in str(error.value) and len(str(error.value)) < 250
+    assert "gpufleet_rehearsal_faults 'gpu-missing@zzzzz'" in str(error.value)
+
+
 def test_a_file_gives_faults_of_ones_own(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text(
