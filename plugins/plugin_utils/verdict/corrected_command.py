@@ -29,7 +29,13 @@ def without_mistakes(command: str, problem: str) -> str:
     pairs = _pairs(command)
     if pairs is None:
         return command
-    return " ".join(word for option, value in pairs for word in _corrected(option, value, problem))
+    # Two mistakes may have been about the same: tags, and the variable that is meant instead.
+    parts: list[str] = []
+    for option, value in pairs:
+        part = " ".join(_corrected(option, value, problem))
+        if part and not (part.startswith("-e ") and part in parts):
+            parts.append(part)
+    return " ".join(parts)
 
 
 def without_faults(command: str) -> str:

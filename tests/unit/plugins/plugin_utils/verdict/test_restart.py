@@ -152,6 +152,11 @@ def test_a_rehearsed_fault_is_not_rehearsed_again_unless_it_was_refused(given: s
          "-e gpufleet_zzz=1 -e gpufleet_gates=nodes", "-e gpufleet_gates=nodes"),
         ("--tags nodes: is no tag of this playbook. Fix: -e gpufleet_gates=nodes limits the scope", "--tags nodes",
          "-e gpufleet_gates=nodes"),
+        (
+            "--tags nodes: no.\n  2. gpufleet_gate: is no variable of this collection. did you mean gpufleet_gates?",
+            "-t nodes -e gpufleet_gate=nodes -v -v",
+            "-e gpufleet_gates=nodes -v -v",
+        ),
         ("--tags noodes: is no tag of this playbook. Fix: x", "--tags=noodes", "-e gpufleet_gates=<...>"),
         ("ansible-playbook: 2 problem(s) found.\n  1. --tags plan,nodes: asks for a plan and for a run. Fix: x\n  2. y",
          "--tags plan,nodes", "--tags plan"),
