@@ -48,11 +48,12 @@ TODAY = date(2026, 1, 1)
 
 
 def faults_of(gate: str) -> list[str]:
-    """The faults that the gate finds; what a load changes on a host is read by playbook site: test_last_gates.py."""
+    """The faults that the gate finds; what a load changes on a host or a link is read by playbook site:
+    test_last_gates.py, test_worlds.py."""
     return [
         name
         for name, entry in CATALOGUE.items()
-        if entry.expect.gate == gate and not entry.expect.check.startswith("host-state-after-")
+        if entry.expect.gate == gate and not entry.expect.check.startswith(("host-state-after-", "link-errors-under-"))
     ]
 
 
