@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ansible import context
+from ansible.release import __version__ as ansible_version
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.arguments import refuse
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.call import (
@@ -16,6 +17,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.call 
     inventory_warnings,
     limit_problems,
     option_problems,
+    require_ansible,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.extra_words import unnamed_words
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
@@ -28,6 +30,7 @@ class ActionModule(ModuleAction):
     module = "preflight_call"
 
     def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
+        require_ansible(ansible_version)
         require_packages()
         # Without its inventory no variable has its value: that is all there is to report.
         refuse("ansible-playbook", [*inventory_problems(context.CLIARGS.get("inventory") or ())])

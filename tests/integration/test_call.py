@@ -13,6 +13,8 @@ import yaml
 from bare_python import bare_python
 from first_commands import Said, play
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.call import OLDEST_ANSIBLE
+
 # What is of Ansible alone: its classes, its argument specs, lines of its own source.
 NOT_FOR_A_USER = ("Traceback", "_Ansible", "argument_spec_data", "Validation of arguments failed", "this is a defect")
 
@@ -146,14 +148,24 @@ def test_an_ansible_that_is_too_old_is_refused(tmp_path: Path) -> None:
     said = play(tmp_path, "site", program=(sys.executable, "-c", old))
     refused(
         said,
-        f"needs ansible-core 2.18 or newer (requires_ansible of the collection); this is 2.16.19 of {sys.executable}",
+        f"error    {sys.executable}: this is 2.16.19, and gpufleet.bringup needs ansible-core 2.18 or newer",
+        "-m pip install 'ansible-core>=2.18'",
     )
+    assert said.output.rstrip().splitlines()[-1].startswith("again: ")
+
+
+def test_an_ansible_that_cannot_load_the_collection_is_refused_too(tmp_path: Path) -> None:
+    old = (
+        "import ansible.release; ansible.release.__version__ = '2.15.13'; from ansible.cli.playbook import main; main()"
+    )
+    said = play(tmp_path, "site", program=(sys.executable, "-c", old))
+    refused(said, "needs ansible-core 2.18 or newer", f"this is 2.15.13 of {sys.executable}")
 
 
 def test_the_oldest_ansible_is_that_of_the_collection(repository: Path) -> None:
     required = yaml.safe_load((repository / "meta/runtime.yml").read_text("utf-8"))["requires_ansible"]
     call = (repository / "playbooks/parts/call.yml").read_text("utf-8")
-    assert required == ">=2.18.0" and "version('2.18', '>=')" in call and "'ansible-core>=2.18'" in call
+    assert required == f">={OLDEST_ANSIBLE}.0" and f"'ansible-core>={OLDEST_ANSIBLE}'" in call
 
 
 PACKAGES = ("cattrs", "jmespath", "junitparser", "kubernetes", "pygal", "SQLAlchemy")

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from ..runtime.strict import nearest
 from .arguments import plain_spec, value_problems
 
 PLAN = "plan"
+OLDEST_ANSIBLE = "2.18"
 _DEFAULT_INVENTORY = "/etc/ansible/hosts"
 
 
@@ -62,6 +64,20 @@ def limit_problems(task_vars: Mapping[str, Any]) -> Iterator[InputError]:
         named = ", ".join(left_out[:3]) + (f" and {len(left_out) - 3} more" if len(left_out) > 3 else "")
         hint = "run without a limit; gpufleet_quarantine sets hosts aside"
         yield InputError(f"--limit {limit}", f"leaves {named} out, {what}.", hint)
+
+
+def require_ansible(found: str) -> None:
+    """Return if this release of ansible-core is new enough.
+
+    Raises:
+        InputError: it is older than requires_ansible of meta/runtime.yml.
+    """
+    # A package of ansible-core.
+    from packaging.version import Version
+
+    if Version(found) < Version(OLDEST_ANSIBLE):
+        text = f"this is {found}, and gpufleet.bringup needs ansible-core {OLDEST_ANSIBLE} or newer (requires_ansible)."
+        raise InputError(sys.executable, text, f"{sys.executable} -m pip install 'ansible-core>={OLDEST_ANSIBLE}'")
 
 
 def inventory_problems(sources: Sequence[str]) -> Iterator[InputError]:
