@@ -10,9 +10,10 @@ from typing import Any
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.explain import explain
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.paths import parse_path
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.request import answer
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.detected import request_for
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.owner_layer import with_owner
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.owner_layer import idle_value, with_owner
 
 
 class ActionModule(ModuleAction):
@@ -26,9 +27,10 @@ class ActionModule(ModuleAction):
         answered = answer(request)
         _owned, laid_over = with_owner(answered, request.overrides, options["driver_owner"])
         found = explain(answered.result, answered.catalogue, options["selector"], laid_over)
+        idle = filter(None, [idle_value(options["driver_owner"], parse_path(options["selector"]))])
         return {
             "exit_code": 0,
             "msg": found.lines(),
             "explanation": to_plain(found),
-            "warnings": [*answered.warnings],
+            "warnings": [*answered.warnings, *idle],
         }

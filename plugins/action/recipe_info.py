@@ -8,10 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.paths import parse_path
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.query import query_shown
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.request import answer
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.detected import request_for
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.owner_layer import with_owner
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.owner_layer import idle_value, with_owner
 
 
 class ActionModule(ModuleAction):
@@ -24,4 +25,5 @@ class ActionModule(ModuleAction):
         request = request_for(options)
         answered, _laid_over = with_owner(answer(request), request.overrides, options["driver_owner"])
         value = query_shown(answered.result, answered.catalogue, options["selector"])
-        return {"exit_code": 0, "value": value, "warnings": [*answered.warnings]}
+        idle = filter(None, [idle_value(options["driver_owner"], parse_path(options["selector"]))])
+        return {"exit_code": 0, "value": value, "warnings": [*answered.warnings, *idle]}

@@ -112,12 +112,24 @@ def _asked(arguments: Namespace) -> tuple[Answer, Answer, tuple[Stage, ...]]:
     return found, *with_owner(found, request.overrides, arguments.driver_owner)
 
 
+def _idle(arguments: Namespace) -> list[str]:
+    """Return why the value that is asked for has no effect with the owner of the driver, nothing where it has."""
+    if not arguments.driver_owner:
+        return []
+    from ..recipe.paths import parse_path
+    from ..run.owner_layer import idle_value
+
+    said = idle_value(arguments.driver_owner, parse_path(one_path(arguments)))
+    return [said] if said else []
+
+
 def query(arguments: Namespace) -> int:
     """Print one value: a single one as it is, anything else as YAML."""
     from ..recipe.query import query_shown
 
     _found, owned, _laid_over = _asked(arguments)
     value = query_shown(owned.result, owned.catalogue, one_path(arguments))
+    warn(_idle(arguments))
     if arguments.format in (None, "text") and not isinstance(value, dict | list):
         write_lines([value if isinstance(value, str) else json.dumps(value)])
     else:
@@ -131,6 +143,7 @@ def explain(arguments: Namespace) -> int:
 
     found, _owned, laid_over = _asked(arguments)
     explanation = explained(found.result, found.catalogue, one_path(arguments), laid_over)
+    warn(_idle(arguments))
     if arguments.format in (None, "text"):
         write_lines(explanation.lines())
         return 0

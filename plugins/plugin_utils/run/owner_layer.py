@@ -18,9 +18,10 @@ from ..recipe.paths import leaves, lookup, shown
 from ..recipe.request import Answer
 from ..recipe.yaml_text import Path as ValuePath
 from ..site.model import DriverOwner
-from .driver_layer import driver_overrides
+from .driver_layer import OPERATOR, driver_overrides
 
 VARIABLE = "gpufleet_driver_owner"
+_DRIVER = ("components", OPERATOR, "values", "driver")
 
 
 def with_owner(answered: Answer, stated: Mapping[str, Any], owner: str | None) -> tuple[Answer, tuple[Stage, ...]]:
@@ -46,6 +47,26 @@ def with_owner(answered: Answer, stated: Mapping[str, Any], owner: str | None) -
     return replace(answered, result=result), (Stage(f"{VARIABLE}: {owner}", "the inventory", result),)
 
 
+def idle_value(owner: str | None, path: ValuePath) -> str:
+    """Return why a value of a recipe has no effect with this owner of the driver, as a sentence; empty where it has.
+
+    Args:
+        owner: `host` or `operator`; None: not known.
+        path: of the value in a query, such as ("components", "gpu-operator", "values", "driver", "version").
+    """
+    if owner != DriverOwner.HOST.value or len(path) < 5 or path[:4] != _DRIVER or path[4] == "enabled":
+        return ""
+    why = f"{VARIABLE} is host, so that {OPERATOR} installs no driver"
+    return f"{shown(path)} has no effect: {why}, and each host has its own"
+
+
+def idle_overrides(owner: DriverOwner, stated: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return a warning for each value of the driver that the site's overrides state, and that has no effect."""
+    driver = (stated.get(OPERATOR) or {}).get("driver") or {}
+    keys = sorted(driver) if isinstance(driver, Mapping) else []
+    return tuple(f"gpufleet_overrides: {said}" for key in keys if (said := idle_value(owner.value, (*_DRIVER, key))))
+
+
 def replaced_layers(
     answered: Answer, recipe_data: Sequence[Path], owner: DriverOwner, overrides: Mapping[str, Any]
 ) -> tuple[str, ...]:
@@ -57,10 +78,10 @@ def replaced_layers(
         owner: who installs the driver.
         overrides: what driver_overrides made of it, by component.
     """
-    if not recipe_data or not overrides:
+    if not recipe_data:
         return ()
-    told = []
-    for path, value in leaves(dict(overrides)):
+    told = _idle_layers(answered, recipe_data, owner, overrides)
+    for path, value in leaves(dict(overrides)) if overrides else ():
         stated = _last_stated(answered, recipe_data, str(path[0]), path[1:])
         if stated is not None and stated.value != value:
             selector = shown(("components", path[0], "values", *path[1:]))
@@ -70,6 +91,22 @@ def replaced_layers(
                 f"there, or set {VARIABLE} to what is meant."
             )
     return tuple(told)
+
+
+def _idle_layers(
+    answered: Answer, recipe_data: Sequence[Path], owner: DriverOwner, overrides: Mapping[str, Any]
+) -> list[str]:
+    """Return a warning for each value of the driver that the site's own recipe data states, and that has no effect."""
+    entry = next((found for found in answered.result.components if found.name == OPERATOR), None)
+    driver = component_values(entry, answered.catalogue).get("driver") if entry is not None else None
+    replaced = (overrides.get(OPERATOR) or {}).get("driver") or {}
+    told = []
+    for key in sorted(driver) if isinstance(driver, Mapping) else ():
+        said = idle_value(owner.value, (*_DRIVER, key)) if key not in replaced else ""
+        stated = _last_stated(answered, recipe_data, OPERATOR, ("driver", key)) if said else None
+        if stated is not None:
+            told.append(f"{said}; {stated.layer} ({stated.file}) sets it")
+    return told
 
 
 class _Stated(NamedTuple):

@@ -28,7 +28,7 @@ from .benchmark_inputs import take_benchmark_inputs
 from .driver_layer import driver_overrides
 from .hardware_layers import gpu_counts, hardware_criteria
 from .known_checks import checks_by_id
-from .owner_layer import replaced_layers
+from .owner_layer import idle_overrides, replaced_layers
 from .pending import write_pending_suites
 from .pool_layers import differing, pooled_answer, recipe_data_of
 from .recipe_capabilities import with_dra
@@ -97,7 +97,8 @@ def _with_values_of(site: Site, answered: Answer, request: Request, hardware: Ma
         for name, own in more.items():
             overrides[name] = merged_values(overrides.get(name, {}), own)
     replaced = replaced_layers(answered, request.recipe_data, site.driver_owner, owned)
-    warnings = (*answered.warnings, *told.warnings, *replaced)
+    idle = idle_overrides(site.driver_owner, stated)
+    warnings = (*answered.warnings, *told.warnings, *replaced, *idle)
     if not overrides:
         return replace(answered, warnings=warnings)
     result = with_overrides(answered.result, catalogue, overrides, check=False)

@@ -113,6 +113,8 @@ def _hosts(simulation: Simulation) -> Replacement:
     skus = sorted({node.sku for node in nodes})
     adapters = sorted({", ".join(hca.name for hca in node.hcas) for node in nodes if node.hcas})
     shown = f", adapters {adapters[0]}" if len(adapters) == 1 else ""
+    drivers = sorted({node.driver_version for node in nodes})
+    shown += f", driver {', '.join(drivers)} whatever version the recipe has"
     note = f"hosts: {len(nodes)} simulated, SKU {', '.join(skus)}{shown}; no machine of the inventory is contacted"
     if simulation.site.other_hosts:
         names = list(simulation.site.other_hosts)

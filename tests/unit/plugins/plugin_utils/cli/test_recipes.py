@@ -62,6 +62,10 @@ def test_the_owner_of_the_driver_is_laid_over_what_is_asked_for(gpufleet: Comman
     assert gpufleet("explain", enabled, *asked, *host).out.endswith(told)
     values = yaml.safe_load(gpufleet("values", "gpu-operator", *asked, *host).out)
     assert values["driver"]["enabled"] is False
+    version = "components.gpu-operator.values.driver.version"
+    for verb in ("query", "explain"):
+        assert "has no effect: gpufleet_driver_owner is host" in gpufleet(verb, version, *asked, *host).err
+        assert gpufleet(verb, version, *asked, "--driver-owner", "operator").err == ""
 
 
 def test_a_recipe_is_printed_as_yaml_and_as_json_and_is_that_of_the_module(gpufleet: Command) -> None:

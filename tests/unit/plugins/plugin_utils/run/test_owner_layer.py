@@ -12,14 +12,16 @@ from sites import make_site
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.explain import explain
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.paths import parse_path
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.query import query_shown
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.request import Request, answer
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.owner_layer import with_owner
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.owner_layer import idle_value, with_owner
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.site_recipe import answer_for
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import DriverOwner
 
 UBUNTU = {"service": "generic", "accelerator": "h100", "os": "ubuntu", "intent": "training"}
 ENABLED = "components.gpu-operator.values.driver.enabled"
+VERSION = "components.gpu-operator.values.driver.version"
 _OVERLAY = """\
 apiVersion: gpufleet.bringup/v1
 kind: RecipeMetadata
@@ -77,16 +79,36 @@ def test_what_a_run_refuses_is_refused_here() -> None:
 def test_a_layer_of_the_site_that_the_owner_replaces_is_named(tmp_path: Path) -> None:
     own = _own(tmp_path, "enabled: true, version: 580.126.09")
     found = answer_for(make_site(criteria=UBUNTU), {"recipe_data": [str(own)], "overrides": {}}, {})
-    (told,) = [line for line in found.warnings if "gpufleet_driver_owner" in line]
+    idle, told = [line for line in found.warnings if "gpufleet_driver_owner" in line]
+    assert idle.startswith(f"{VERSION} has no effect: gpufleet_driver_owner is host, so that gpu-operator installs no")
+    assert "layer acme-driver (" in idle
     assert told.startswith(f"{ENABLED} is false, because gpufleet_driver_owner is host; layer acme-driver (")
     assert "acme-driver.yaml) sets true, which has no effect." in told
 
 
 @pytest.mark.parametrize(
-    ("owner", "driver"), [(DriverOwner.HOST, "version: 580.126.09"), (DriverOwner.OPERATOR, "enabled: true")]
+    ("owner", "driver"),
+    [
+        (DriverOwner.HOST, "enabled: false"),
+        (DriverOwner.OPERATOR, "enabled: true"),
+        (DriverOwner.OPERATOR, "version: 580.126.09"),
+    ],
 )
 def test_a_layer_that_is_not_replaced_is_not_named(tmp_path: Path, owner: DriverOwner, driver: str) -> None:
     own = _own(tmp_path, driver)
     site = make_site(criteria=UBUNTU, driver_owner=owner)
     found = answer_for(site, {"recipe_data": [str(own)], "overrides": {}}, {})
     assert not [line for line in found.warnings if "gpufleet_driver_owner" in line]
+
+
+def test_a_version_of_a_driver_that_the_operator_does_not_install_is_said_to_have_no_effect() -> None:
+    """`query --driver-owner host` printed a version that no host would ever get."""
+    path = parse_path(VERSION)
+    assert "has no effect: gpufleet_driver_owner is host" in idle_value("host", path)
+    assert [idle_value(owner, path) for owner in ("operator", None)] == ["", ""]
+    assert idle_value("host", parse_path(ENABLED)) == idle_value("host", parse_path("components.gpu-operator")) == ""
+    options = {"recipe_data": [], "overrides": {"gpuoperator": {"driver": {"version": "580.126.09"}}}}
+    for owner, many in ((DriverOwner.HOST, 1), (DriverOwner.OPERATOR, 0)):
+        found = answer_for(make_site(criteria=UBUNTU, driver_owner=owner), options, {})
+        said = [line for line in found.warnings if line.startswith(f"gpufleet_overrides: {VERSION} has no effect")]
+        assert len(said) == many

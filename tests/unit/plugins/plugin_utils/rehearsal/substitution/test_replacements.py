@@ -41,7 +41,8 @@ def note(found: Substitution, subject: str) -> str:
 def test_the_first_note_says_what_is_simulated(repository: Path) -> None:
     found = substituted(repository, hcas=OWN_NAMES, site={"other_hosts": ("sm01",)})
     assert found.notes[0] == (
-        f"rehearsal: hosts: 2 simulated, SKU dgx-h100, adapters {', '.join(OWN_NAMES)}; "
+        f"rehearsal: hosts: 2 simulated, SKU dgx-h100, adapters {', '.join(OWN_NAMES)}, "
+        "driver 580.105.08 whatever version the recipe has; "
         "no machine of the inventory is contacted. sm01: simulated by acme1"
     )
 
