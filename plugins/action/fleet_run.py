@@ -42,7 +42,7 @@ class ActionModule(ModuleAction):
             found = fleet_plan(run, options, self.emit)
             for line in found.lines():
                 self.emit(line)
-            work = Work(verb=VERB, sentence=f"now it would test {found.lines()[0]}")
+            work = Work(verb=VERB, sentence=f"a cycle would test {found.lines()[0]}")
             run.save_record(replace(run.record, work=work))
             return {**_NOTHING, "changed": bool(found.plan.batch), "plan": found.lines(), "stats": run_stats(run)}
         with problem_recorded(run):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from ..check.kit.counting import count
 from ..outcome.errors import InputError
 from .model import FOLLOWS, Event, NodeState, Plan, Policy, Stage, nodes_of
 
@@ -110,7 +111,8 @@ def _stop(plan: Plan, states: States, policy: Policy, *, canaries: bool) -> str:
     budget = nodes_of(policy.budget, len(plan.places), "budget")
     if len(held) > budget:
         last = states[held[-1]]
-        return f"{len(held)} nodes are held, the budget is {budget} ({policy.budget}); last {held[-1]}: {last.reason}"
+        many = f"{count(len(held), 'node')} {'is' if len(held) == 1 else 'are'} held"
+        return f"{many}, the budget is {budget} ({policy.budget}); last {held[-1]}: {last.reason}"
     return ""
 
 
@@ -123,4 +125,4 @@ def _room(plan: Plan, states: States, policy: Policy) -> int:
 def _no_room(plan: Plan, states: States, policy: Policy) -> str:
     held = sum(state.stage is Stage.HELD for state in states.values())
     keep = f"{_kept(plan, policy)} of {plan.site_nodes} nodes stay in service ({policy.keep})"
-    return f"{keep}, {plan.serving} were, {held} are held"
+    return f"{keep}, {plan.serving} were, {held} {'is' if held == 1 else 'are'} held"

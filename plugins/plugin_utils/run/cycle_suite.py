@@ -25,8 +25,8 @@ from .run import Run
 
 _RATINGS = {Status.PASSED: Rating.GOOD, Status.FAILED: Rating.BAD}
 _HINTS = {
-    Status.FAILED: "read the log of the test; gate fabric_validation or nodes names the part",
-    Status.OTHER: "read the log of the test; the next cycle tries it again",
+    Status.FAILED: "gate fabric_validation or nodes names the part",
+    Status.OTHER: "the next cycle tries it again",
 }
 
 
@@ -69,12 +69,20 @@ def outcome_of(result: NodeResult, gate: str) -> Outcome:
         subjects=(node_subject(result.node),),
         summary=result.summary or f"{result.node}: {result.test}",
         cause=result.cause if result.status is not Status.PASSED else "",
-        hint=_HINTS.get(result.status, ""),
+        hint=_hint(result),
         measured=measured,
         evidence=evidence,
         started=datetime.fromtimestamp(result.started_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         duration_s=result.duration_s,
     )
+
+
+def _hint(result: NodeResult) -> str:
+    """Return what to do about a result: the same text for all nodes of a test, so that they are told together."""
+    found = _HINTS.get(result.status, "")
+    if not found or not result.log:
+        return found
+    return f"read the newest log in {result.test}/NODE/ of gpufleet_continuous_log_dir; {found}"
 
 
 def save_cycle(run: Run, cycle: Cycle, log: CycleLog, number: int, emit: Emit) -> CycleDone:

@@ -227,6 +227,13 @@ def test_one_bad_node_of_a_later_wave_is_held_and_the_rest_finishes() -> None:
     assert Counter(state.stage for state in roll.states.values()) == {Stage.RETURNED: 11, Stage.HELD: 1}
 
 
+@pytest.mark.parametrize(("bad", "budget", "said"), [(1, "0", "1 node is held, "), (2, "1", "2 nodes are held, ")])
+def test_a_roll_that_spent_its_budget_says_how_many_nodes_are_held(bad: int, budget: str, said: str) -> None:
+    fates = ["good"] * 4 + ["bad"] * bad + ["good"] * 4
+    _world, _roll, stopped = whole(fates, Policy(size="1", keep="0", budget=budget))
+    assert stopped.startswith(f"{said}the budget is {budget} ({budget}); last n0")
+
+
 def test_an_abort_leaves_every_node_in_a_known_state(tmp_path: Path) -> None:
     for dies_at in range(1, 40):
         directory = tmp_path / str(dies_at)

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Rating, Status
@@ -35,3 +37,6 @@ def test_every_word_is_kept_with_its_node_and_figures(
     assert [subject.node for subject in found.subjects] == ["gpu01"] and found.started == "2025-01-08T20:10:00Z"
     assert [(m.name, m.value, m.unit) for m in found.measured] == [("busbw", 47.2, "GB/s")]
     assert found.evidence[0].source == "log nccl_loop/gpu01/x.log.gz"
+    place = "the newest log in nccl_loop/NODE/ of gpufleet_continuous_log_dir"
+    assert (place in found.hint) is (status in (Status.FAILED, Status.OTHER))
+    assert "log" not in outcome_of(replace(result, log=""), "cycle-001").hint, "passive checks leave none"
