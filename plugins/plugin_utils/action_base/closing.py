@@ -13,6 +13,7 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import shlex
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -89,7 +90,8 @@ def _kept_of(kept: list[str], run_dir: Path | None) -> list[str]:
         except BringupError:
             return _kept_of(kept, None)
         asked = record.gate("nodes").status not in (Status.PENDING, Status.SKIPPED)
-    return [line.replace(_LATEST, f" -e gpufleet_run={run_dir}" if asked else "") for line in kept]
+    words = f" -e {shlex.quote(f'gpufleet_run={run_dir}')}" if asked else ""
+    return [line.replace(_LATEST, words) for line in kept]
 
 
 def _again(problem: str) -> str:
