@@ -33,10 +33,10 @@ _RULES: tuple[Rule, ...] = (
         MASK,
         ("private key-----", "private key block-----"),
     ),
-    # A plain word is prose ("basic constraints").
+    # A plain word is prose ("basic constraints", "bearer authentication"); a longer one is a token.
     (
         re.compile(
-            r"\b((?i:bearer|basic))[ \t]{1,8}(?![A-Za-z]?[a-z]{1,40}\.?(?![A-Za-z0-9._~+/=-]))[A-Za-z0-9._~+/=-]{8,}"
+            r"\b((?i:bearer|basic))[ \t]{1,8}(?![A-Za-z]?[a-z]{1,14}\.?(?![A-Za-z0-9._~+/=-]))[A-Za-z0-9._~+/=-]{8,}"
         ),
         rf"\1 {MASK}",
         ("bearer", "basic"),
