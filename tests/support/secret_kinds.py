@@ -108,7 +108,7 @@ def _planted(kind: str) -> Planted:
     form, length, letters = _SHAPES[kind]
     drawn = random.Random(kind)
     # A digit within, as any secret of that length has.
-    secret = "7" + "".join(drawn.choice(letters) for _ in range(length - 1))
+    secret = "7" + "".join(drawn.choice(letters) for _letter in range(length - 1))
     return Planted(kind, form.format(secret), secret)
 
 

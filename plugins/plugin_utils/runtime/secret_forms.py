@@ -148,7 +148,7 @@ _FILES: tuple[Rule, ...] = (
     # Keys of PagerDuty, Datadog and Airflow.
     (
         re.compile(
-            rf"(?i)((?:routing|service|app(?:lication)?|fernet)[_-]?key{_QUOTE}[ \t]{{0,8}}[:=][ \t]{{0,8}}{_QUOTE})"
+            rf"(?i)((?:routing|service|app|application|fernet)[_-]?key{_QUOTE}[ \t]{{0,8}}[:=][ \t]{{0,8}}{_QUOTE})"
             r"(?!/)[^\s\"',;&\\]{16,2000}"
         ),
         rf"\1{MASK}",
