@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from fnmatch import fnmatch
 
-from tools import tree
+from tools import sanity_files, tree
 
 ROOT = tree.ROOT
 CACHE = ROOT / ".cache"
@@ -28,8 +28,6 @@ COPY = tree.COPY
 BIN = CACHE / "venv/bin"
 BUILD = str(CACHE / "build")
 PACKAGE = "ansible_collections.gpufleet.bringup.plugins"
-# What ansible-test says of single files: see sanity_files.py.
-FILE_TESTS = ("pylint", "import", "pep8")
 WORKERS = max(2, len(os.sched_getaffinity(0)))
 
 
@@ -72,11 +70,17 @@ LINTED = (
     "plugins/doc_fragments/*.py",
 )
 
+# What ansible-test says of single files has steps of its own.
+SKIPPED = tuple(word for group in sanity_files.GROUPS for test in group for word in ("--skip-test", test))
+
 # The longest first: what is left for the end is short, whatever the number of cores.
 STEPS = (
     Step("unit", (str(BIN / "python"), "-m", "tools.unit_files")),
-    Step("sanity-files", (str(BIN / "python"), "-m", "tools.sanity_files")),
-    Step("sanity", (str(ROOT / "tools/sanity"), *(word for test in FILE_TESTS for word in ("--skip-test", test)))),
+    *(
+        Step(f"sanity-{group[0]}", (str(BIN / "python"), "-m", "tools.sanity_files", *group))
+        for group in sanity_files.GROUPS
+    ),
+    Step("sanity", (str(ROOT / "tools/sanity"), *SKIPPED)),
     Step("mypy", ("mypy", "-p", PACKAGE)),
     # With a cache of its own: each of both would find the other's out of date, and read all modules again.
     Step("mypy-tools", ("mypy", "--cache-dir", str(CACHE / "mypy-tools"), "tools")),
