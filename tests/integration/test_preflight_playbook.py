@@ -90,7 +90,7 @@ def test_flat_variables_of_a_survey_reach_the_checked_site(repository: Path, inv
         "dcgm-diag": {"level": 2},
     }
     end = done.stdout.rstrip().splitlines()[-2:]
-    assert end[0] == "not looked at: nodes"
+    assert end[0] == "read, not tested: nodes"
     assert end[1].startswith("again: ") and "site.yml -i" in end[1] and "gpufleet_from_gate" not in end[1]
 
 

@@ -38,10 +38,12 @@ _READING = re.compile(
 )
 # What helm asks of each object while it changes the cluster, which changes nothing itself (pkg/kube/client.go).
 _LOOKING = re.compile(r"could not get information about the resource")
-# What stays as it is however often it is asked.
+# What stays as it is however often it is asked. Objects are not validated where the schemas could not be fetched, which
+# helm words as a validation that failed (kubectl/pkg/validation, `failed to download openapi`).
 _FINAL = re.compile(
     r"forbidden|[Uu]nauthorized|not found|could not find the requested resource|no matches for kind|already exists"
-    r"|is invalid|denied the request|failed calling webhook|error validating|cannot (?:list|get|create)|x509:"
+    r"|is invalid|denied the request|failed calling webhook|cannot (?:list|get|create)|x509:"
+    r'|error validating(?! (?:"[^"]*": error validating )?data: failed to download openapi)'
 )
 # helm/helm: `ErrReleaseExists` of pkg/storage/driver/driver.go, pkg/action/upgrade.go and pkg/action/install.go, whose
 # word had a hyphen before 3.19.

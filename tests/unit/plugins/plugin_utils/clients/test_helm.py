@@ -267,12 +267,14 @@ def _runs(tmp_path: Path) -> int:
 
 # What helm 3.21 printed before servers that answered some of its requests so: an empty body, HTML, a Status.
 QUERY = "Error: query: failed to query with labels: "
+UNCHECKED = "Error: UPGRADE FAILED: unable to build kubernetes objects from new release manifest: error validating "
 BUSY = (
     f"{QUERY}the server has received too many requests and has asked us to try again later (get secrets)",
     f'{QUERY}an error on the server ("") has prevented the request from succeeding (get secrets)',
     f"{QUERY}the server is currently unable to handle the request (get secrets)",
     f"{QUERY}the server was unable to return a response in the time allotted, but may still be processing the request",
     f"{QUERY}spoiled: by a test",
+    f'{UNCHECKED}"": error validating data: failed to download openapi: the server is currently unable to handle it',
     "Error: Kubernetes cluster unreachable: the server is currently unable to handle the request",
     "Error: failed to install CRD crds/c.yaml: 1 error occurred:\n\t* spoiled: by a test",
     "Error: Unable to continue with install: could not get information about the resource ConfigMap: spoiled: by test",
@@ -294,6 +296,8 @@ FINAL = (
     'Error: unable to build kubernetes objects from release manifest: resource mapping not found for name: "a" '
     'namespace: "": no matches for kind "X" in version "y/v1"',
     "Error: failed to install CRD crds/c.yaml: the server could not find the requested resource",
+    f'{UNCHECKED}"": error validating data: ValidationError(Deployment.spec): unknown field "a" in io.k8s.api',
+    f'{UNCHECKED}"": error validating data: failed to download openapi: openapi is forbidden: User "u" may not',
 )
 
 
