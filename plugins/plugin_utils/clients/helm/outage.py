@@ -21,11 +21,12 @@ _CUT = re.compile(
     r"(?:connection refused|connection reset|broken pipe|EOF|TLS handshake timeout|i/o timeout|no route to host)"
     r"|http2: client connection lost|etcdserver: (?:leader changed|request timed out)"
 )
+# Where helm makes several objects it lists what each met, each in the words of the server's Status alone.
 _REFUSED = re.compile(
     r"the server has received too many requests and has asked us to try again later|Too many requests"
     r"|the server is currently unable to handle the request|the server was unable to return a response in the time"
     r"|an error on the server \(.*\) has prevented the request from succeeding|apiserver is shutting down"
-    r"|error trying to reach service|Internal error occurred: (?!failed calling )",
+    r"|error trying to reach service|Internal error occurred: (?!failed calling )|\d+ errors? occurred:",
     re.DOTALL,
 )
 # What helm does before it records a revision: it reads those that there are, asks what the cluster serves, makes the
@@ -42,7 +43,7 @@ _LOOKING = re.compile(r"could not get information about the resource")
 # helm words as a validation that failed (kubectl/pkg/validation, `failed to download openapi`).
 _FINAL = re.compile(
     r"forbidden|[Uu]nauthorized|not found|could not find the requested resource|no matches for kind|already exists"
-    r"|is invalid|denied the request|failed calling webhook|cannot (?:list|get|create)|x509:"
+    r"|is invalid|denied the request|failed calling webhook|Apply failed with|cannot (?:list|get|create)|x509:"
     r'|error validating(?! (?:"[^"]*": error validating )?data: failed to download openapi)'
 )
 # helm/helm: `ErrReleaseExists` of pkg/storage/driver/driver.go, pkg/action/upgrade.go and pkg/action/install.go, whose

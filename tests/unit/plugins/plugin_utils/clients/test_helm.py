@@ -286,6 +286,7 @@ LATE = (
     "Error: create: failed to create: the server has received too many requests and has asked us to try again later",
     "Error: UPGRADE FAILED: could not get information about the resource: spoiled: ServiceUnavailable",
     "Error: INSTALLATION FAILED: Internal error occurred: etcdserver: request timed out",
+    "Error: 1 error occurred:\n\t* spoiled: ServiceUnavailable\n",
 )
 # Answers that stay as they are.
 FINAL = (
@@ -296,6 +297,8 @@ FINAL = (
     'Error: unable to build kubernetes objects from release manifest: resource mapping not found for name: "a" '
     'namespace: "": no matches for kind "X" in version "y/v1"',
     "Error: failed to install CRD crds/c.yaml: the server could not find the requested resource",
+    'Error: 1 error occurred:\n\t* Deployment.apps "a" is invalid: spec.replicas: Invalid value: -1\n',
+    'Error: 2 errors occurred:\n\t* Apply failed with 1 conflict: conflict with "x": .spec.replicas\n\t* spoiled: by a test',
     f'{UNCHECKED}"": error validating data: ValidationError(Deployment.spec): unknown field "a" in io.k8s.api',
     f'{UNCHECKED}"": error validating data: failed to download openapi: openapi is forbidden: User "u" may not',
 )
