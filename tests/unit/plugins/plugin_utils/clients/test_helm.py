@@ -298,7 +298,7 @@ FINAL = (
     'namespace: "": no matches for kind "X" in version "y/v1"',
     "Error: failed to install CRD crds/c.yaml: the server could not find the requested resource",
     'Error: 1 error occurred:\n\t* Deployment.apps "a" is invalid: spec.replicas: Invalid value: -1\n',
-    'Error: 2 errors occurred:\n\t* Apply failed with 1 conflict: conflict with "x": .spec.replicas\n\t* spoiled: by a test',
+    'Error: 2 errors occurred:\n\t* Apply failed with 1 conflict: conflict with "x": .spec\n\t* spoiled: by a test',
     f'{UNCHECKED}"": error validating data: ValidationError(Deployment.spec): unknown field "a" in io.k8s.api',
     f'{UNCHECKED}"": error validating data: failed to download openapi: openapi is forbidden: User "u" may not',
 )
