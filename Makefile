@@ -92,11 +92,11 @@ rehearse-stop: setup ## Stop a rehearsal cluster that was kept, and remove what 
 # More workers than cores: rehearsals wait for their clusters most of the time (with three workers two cores are idle a
 # third of it). Their API servers live for a minute each: they collect garbage less often than one that stays.
 test: setup ## All tests: unit, integration, rehearsal (ARGS="-k name", or paths: only those)
-	$(compiled) GOGC=$${GOGC:-400} pytest -n 6 --durations=40 $(ARGS)
+	$(compiled) GOGC=$${GOGC:-400} pytest -n 4 --durations=40 $(ARGS)
 
 .PHONY: test-long
 test-long: setup ## What make test leaves to the night and to a release: chains of kills, outages drawn anew, whole rolls, the real AIPerf, and molecule
-	$(compiled) GPUFLEET_TEST_LONG=1 GOGC=$${GOGC:-400} pytest -n 6 --durations=40 $(ARGS)
+	$(compiled) GPUFLEET_TEST_LONG=1 GOGC=$${GOGC:-400} pytest -n 4 --durations=40 $(ARGS)
 	@tools/molecule
 
 .PHONY: molecule

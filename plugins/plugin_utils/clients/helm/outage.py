@@ -21,12 +21,14 @@ _CUT = re.compile(
     r"(?:connection refused|connection reset|broken pipe|EOF|TLS handshake timeout|i/o timeout|no route to host)"
     r"|http2: client connection lost|etcdserver: (?:leader changed|request timed out)"
 )
-# Where helm makes several objects it lists what each met, each in the words of the server's Status alone.
+# Where helm makes several objects it lists what each met, and where it changes one it names it, each with the words of
+# the server's Status alone (pkg/kube/client.go).
 _REFUSED = re.compile(
     r"the server has received too many requests and has asked us to try again later|Too many requests"
     r"|the server is currently unable to handle the request|the server was unable to return a response in the time"
     r"|an error on the server \(.*\) has prevented the request from succeeding|apiserver is shutting down"
-    r"|error trying to reach service|Internal error occurred: (?!failed calling )|\d+ errors? occurred:",
+    r"|error trying to reach service|Internal error occurred: (?!failed calling )|\d+ errors? occurred:"
+    r'|cannot patch "[^"]*" with kind |failed to (?:create resource|replace object|refresh resource)',
     re.DOTALL,
 )
 # What helm does before it records a revision: it reads those that there are, asks what the cluster serves, makes the

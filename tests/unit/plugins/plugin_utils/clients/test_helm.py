@@ -287,6 +287,8 @@ LATE = (
     "Error: UPGRADE FAILED: could not get information about the resource: spoiled: ServiceUnavailable",
     "Error: INSTALLATION FAILED: Internal error occurred: etcdserver: request timed out",
     "Error: 1 error occurred:\n\t* spoiled: ServiceUnavailable\n",
+    'Error: UPGRADE FAILED: cannot patch "op" with kind Deployment: spoiled: ServiceUnavailable',
+    "Error: UPGRADE FAILED: failed to create resource: spoiled: ServiceUnavailable",
 )
 # Answers that stay as they are.
 FINAL = (
@@ -297,6 +299,7 @@ FINAL = (
     'Error: unable to build kubernetes objects from release manifest: resource mapping not found for name: "a" '
     'namespace: "": no matches for kind "X" in version "y/v1"',
     "Error: failed to install CRD crds/c.yaml: the server could not find the requested resource",
+    'Error: UPGRADE FAILED: cannot patch "op" with kind Service: Service "op" is invalid: spec.ports: Required value',
     'Error: 1 error occurred:\n\t* Deployment.apps "a" is invalid: spec.replicas: Invalid value: -1\n',
     'Error: 2 errors occurred:\n\t* Apply failed with 1 conflict: conflict with "x": .spec\n\t* spoiled: by a test',
     f'{UNCHECKED}"": error validating data: ValidationError(Deployment.spec): unknown field "a" in io.k8s.api',
