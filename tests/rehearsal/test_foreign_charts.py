@@ -5,16 +5,15 @@
 from __future__ import annotations
 
 import gzip
-import io
 import json
 import re
 import subprocess
-import tarfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from archives import files_in
 from helm_program import helm_program
 from stack_bench import StackBench, stack_bench
 from yaml_samples import SAMPLES
@@ -74,8 +73,8 @@ def bench(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Iterato
 
 
 def _text(mirror: Path, version: str) -> dict[str, str]:
-    with tarfile.open(fileobj=io.BytesIO((mirror / f"{CHART}-{version}.tgz").read_bytes())) as archive:
-        return {name: archive.extractfile(name).read().decode() for name in archive.getnames()}  # type: ignore[union-attr]
+    packed = (mirror / f"{CHART}-{version}.tgz").read_bytes()
+    return {name: content.decode() for name, content in files_in(packed).items()}
 
 
 @pytest.mark.parametrize(

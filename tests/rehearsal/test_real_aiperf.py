@@ -19,7 +19,8 @@ pytestmark = pytest.mark.long("PyTorch and AIPerf are installed for it")
 @pytest.fixture(scope="module")
 def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InferenceBench]:
     subprocess.run([ROOT / "tools" / "setup_full"], check=True)
-    with kept_rehearsal(tmp_path_factory.mktemp("aiperf"), (INFERENCE,), 2, rehearsal_full=True) as kept:
+    stated = {"rehearsal_nodes": 2, "rehearsal_full": True, "gates": ["gpu_stack", INFERENCE]}
+    with kept_rehearsal(tmp_path_factory.mktemp("aiperf"), **stated) as kept:
         yield InferenceBench(kept, full=True)
 
 

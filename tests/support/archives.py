@@ -1,9 +1,10 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Unpacks the archives of saved runs."""
+"""Unpacks archives: those of saved runs, and what the product packs."""
 
 from __future__ import annotations
 
+import io
 import tarfile
 from pathlib import Path
 
@@ -15,3 +16,9 @@ def unpack(archive: Path, directory: Path) -> None:
             tar.extractall(directory, filter="data")
         else:
             tar.extractall(directory)
+
+
+def files_in(packed: bytes) -> dict[str, bytes]:
+    """Return the content of every file of a tar, compressed in any way or not."""
+    with tarfile.open(fileobj=io.BytesIO(packed)) as tar:
+        return {member.name: file.read() for member in tar if (file := tar.extractfile(member))}

@@ -102,10 +102,10 @@ class KeptRehearsal:
 
 
 @contextmanager
-def kept_rehearsal(work: Path, gates: Sequence[str], nodes: int, **variables: Any) -> Iterator[KeptRehearsal]:
-    """Run these gates once on a healthy rehearsal over gate gpu_stack, yield it as it is then, and end it."""
+def kept_rehearsal(work: Path, **variables: Any) -> Iterator[KeptRehearsal]:
+    """Start a healthy rehearsal with these variables, yield it as it is after its first run, and end it."""
     try:
-        run = rehearse(work, rehearsal_nodes=nodes, rehearsal_keep=True, gates=["gpu_stack", *gates], **variables)
+        run = rehearse(work, rehearsal_keep=True, **variables)
         yield KeptRehearsal(work, replace(run, run_dir=run.run_dir.resolve()))
     finally:
         rehearse(work, playbook="rehearse_stop.yml")

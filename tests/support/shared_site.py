@@ -7,16 +7,16 @@ it found it. What they run on it, they run by the inventory that it wrote, each 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import yaml
-from gate_bench import KeptRehearsal
+from gate_bench import KeptRehearsal, kept_rehearsal
 from live_site import LiveSite
 from model_watch import watched
-from rehearsal_harness import Rehearsed, left_behind, rehearse
+from rehearsal_harness import Rehearsed, rehearse
 from waiting import eventually
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.changing import change_faults
@@ -85,15 +85,14 @@ class SharedSite(KeptRehearsal):
 @contextmanager
 def shared_site(work: Path) -> Iterator[SharedSite]:
     """Run all gates on a healthy rehearsal, with secrets and every process watched; yield it; end it."""
-    try:
-        hosts = work / "hosts.yml"
-        hosts.write_text(yaml.safe_dump(HOSTS), encoding="utf-8")
+    hosts = work / "hosts.yml"
+    hosts.write_text(yaml.safe_dump(HOSTS), encoding="utf-8")
+    with ExitStack() as ends:
         with watched(work / WATCH):
-            run = rehearse(work, inventory=hosts, rehearsal_keep="1", **SECRETS)
-        site = SharedSite(work, replace(run, run_dir=run.run_dir.resolve()))
-        yield site
-        # The API server takes a moment to empty the last namespace.
-        eventually(lambda: not site.live.tests() and not site.live.holder(), what=site.live.tests)
-    finally:
-        rehearse(work, playbook="rehearse_stop.yml")
-        assert left_behind(work) == []
+            kept = ends.enter_context(kept_rehearsal(work, inventory=hosts, **SECRETS))
+        site = SharedSite(kept.work, kept.first)
+        try:
+            yield site
+        finally:
+            # The API server takes a moment to empty the last namespace.
+            eventually(lambda: not site.live.tests() and not site.live.holder(), what=site.live.tests)

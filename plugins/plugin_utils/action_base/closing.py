@@ -32,6 +32,7 @@ from ..run.version import COLLECTION
 from ..runtime.run_dir import RUN
 from ..runtime.visible import visible
 from ..verdict.corrected_command import without_mistakes
+from ..verdict.run import RunRecord
 from ..verdict.saved import record_from_plain
 from .command_line import command_line
 
@@ -59,37 +60,31 @@ class Closing:
         display = Display()
         for result in _noted():
             self.see(result)
-        try:
-            lines = _lines_of(self._run_dir) if self._run_dir is not None else self._plan
-        except BringupError as error:
-            display.warning(f"what the run ended with cannot be printed: {visible(str(error))}")
-            lines = []
+        record, lines = None, self._plan
+        if self._run_dir is not None:
+            try:
+                path = self._run_dir / RUN
+                record = record_from_plain(load_json(path), str(path))
+                lines = closing_lines(record, self._run_dir)
+            except BringupError as error:
+                display.warning(f"what the run ended with cannot be printed: {visible(str(error))}")
+                lines = []
         stopped = [f"error    {text}" for text in self._stopped]
         again = (
             _again("\n".join(self._stopped))
             if stopped and not any(line.startswith("again: ") for line in lines)
             else ""
         )
-        for part in (lines, _kept_of(self._kept, self._run_dir), [*stopped, *([f"again: {again}"] if again else [])]):
+        kept = _kept_of(self._kept, record, self._run_dir)
+        for part in (lines, kept, [*stopped, *([f"again: {again}"] if again else [])]):
             for line in ("", *part) if part else ():
                 display.display(visible(line))
 
 
-def _lines_of(run_dir: Path) -> list[str]:
-    path = run_dir / RUN
-    return closing_lines(record_from_plain(load_json(path), str(path)), run_dir)
-
-
-def _kept_of(kept: list[str], run_dir: Path | None) -> list[str]:
+def _kept_of(kept: list[str], record: RunRecord | None, run_dir: Path | None) -> list[str]:
     """Return how to go on with a rehearsal that is kept: where a command wants a run whose gate nodes asked the hosts,
     this playbook's own. `latest` is another one as soon as one of these commands ran, and not every run asks them."""
-    asked = False
-    if run_dir is not None:
-        try:
-            record = record_from_plain(load_json(run_dir / RUN), str(run_dir / RUN))
-        except BringupError:
-            return _kept_of(kept, None)
-        asked = record.gate("nodes").status not in (Status.PENDING, Status.SKIPPED)
+    asked = record is not None and record.gate("nodes").status not in (Status.PENDING, Status.SKIPPED)
     words = f" -e {shlex.quote(f'gpufleet_run={run_dir}')}" if asked else ""
     return [line.replace(_LATEST, words) for line in kept]
 

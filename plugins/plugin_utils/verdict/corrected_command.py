@@ -170,14 +170,14 @@ def _skipped(option: str, value: str, problem: str) -> Iterator[str]:
         yield from ("-e", f"{_GATES}={','.join(left) or _PLACE}")
 
 
-def _limit(option: str, value: str, problem: str) -> Iterator[str]:
-    if not _about("--limit", problem):
-        yield from _words(option, value)
+def _left_out(name: str) -> Callable[[str, str, str], Iterator[str]]:
+    """Return what leaves an option out where the problem is about it."""
 
+    def correct(option: str, value: str, problem: str) -> Iterator[str]:
+        if not _about(name, problem):
+            yield from _words(option, value)
 
-def _start(option: str, value: str, problem: str) -> Iterator[str]:
-    if not _about("--start-at-task", problem):
-        yield from _words(option, value)
+    return correct
 
 
 def _inventory(option: str, value: str, problem: str) -> Iterator[str]:
@@ -189,6 +189,7 @@ def _inventory(option: str, value: str, problem: str) -> Iterator[str]:
 
 
 _OPTIONS: dict[str, Callable[[str, str, str], Iterator[str]]] = {
-    "-e": _extra, "--extra-vars": _extra, "-t": _tags, "--tags": _tags, "--skip-tags": _skipped, "-l": _limit,
-    "--limit": _limit, "--start-at-task": _start, "-i": _inventory, "--inventory": _inventory,
+    "-e": _extra, "--extra-vars": _extra, "-t": _tags, "--tags": _tags, "--skip-tags": _skipped,
+    "-l": _left_out("--limit"), "--limit": _left_out("--limit"), "--start-at-task": _left_out("--start-at-task"),
+    "-i": _inventory, "--inventory": _inventory,
 }  # fmt: skip

@@ -7,13 +7,11 @@ baselines, values of charts, notes and settings of a run. `test_canaries.py` fol
 from __future__ import annotations
 
 import gzip
-import io
 import json
-import tarfile
 from dataclasses import replace
 from pathlib import Path
 
-from archives import unpack
+from archives import files_in, unpack
 from secret_kinds import KINDS, leaked
 from snapshot_api import Json, cluster_of, everything, node, pod
 
@@ -69,8 +67,7 @@ def test_a_pack_for_a_vendor_holds_none(tmp_path: Path) -> None:
         pack = make_pack(run, Asked(subject="gpu02", case=planted.text, contact=planted.text))
         assert leaked(pack.page) == []
     pack = make_pack(run, Asked(subject="gpu02", case=ALL, contact=ALL, files=(report, zipped)))
-    with tarfile.open(fileobj=io.BytesIO(pack.archive()), mode="r:gz") as tar:
-        files = {name: tar.extractfile(name).read() for name in tar.getnames()}  # type: ignore[union-attr]  # all files
+    files = files_in(pack.archive())
     assert f"added/{zipped.name}" in files
     plain = {name: gzip.decompress(data) if name.endswith(".gz") else data for name, data in files.items()}
     assert {name: leaked(data.decode()) for name, data in plain.items() if leaked(data.decode())} == {}

@@ -6,13 +6,11 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import io
 import json
-import tarfile
 from pathlib import Path
 
 import pytest
-from archives import unpack
+from archives import files_in, unpack
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evidence import evidence_file, read_evidence
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.load_state import load_kind
@@ -52,8 +50,7 @@ def bad(tmp_path: Path) -> Run:
 
 
 def packed(pack: Pack) -> dict[str, bytes]:
-    with tarfile.open(fileobj=io.BytesIO(pack.archive()), mode="r:gz") as tar:
-        return {name: tar.extractfile(name).read() for name in tar.getnames()}  # type: ignore[union-attr]  # all files
+    return files_in(pack.archive())
 
 
 def test_a_pack_holds_the_page_the_tools_and_their_digests(bad: Run) -> None:

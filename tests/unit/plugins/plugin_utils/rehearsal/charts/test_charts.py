@@ -6,14 +6,13 @@
 from __future__ import annotations
 
 import gzip
-import io
 import json
-import tarfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from archives import files_in
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.charts.chart import crd_document
@@ -28,10 +27,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_fi
 
 
 def _read(path: Path, name: str) -> Any:
-    with tarfile.open(fileobj=io.BytesIO(gzip.decompress(path.read_bytes()))) as archive:
-        handle = archive.extractfile(name)
-        assert handle is not None
-        return json.loads(handle.read())
+    return json.loads(files_in(path.read_bytes())[name])
 
 
 def _ref(name: str, chart: str = "", version: str = "v1.0.0") -> dict[str, str]:
@@ -54,8 +50,7 @@ def test_an_unknown_chart_has_the_workloads_that_its_registry_entry_states(tmp_p
     assert volcano == load_stand_ins()["volcano"].workloads
     assert [found.kind for found in stand_in_for("plain").workloads] == ["Deployment"]
     (path,) = build_mirror(tmp_path, [{**_ref("acme"), "workloads": stated}])
-    with tarfile.open(fileobj=io.BytesIO(gzip.decompress(path.read_bytes()))) as archive:
-        texts = [handle.read().decode() for name in archive.getnames() if (handle := archive.extractfile(name))]
+    texts = [content.decode() for content in files_in(path.read_bytes()).values()]
     assert sum('"kind": "StatefulSet"' in text and "acme-store" in text for text in texts) == 1
 
 
@@ -137,8 +132,7 @@ BROKEN = {
 @pytest.mark.parametrize(("component", "state"), sorted(BROKEN))
 def test_every_fault_of_a_component_is_in_what_is_installed(tmp_path: Path, component: str, state: str) -> None:
     (path,) = build_mirror(tmp_path, [_ref(component)], {component: state})
-    with tarfile.open(fileobj=io.BytesIO(gzip.decompress(path.read_bytes()))) as archive:
-        texts = [archive.extractfile(name).read().decode() for name in archive.getnames()]  # type: ignore[union-attr]  # files only
+    texts = [content.decode() for content in files_in(path.read_bytes()).values()]
     assert any("rehearsal.gpufleet.invalid/fault" in text for text in texts)
 
 
