@@ -35,6 +35,7 @@ reads.rehearse = NODES SKU FAULTS WORLD PLAY KEEP FULL GATES FROM ARGS
 reads.rehearse-faults = SET LIFT ARGS
 reads.catalog-check = DIR
 reads.chart-values = CHART ARGS
+reads.real-charts = DIR ARGS
 reads.worlds = REHEARSE ARGS
 reads.lock = UPGRADE
 $(foreach target,thinning rehearse-catalogue rehearse-stop test test-long molecule check unit sanity,$(eval reads.$(target) = ARGS))
@@ -80,6 +81,10 @@ thinning: setup ## Take a piece of every kind out of a healthy run; what still p
 rehearse-catalogue: setup ## Install every recipe of the catalogue in turn on one rehearsal cluster (ARGS="--draw 12", "--only service=gke")
 	@python tests/support/catalogue_bench.py $(ARGS)
 
+.PHONY: real-charts
+real-charts: setup ## Install, upgrade, put back, remove recipes with real charts that you fetched (DIR=<directory> ARGS="--only service=gke --helm PATH")
+	@PYTHONPATH=$$PYTHONPATH:$$PWD python tests/support/real_charts.py $(DIR) $(ARGS)
+
 .PHONY: rehearse-faults
 rehearse-faults: setup ## Break and mend a rehearsal that was kept (SET=gpu-missing@gpu03/gpu5 LIFT=all); without both: list the faults
 	@ansible-playbook -i localhost, playbooks/rehearse_faults.yml $(strip $(call extra,SET,gpufleet_rehearsal_faults) $(call extra,LIFT,gpufleet_rehearsal_lift)) $(ARGS)
@@ -113,7 +118,7 @@ catalog-check: setup ## Prove the recipe catalogue: every layer resolves, nothin
 
 .PHONY: chart-values
 chart-values: setup ## Render a real chart with our values: unknown keys, schema errors, changed objects (CHART=<directory or archive> ARGS="--accepted DIR")
-	@python -m tools.chart_values $(CHART) $(ARGS)
+	@python -m tools.chart_values --record recipes $(CHART) $(ARGS)
 
 .PHONY: reference
 reference: setup ## Write the pages of docs/reference/: settings, checks, faults, worlds, tools, catalogue

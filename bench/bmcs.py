@@ -58,7 +58,7 @@ def serve_bmcs(hosts: int, answer_s: float) -> None:
     from bmcs import LOGIN
 
     from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
-    from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.bmc.certificates import (
+    from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.bmc.plan import (
         AUTHORITY,
         write_certificates,
     )
@@ -102,7 +102,7 @@ def read_fleet(ports: Sequence[int], ca_cert: str, at_once: int) -> dict[str, fl
     from sites import make_site
 
     from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility import observe_bmcs
-    from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility.bmc_observation import SeenBmcs
+    from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility.observe_bmcs import SeenBmcs
     from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext, ObserveContext
     from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import from_plain, to_plain
     from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host

@@ -32,7 +32,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry im
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.selection import PhaseDeclaration, declare_phase
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import ObserveContext
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.phases import PHASE_GATES
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import PHASE_GATES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run import observing
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.validation_looks import observe_phase

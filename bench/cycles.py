@@ -36,17 +36,17 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / ".cache"), str(ROOT / "tests/support")]
 
-from audit_log import disturbances, kubeconfig_of_identity  # noqa: E402 - the path is made above, for this and those below
-from continuous_bench import PASSIVE, TEST, USER, Bench  # noqa: E402
-from live_site import live_site  # noqa: E402
-from rehearsal import cpu_by_owner, memory_by_owner  # noqa: E402
-from waiting import eventually  # noqa: E402
+from audit_log import disturbances, kubeconfig_of_identity
+from continuous_bench import PASSIVE, TEST, USER, Bench
+from live_site import live_site
+from rehearsal import cpu_by_owner, memory_by_owner
+from waiting import eventually
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster  # noqa: E402
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import Connection  # noqa: E402
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import PODS  # noqa: E402
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status  # noqa: E402
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service_model import NodeResult  # noqa: E402
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import Connection
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import PODS
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.records import NodeResult
 
 Z_DAYS, DAY_S, SLOW_EACH, CYCLE_LIMIT_S, TICK_S = 7.0, 86400.0, 21, 1800.0, 3.0
 STORE, SPACE, LABEL = "fleet", "default", "example.org/user=training"

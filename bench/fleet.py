@@ -28,22 +28,22 @@ from time import process_time
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / ".cache"), str(ROOT / "tests/support"), str(ROOT / "bench")]
 
-from scale import Figures, told  # noqa: E402 - the path is made above, for this and those below
-from service_rows import SITE, cycle  # noqa: E402
+from scale import Figures, told
+from service_rows import SITE, cycle
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.queue import plan_batch  # noqa: E402
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.queue_model import (  # noqa: E402
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.queue import plan_batch
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.queue_model import (
     BatchLimits,
     Demand,
     QueueNode,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.remembered import remembered  # noqa: E402
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.standing import (  # noqa: E402
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.remembered import remembered
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.standing import (
     parts_now,
     standings,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.fact_rows import keep_facts  # noqa: E402
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service import open_service  # noqa: E402
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.rows import keep_facts
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service import open_service
 
 BUDGET_S, BUDGET_NODES = 1.0, 10_000
 SIZES = (1000, 10_000, 100_000)

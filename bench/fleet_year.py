@@ -34,26 +34,22 @@ from time import process_time
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / ".cache"), str(ROOT / "tests/support")]
 
-from service_year import BEGIN, DAY, HOUR, Machine  # noqa: E402 - the path is made above, for this and those below
+from service_year import BEGIN, DAY, HOUR, Machine
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.class_rules import (  # noqa: E402
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.class_rules import (
     figure_rules,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.classify import classify  # noqa: E402
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.queue import plan_batch  # noqa: E402
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.queue_model import (  # noqa: E402
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.classify import classify
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.queue import plan_batch
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.queue_model import (
     BatchLimits,
     Demand,
     QueueNode,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.standing import standings  # noqa: E402
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Rating, Status  # noqa: E402
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.remediation.policy import CORDON, Policy  # noqa: E402
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.remediation.steps import Site, steps  # noqa: E402
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service_model import (  # noqa: E402
-    Figure,
-    NodeResult,
-)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.standing import standings
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Rating, Status
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.remediation.carry_out import CORDON, Policy, Site, steps
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.records import Figure, NodeResult
 
 TEST, Z_DAYS, RUN_S, RACK = "gemm", 7.0, 1200.0, 8
 NOISE, LASTING, LOSS, TAILS = 0.02, 0.005, 0.10, 5

@@ -28,7 +28,7 @@ CORE = "ansible_collections.gpufleet.bringup.plugins.plugin_utils"
 LEFT_OUT = ("action_base", "rehearsal")
 # What a decision imports late, by gate: these compare hosts with each other and with what was accepted.
 _COMPARING = ("fabric_validation", "training_acceptance", "inference_acceptance")
-_LATE = (f"{CORE}.check.comparison.specs", f"{CORE}.collect.shared_facts")
+_LATE = (f"{CORE}.check.comparison.specs", f"{CORE}.collect.host_facts")
 BUDGET_MS = 150.0
 RUNS = 10
 _THIRD_PARTY = {"yaml", "kubernetes", "cattrs", "sqlalchemy", "jinja2", "jsonschema", "junitparser"}

@@ -42,7 +42,7 @@ _STAGES = {
     "Stop the rehearsal": "stop",
 }
 _BEFORE = "preflight and contact"
-_LAUNCHER = str(ROOT / "plugins/plugin_utils/runtime/launch.py")
+_LAUNCHER = str(ROOT / "plugins/plugin_utils/runtime/process.py")
 _SUPERVISOR, _ANSIBLE = "rehearsal.lifecycle.supervisor", "ansible-playbook"
 _FORKS = f"{_ANSIBLE}, forks and what they start"
 _ENDED = "what has ended"

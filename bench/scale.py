@@ -40,7 +40,7 @@ def measure(gate: str, hosts: int) -> dict[str, object]:
 
     from big_runs import BigRun
 
-    from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_validation.run_plan import next_runs
+    from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_validation.observe_nccl import next_runs
     from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_checks
     from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report import run_report
     from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.decision import decide_gate

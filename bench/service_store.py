@@ -28,14 +28,11 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / ".cache"), str(ROOT / "tests/support")]
 
-from service_rows import SITE, cycle, node_result  # noqa: E402 - the path is made above, for this and those below
+from service_rows import SITE, cycle, node_result
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.fact_rows import keep_facts  # noqa: E402
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service import (  # noqa: E402
-    ServiceStore,
-    open_service,
-)
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service_model import Figure  # noqa: E402
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.records import Figure
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.rows import keep_facts
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service import ServiceStore, open_service
 
 LATEST_S, TIMES_S, WEEK_S, WRITE_S = 2.0, 1.0, 1.0, 0.05
 DAY_S = 86400

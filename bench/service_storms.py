@@ -34,10 +34,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.class_rules
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.classify import classify
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Rating, Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service_model import (
-    Figure,
-    NodeResult,
-)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.records import Figure, NodeResult
 
 DAY_S, HOUR_S, TEST, CEILING = 86400.0, 3600.0, "nccl_loop", 50.0
 GROUP, NOISE, LASTING, WELL = 8, 0.006, 0.003, 48.0

@@ -26,21 +26,13 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / ".cache"), str(ROOT / "tests/support")]
 
-from snapshot_api import PagedApi, cluster_of, everything, node, pod  # noqa: E402 - the path is made above, for this and those below
+from snapshot_api import PagedApi, cluster_of, everything, node, pod
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.node_pod import node_facts  # noqa: E402
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.snapshot_cluster import (  # noqa: E402
-    collect_cluster,
-)
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.snapshot_hosts import (  # noqa: E402
-    host_from_pod,
-)
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.decode import (  # noqa: E402
-    parse_snapshot,
-    to_text,
-)
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.difference import drift_between  # noqa: E402
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.model import (  # noqa: E402
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.node_pod import node_facts
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.snapshot import collect_cluster, host_from_pod
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.difference import drift_between
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.formats import parse_snapshot, to_text
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.model import (
     COLLECTORS,
     Collected,
     CollectorResult,

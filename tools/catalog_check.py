@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.constraint.version import parse_version
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.constraint.evaluate import parse_version
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError, ProblemsError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.hydrate import hydrated
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.load import BASE, load_catalogue
@@ -22,10 +22,12 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.model impo
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.order import find_cycle
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.resolve import chain, resolve
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.tree import catalogue_directories
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import RECIPES
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import RECIPES
 from tools.catalog_ties import ties
 from tools.catalog_tree import Problem, Tree
 from tools.catalog_values import unknown_values
+from tools.chart_proven import FILE as PROVEN
+from tools.chart_proven import notes
 
 MAX_DEPTH = 10
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -87,7 +89,7 @@ def unused(tree: Tree) -> Iterator[Problem]:
             yield tree.registry_at(("components", index, "name"), f"no layer and no mixin has the component {name}.")
     files = {file for ref in components for file in (ref.values_file, *ref.manifest_files, *ref.pre_manifest_files)}
     for file, path in tree.catalogue.files.items():
-        if file.startswith("components/") and file not in files:
+        if file.startswith("components/") and file not in files and not file.endswith(f"/{PROVEN}"):
             yield Problem(f"{path}:1", "nothing names this file.")
 
 
@@ -211,6 +213,9 @@ def main(arguments: Sequence[str]) -> int:
     if problems:
         print(f"catalog-check: FAILED: {len(problems)} problem(s)")
         return 1
+    if directory.resolve() == RECIPES.resolve():
+        for note in notes(directory, load_catalogue([directory])):
+            print(f"note: {note}")
     count = len(list((directory / "overlays").rglob("*.yaml")))
     print(f"catalog-check: passed: {count} layers, {len(RULES)} rules, {time.monotonic() - began:.1f} s")
     return 0

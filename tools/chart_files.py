@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.plain_yaml import documents
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.foreign_yaml import documents
 
 Path_ = tuple[str, ...]
 _READ = re.compile(r"\.Values((?:\.[A-Za-z_][\w-]*)*)")
@@ -54,11 +54,18 @@ def read_chart(path: Path) -> Chart:
     Raises:
         InputError: it is none, or one of its files is not what Helm wants it to be.
     """
+    return _chart(str(path), files_of(path))
+
+
+def files_of(path: Path) -> dict[str, bytes]:
+    """Return the files of a chart, in a directory or an archive, by their names in it.
+
+    Raises:
+        InputError: it is neither.
+    """
     if path.is_dir():
-        files = {file.relative_to(path).as_posix(): file.read_bytes() for file in path.rglob("*") if file.is_file()}
-    else:
-        files = _unpacked(str(path), path.read_bytes() if path.is_file() else b"")
-    return _chart(str(path), files)
+        return {file.relative_to(path).as_posix(): file.read_bytes() for file in path.rglob("*") if file.is_file()}
+    return _unpacked(str(path), path.read_bytes() if path.is_file() else b"")
 
 
 def _unpacked(name: str, data: bytes) -> dict[str, bytes]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.plain_yaml import PlainYamlError, documents
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.foreign_yaml import PlainYamlError, documents
 
 Json = dict[str, Any]
 MADE_ANEW = "(made anew at each rendering)"

@@ -30,12 +30,13 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.paths impo
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.policy import Unsupported, require_supported
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.resolve import resolve
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.support import supported_combinations
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import RECIPES
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import RECIPES
 from tools.catalog_values import listed_paths
 from tools.chart_files import Chart, Path_, read_chart
 from tools.chart_keys import unknown_keys, unread_path
 from tools.chart_objects import Json, differences, objects_of, steady
 from tools.chart_probe import Probe
+from tools.chart_proven import record
 
 Render = Callable[["Question"], str]
 _INDEX = "index.json"
@@ -265,6 +266,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--accepted", type=Path, help="directory of accepted renderings, below which each is kept")
     parser.add_argument("--accept", action="store_true", help="accept what is rendered now")
     parser.add_argument("--kube-version", default="1.34.0", help="version of the cluster, for the chart")
+    parser.add_argument("--record", type=Path, help="recipes where proven.yaml is written if nothing is to be said")
     parser.add_argument("--helm", default="helm", help="the helm program")
     return parser
 
@@ -292,6 +294,8 @@ def main(argv: Sequence[str]) -> int:
         return 2
     for line in lines:
         print(line)
+    if given.record and not lines and not given.recipe:
+        print(f"recorded: {record(given.record, component, given.chart, chart.version, given.kube_version)}")
     print("nothing to say" if not lines else f"{len(lines)} to look at")
     return int(bool(lines))
 

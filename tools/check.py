@@ -162,7 +162,8 @@ def run(step: Step, before: Mapping[str, str]) -> Result:
 def show(result: Result) -> None:
     if result.status == 0:
         how = f"{result.seconds:.1f} s" if result.again else "passed before with the same files"
-        say(f"    ok  {result.step.name} {how}")
+        said = [f"        {line}\n" for line in result.output.splitlines() if line.startswith("note: ")]
+        say(f"    ok  {result.step.name} {how}\n{''.join(said)}".rstrip())
         return
     command = " ".join(result.step.command)
     say(f"FAILED  {result.step.name} {result.seconds:.1f} s\n$ {command}\n{result.output.rstrip()}\n")

@@ -7,8 +7,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import CheckSpec
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATES
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.phases import BURN_IN, GATE_PHASE, READINESS
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import (
+    BURN_IN,
+    GATE_PHASE,
+    GATES,
+    READINESS,
+)
 
 _HEAD = """<!--
 SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors

@@ -23,8 +23,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.worlds.
     load_worlds,
     worlds_page,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import RECIPES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.host_tools import load_host_tools
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import RECIPES
 
 from . import aiperf_lock, catalog_docs, check_docs, rbac_docs, settings_docs, tool_docs
 

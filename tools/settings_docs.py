@@ -19,8 +19,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.setting
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.node_tests.registry import node_tests
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.node_tests.settings import CONTINUOUS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_settings, all_specs
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATES
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.phases import BURN_IN, READINESS
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import BURN_IN, GATES, READINESS
 
 _WORDS = {str: "text", int: "whole number", float: "number", bool: "true or false", type(None): "null"}
 _LONGEST_DEFAULT = 60

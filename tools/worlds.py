@@ -20,10 +20,10 @@ from time import monotonic
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.worlds.catalogue import (
+    World,
     load_worlds,
     world_or_error,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.worlds.model import World
 
 from .world_bench.draws import drawn_faults, drawn_worlds, problems_of
 from .world_bench.judge import DATA, held, judge_world, judged_gates

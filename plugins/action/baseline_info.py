@@ -21,6 +21,11 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.baseline impo
     plain_changes,
     plain_software_changes,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.proposed import (
+    plain_proposed,
+    proposed,
+    proposed_lines,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.baselines import AcceptedRun
 
@@ -54,8 +59,14 @@ class ActionModule(ModuleAction):
             return _result(accepted, [*lines, *nothing], rehearsal=rehearsal)
         found = compare_run(run, holding)
         lines += comparison_lines(found) or ["nothing can be compared: the run has no figure of gates 6 to 8"]
-        worse = [entry.figure for entry in found.worse]
-        told = {"compared": plain_changes(found), "worse": worse, "software": plain_software_changes(found)}
+        offered = proposed(run)
+        lines += proposed_lines(offered)
+        told = {
+            "compared": plain_changes(found),
+            "worse": [entry.figure for entry in found.worse],
+            "software": plain_software_changes(found),
+            "proposed": plain_proposed(offered),
+        }
         return _result(accepted, lines, rehearsal=rehearsal) | told
 
 
@@ -67,6 +78,7 @@ def _result(accepted: Sequence[AcceptedRun], lines: list[str], *, rehearsal: boo
         "compared": [],
         "worse": [],
         "software": [],
+        "proposed": [],
         "rehearsal": rehearsal,
         "exit_code": 0,
     }

@@ -13,16 +13,23 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.modul
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.stated import stated_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.burn_in.model import Soak
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.burn_in import decide_burn_in, planned, soak
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.burn_in_work import VERB, with_burn_in
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.burn_in import (
+    VERB,
+    decide_burn_in,
+    narrow,
+    planned,
+    soak,
+    with_burn_in,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.preload import preload
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.problem import problem_recorded
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.secrets import restore_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.stats import run_stats
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import hours_text
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import silent
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.gate import GateVerdict
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.work import Work
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import Work
 
 # Ansible loads this file in its main process before it forks the worker of the task.
 preload()
@@ -36,9 +43,11 @@ class ActionModule(ModuleAction):
     def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
         """Do the step; fail if a decided burn-in is not passed."""
         run = Run(existing_run_dir(options["run_dir"]))
+        if options["nodes"] and options["step"] == "soak":
+            narrow(run, options["nodes"], keep=not self.check_mode)
         if self.check_mode:
             done = planned(run, options, self.emit)
-            told = f"{', '.join(done.tests)} on {len(done.hosts)} hosts, {done.hours:g} h each"
+            told = f"{', '.join(done.tests)} on {len(done.hosts)} hosts, {hours_text(done.hours)} each"
             self.emit(f"burn-in would run {told}")
             run.save_record(replace(run.record, work=Work(verb=VERB, sentence=f"it would run {told}")))
             return {**_told(done), "changed": options["step"] == "soak", "stats": run_stats(run)}
@@ -67,7 +76,7 @@ def _tell_started(path: Path, run: Run, done: Soak, verdict: GateVerdict) -> Non
     if path != run.path:
         started = Run(path)
         notes = (*started.record.notes, f"the burn-in went on in {run.path}")
-        started.save_record(with_burn_in(replace(started.record, notes=notes), done, verdict))
+        started.save_record(with_burn_in(replace(started.record, notes=notes), done, verdict, run.path))
 
 
 def _told(done: Soak) -> dict[str, Any]:

@@ -10,8 +10,9 @@ from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.stated import stated_settings
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.load_turns import LOADING_GATES, take_over
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.loads import take_over
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import LOADING_GATES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.decision import run_day
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.history import begin_history
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.holding import take_hold
@@ -22,7 +23,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.same_cluster 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.secrets import restore_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import silent
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import require_open
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.keeping import working
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.lease import working
 
 # Ansible loads this file in its main process before it forks the worker of the task.
 preload()

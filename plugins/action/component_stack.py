@@ -11,9 +11,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.modul
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.helm.helm import Helm
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import connection_from
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import NAMESPACES
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import NAMESPACES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.drift import with_drift
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.foreign import with_existing
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.holdings import holdings_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.install import Installer, Limits
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.installation import Installed
@@ -30,7 +29,19 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.r
     removal_diff,
     removal_rows,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.remove import Remover, removal_failure
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.remove import (
+    Remover,
+    removal_failure,
+    with_existing,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.selection import (
+    alone,
+    chosen_of,
+    namespaces_alone,
+    narrowed,
+    needed_by,
+    with_needed,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.tell import (
     changed,
     failure,
@@ -48,13 +59,13 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rollback impo
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.same_cluster import require_same_cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.secrets import recipe_with_secrets
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.keeping import working
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.lease import working
 
 
 def _plan(components: tuple[Component, ...], found: Installed, options: dict[str, Any], *, back: bool) -> Plan:
     adopt, foreign = options["adopt"], options["foreign"]
-    if back:
-        # They are about the newer recipe, which may have more components.
+    if back or options["components"]:
+        # They are about the newer recipe, or the whole of it, which may have more components.
         names = {component.name for component in components}
         adopt = [name for name in adopt if name in names]
         foreign = {name: policy for name, policy in foreign.items() if name in names}
@@ -82,6 +93,9 @@ class ActionModule(ModuleAction):
         if recipe is None:
             raise InputError(str(run.path), "holds no resolved recipe (recipe.json).", "resolve the recipe first")
         components = components_of(recipe)
+        if back and options["components"]:
+            raise InputError("components", "is given with state rolled_back.", "go back with the whole recipe")
+        chosen = chosen_of(components, options["components"])
         connection = connection_from(options)
         helm = Helm(connection, binary=options["helm"], timeout_s=options["helm_timeout_s"])
         helm.check_version()
@@ -90,11 +104,14 @@ class ActionModule(ModuleAction):
             if back:
                 require_same_cluster(source.path, cluster)
             if options["state"] == "absent":
-                return self._remove(run, components, helm, cluster, options)
+                return self._remove(run, components, chosen, helm, cluster, options)
+            components = with_needed(components, chosen)
             preview = self.check_mode or options["state"] == "planned"
             found = installed(helm, cluster, components, looks_only=preview)
             found = with_drift(helm, cluster, components, found, looks_only=preview)
             plan = _plan(components, with_existing(cluster, components, found), options, back=back)
+            plan, components, lacks = narrowed(plan, chosen)
+            self._refuse(lacks, "install that first, or name both", only_say=preview)
             limits = Limits(
                 ready_s=options["ready_timeout_s"], pull_grace_s=options["pull_grace_s"], parallel=options["parallel"]
             )
@@ -112,7 +129,7 @@ class ActionModule(ModuleAction):
                 for line in preview_lines(plan, checked):
                     self.emit(line)
             if preview:
-                if self.check_mode:
+                if self.check_mode and not options["components"]:
                     # The observer of the gate looks with the same helm.
                     save_results(run.path, plan, (), options["helm"])
                 return result
@@ -120,21 +137,43 @@ class ActionModule(ModuleAction):
             begin_history(run, "gpu_stack", options["store"])
             with working(run.path):
                 done = installer.run(plan, components)
-        save_results(run.path, plan, done, options["helm"])
+        if not options["components"]:
+            save_results(run.path, plan, done, options["helm"])
         problem = failure(done)
         if problem and options["not_ready"] == "fail":
             raise problem
         return {**result, "changed": changed(done), "results": result_rows(done), "ready": problem is None}
 
+    def _refuse(self, reasons: tuple[str, ...], hint: str, *, only_say: bool) -> None:
+        """Refuse what other components stand in the way of; where nothing is changed, say it: a task before this one
+        would have changed that.
+
+        Raises:
+            InputError: something does.
+        """
+        if reasons and not only_say:
+            raise InputError("components", f"{'; '.join(reasons)}.", hint)
+        for reason in reasons:
+            self.emit(reason)
+
     def _remove(
-        self, run: Run, components: tuple[Component, ...], helm: Helm, cluster: Cluster, options: dict[str, Any]
+        self,
+        run: Run,
+        components: tuple[Component, ...],
+        chosen: tuple[Component, ...],
+        helm: Helm,
+        cluster: Cluster,
+        options: dict[str, Any],
     ) -> dict[str, Any]:
         """Plan, and outside of check mode take away what is ours."""
         crds = options["remove_crds"]
         found = with_existing(cluster, components, installed(helm, cluster, components))
-        have = holdings_of(helm, cluster, components, found, mirror=options["chart_mirror"] or "", remove_crds=crds)
-        removals = plan_removal(components, found, have, remove_crds=crds)
-        namespaces = removable_namespaces(removals, components) if options["remove_namespaces"] else ()
+        self._refuse(needed_by(components, chosen, found), "remove that first, or name both", only_say=self.check_mode)
+        found = alone(found, chosen) if options["components"] else found
+        have = holdings_of(helm, cluster, chosen, found, mirror=options["chart_mirror"] or "", remove_crds=crds)
+        removals = plan_removal(chosen, found, have, remove_crds=crds)
+        namespaces = removable_namespaces(removals, chosen) if options["remove_namespaces"] else ()
+        namespaces = namespaces_alone(namespaces, components, chosen)
         there = [name for name in namespaces if cluster.find(NAMESPACES, name) is not None]
         result = {
             "changed": bool(there) or any(entry.action == "remove" for entry in removals),
@@ -149,7 +188,9 @@ class ActionModule(ModuleAction):
             with working(run.path):
                 gone = Remover(helm, cluster, options["drain_timeout_s"], self.emit).run(removals, there)
         finally:
-            end_hold(run)
+            # One component may be a step of a run, which goes on.
+            if not options["components"]:
+                end_hold(run)
         problem = removal_failure(gone)
         if problem:
             raise problem

@@ -19,8 +19,11 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.snapshot_reci
     drift_from_recipe,
     resolved_recipe,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.difference import drift_between
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.drift_rules import Importance, SiteRule
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.difference import (
+    Importance,
+    SiteRule,
+    drift_between,
+)
 
 
 class ActionModule(ModuleAction):

@@ -5,11 +5,14 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.command_line import command_line
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.drift_report import (
@@ -17,13 +20,14 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.drift_repo
     FigureDrift,
     SnapshotDrift,
     drift_verdict,
+    next_step,
     render_drift_markdown,
     render_drift_metrics,
     report_lines,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import now_utc
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import file_mode, make_dirs, write_atomic
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.drift_rules import Importance
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.difference import Importance
 
 
 class ActionModule(ModuleAction):
@@ -37,7 +41,7 @@ class ActionModule(ModuleAction):
         facts = DriftFacts(
             site=options["site_name"], rehearsal=options["rehearsal"], now_s=round(time.time(), 3), written=now_utc(),
             snapshot=_snapshot(options["snapshot"]),
-            figures=_figures(options["figures"]) if options["figures"] else None,
+            figures=_figures(options["figures"]) if options["figures"] else None, hosts_run=options["hosts_run"],
         )  # fmt: skip
         directory = Path(options["dest"]).expanduser().absolute()
         texts = {
@@ -62,10 +66,17 @@ class ActionModule(ModuleAction):
                 "gpufleet_was_rehearsal": facts.rehearsal,
                 "gpufleet_report": str(texts["markdown"][0]),
             },
-            "closing_lines": [f"verdict  {drift_verdict(facts)}", "", f"report   {texts['markdown'][0]}"],
+            "closing_lines": _closing(facts, texts["markdown"][0]),
             "files": {kind: str(path) for kind, (path, _text) in texts.items()},
             "exit_code": 0,
         }
+
+
+def _closing(facts: DriftFacts, page: Path) -> list[str]:
+    lines = [f"verdict  {drift_verdict(facts)}", "", f"report   {page}"]
+    step = next_step(facts)
+    command = command_line(sys.argv, os.environ, Path.cwd()) if facts.reasons else ""
+    return [*lines, *(["", f"do: {step}"] if step else []), *([f"again: {command}"] if command else [])]
 
 
 def _snapshot(found: dict[str, Any]) -> SnapshotDrift:

@@ -10,7 +10,7 @@ from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.action.host_probe import ActionModule as HostProbe
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evidence import FABRIC
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.load_state import around_kind
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.loads import around_kind
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.tool_requests import (
     Request,
     fabric_requests,

@@ -26,8 +26,11 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.setting
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware, sku_or_error
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError, ProblemsError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory import checked_settings_of
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import file_to_write, write_atomic
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import recipe_directories
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import (
+    file_to_write,
+    recipe_directories,
+    write_atomic,
+)
 
 
 class ActionModule(ModuleAction):
@@ -71,9 +74,12 @@ class ActionModule(ModuleAction):
         before = path.read_text(encoding="utf-8") if path.exists() else ""
         if not self.check_mode:
             write_atomic(path, text)
-        self.emit(f"draft: {path}; complete it, then sign it with: {command}")
+        closing = [f"record   {path}", "", f"do: complete it, then sign it: {command}"]
         diff = {"before": before, "after": text, "before_header": str(path), "after_header": str(path)}
-        return {"changed": before != text, "path": str(path), "sign_command": command, "diff": diff}
+        return {
+            "changed": before != text, "path": str(path), "sign_command": command, "diff": diff,
+            "closing_lines": closing,
+        }  # fmt: skip
 
     def _allowances(
         self, racks: Iterable[str], options: dict[str, Any], task_vars: dict[str, Any]

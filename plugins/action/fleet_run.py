@@ -11,7 +11,7 @@ from typing import Any
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.stated import stated_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.cycle import run_cycle
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.cycle_work import VERB
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.cycle_suite import VERB
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.fleet_plan import fleet_plan
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.preload import preload
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.problem import problem_recorded
@@ -19,7 +19,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Ru
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.secrets import restore_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.stats import run_stats
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import silent
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.work import Work
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import Work
 
 # Ansible loads this file in its main process before it forks the worker of the task.
 preload()

@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.load_turns import LOADING_GATES, just_read
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.loads import just_read
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import LOADING_GATES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.decision import (
     decide_gate,
     preview_gate,

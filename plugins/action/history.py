@@ -12,7 +12,7 @@ from typing import Any
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.history_care import care_for
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import now_utc
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.place import place_of
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.database import place_of
 
 
 class ActionModule(ModuleAction):

@@ -34,7 +34,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evid
     unreached,
     write_evidence,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.load_state import around_kind, tools_asked_again
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.loads import around_kind, tools_asked_again
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.tool_requests import (
     LOADING_LEVEL,
     Request,

@@ -11,6 +11,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.modul
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.judged import judge_run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
 
+_MOST = 20
+
 
 class ActionModule(ModuleAction):
     """Judge a saved run again."""
@@ -22,4 +24,10 @@ class ActionModule(ModuleAction):
         del task_vars
         run = Run(existing_run_dir(options["run_dir"]))
         result = judge_run(run, options, self.emit, write=not self.check_mode)
+        # The table is above; what a failed task prints of itself stands between.
+        differs = [f"differs  {text}" for text in result["differences"][:_MOST]]
+        more = len(result["differences"]) - len(differs)
+        differs += [f"         and {more} more above"] if more else []
+        report = [] if self.check_mode else ["", f"report   {run.path / 'report.html'}"]
+        result["closing_lines"] = [*differs, f"verdict  {result['verdict']}", *report]
         return result if result.pop("passed") else result | {"failed": True, "msg": result["verdict"]}

@@ -21,7 +21,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.call 
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.extra_words import unnamed_words
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.packages import require_packages
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.interpreter import require_packages
 
 
 class ActionModule(ModuleAction):
@@ -34,10 +35,16 @@ class ActionModule(ModuleAction):
         require_packages()
         # Without its inventory no variable has its value: that is all there is to report.
         refuse("ansible-playbook", [*inventory_problems(context.CLIARGS.get("inventory") or ())])
-        problems = list(unnamed_words(context.CLIARGS.get("extra_vars") or ()))
+        problems: list[BringupError] = list(unnamed_words(context.CLIARGS.get("extra_vars") or ()))
         problems += option_problems(task_vars, set(self._task.tags) - {"always"}, options["tags"])
         if not options["limit"]:
             problems += limit_problems(task_vars)
         stated = Stated(task_vars)
-        refuse("ansible-playbook", [*problems, *stated.problems(), *stated.missing(options["one_of"])])
+        problems += [*stated.problems(), *stated.missing(options["one_of"], task_vars)]
+        if problems and options["followed_by"]:
+            # It loads what the next check needs: only where there will be none.
+            from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.ahead import with_problems_ahead
+
+            problems = with_problems_ahead(options["followed_by"], problems, stated, task_vars, self._templar)
+        refuse("ansible-playbook", problems)
         return {"changed": False, "warnings": [*stated.warnings(), *inventory_warnings(task_vars)]}

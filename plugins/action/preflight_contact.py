@@ -12,7 +12,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.contact impor
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory_hosts import Inventory, hosts_to_read
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.problem import problem_recorded
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.run_dir import point_latest
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import point_latest
 
 
 class ActionModule(ModuleAction):

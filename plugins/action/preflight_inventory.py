@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.simulated import hosts_are_simulated
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.stated import stated_settings
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory import checked_inventory
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory_hosts import Inventory
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.preflight import check_inventory
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.problem import problem_recorded
@@ -20,6 +22,13 @@ class ActionModule(ModuleAction):
     """Check inventory and variables."""
 
     module = "preflight_inventory"
+
+    @staticmethod
+    def ahead(options: dict[str, Any], task_vars: dict[str, Any], hosts: Mapping[str, Mapping[str, Any]]) -> list[Any]:
+        """Raise what this module would refuse, before its turn (`action_base.ahead`)."""
+        simulated = hosts_are_simulated(options["group"], task_vars)
+        checked_inventory(options, Inventory(task_vars.get("groups") or {}, hosts, simulated))
+        return []
 
     def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
         run = Run(existing_run_dir(options["run_dir"]))

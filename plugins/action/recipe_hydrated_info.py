@@ -11,7 +11,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.modul
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.hydrate import hydrated
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.request import answer
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.detected import request_for
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.secret_keys import redact_data
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.redaction import redact_data
 
 
 class ActionModule(ModuleAction):

@@ -10,16 +10,17 @@ from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import (
+    LIST,
     catalogue_table,
     load_catalogue,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.choose import LIST
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.changing import (
     Changed,
     change_faults,
     faults_of,
+    is_up,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import RECIPES
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import RECIPES
 
 
 class ActionModule(ModuleAction):
@@ -48,4 +49,6 @@ class ActionModule(ModuleAction):
 
 def _lines(changed: Changed, directory: Path) -> list[str]:
     lines = [f"set:    {name}" for name in changed.set] + [f"lifted: {name}" for name in changed.lifted]
+    if not is_up(directory):
+        return [*lines, f"no rehearsal is up in {directory}, so none of them is set"]
     return [*lines, f"faults of the rehearsal in {directory}: {', '.join(changed.faults) or 'none'}"]

@@ -19,41 +19,39 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.state
     extra_variables,
     stated_inventory,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError, InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import (
+    LIST,
     catalogue_table,
+    gives_out_by_claims,
     load_catalogue,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.choose import LIST
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.shown import gives_out_by_claims
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.bring_up import bring_up
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.commands import kept_lines
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.plays import LIST as PLAYS_LIST
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.plays import (
-    SITE,
-    plays_table,
-    refuse_unknown_play,
-)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.request import LIST as PLAYS_LIST
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.request import (
     RehearsalRequest,
+    kept_command,
+    kept_lines,
     planned_nodes,
+    plays_table,
+    request_problems,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import PlannedNode
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.substitution.replacements import StatedSite
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.store import default_cache
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.worlds.catalogue import LIST as WORLDS_LIST
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.worlds.catalogue import (
+    World,
     load_worlds,
     world_or_error,
     worlds_table,
+    write_hardware,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.worlds.hardware import write_hardware
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.worlds.model import World
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.settings_sources import merged_settings
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import COLLECTION_ROOT, RECIPES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.inventory_values import plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.layers import laid_over
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import COLLECTION_ROOT, RECIPES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.inventory import scope_problems
 
 # Ansible's main process loads this before it forks a worker for every host: each of them would load it for itself.
@@ -66,16 +64,26 @@ class ActionModule(ModuleAction):
     module = "rehearsal_start"
     _supports_check_mode = False
 
+    @staticmethod
+    def ahead(
+        options: dict[str, Any], task_vars: dict[str, Any], hosts: Mapping[str, Mapping[str, Any]]
+    ) -> list[BringupError]:
+        """Return what is wrong with the names that this module is given, before its turn (`action_base.ahead`)."""
+        if LIST in (options["world"], options["play"], *options["faults"]):
+            return []
+        simulated = len(hosts.keys() - {"localhost"})
+        problems = request_problems(options, hosts=simulated, extra=extra_variables(task_vars))
+        return [*problems, *scope_problems(options["gates"], options["from_gate"])]
+
     def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
         """Start it and return what the plays need to work on it; asked for the list of faults, print that alone."""
         faults = tuple(str(fault) for fault in options["faults"])
         table = _wanted_list(faults, options["world"], options["play"])
         if table:
-            for line in table.splitlines():
-                self.emit(line)
-            return {"changed": False, "listed": True}
-        _refuse_wrong_scope(options, extra_variables(task_vars))
+            return {"changed": False, "listed": True, "closing_lines": table.splitlines()}
         inventory = _inventory_hosts(options["group"], task_vars)
+        # What the plays behind the start would refuse, minutes later, as well.
+        refuse("rehearsal", self.ahead(options, task_vars, {host["name"]: {} for host in inventory}))
         world = _world(options["world"], inventory)
         cache = Path(options["cache"]).expanduser() if options["cache"] else default_cache(os.environ)
         directory = Path(options["directory"]).expanduser().resolve()
@@ -123,17 +131,8 @@ class ActionModule(ModuleAction):
             "default_criteria": options["default_criteria"],
             "stated": of_world,
             "kept_lines": kept_lines(directory, str(rehearsal.kubeconfig)) if options["keep"] else [],
+            "again": kept_command(directory, options["play"]) if options["keep"] else "",
         }
-
-
-def _refuse_wrong_scope(options: dict[str, Any], extra: Mapping[str, Any]) -> None:
-    """Raise for what the playbooks behind the start would refuse, minutes later."""
-    refuse_unknown_play(options["play"])
-    scope = [name for name in ("gpufleet_gates", "gpufleet_from_gate") if name in extra]
-    if options["play"] != SITE and scope:
-        reason = f"is the scope of a bring-up, and gpufleet_rehearsal_play={options['play']} has a scope of its own."
-        raise InputError(scope[0], reason, "leave one of the two out")
-    refuse("scope of the run", scope_problems(options["gates"], options["from_gate"]))
 
 
 def _wanted_list(faults: tuple[str, ...], world: str, play: str) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.controller import controller_process
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.starter import read_state, stop
 
 
@@ -25,8 +26,17 @@ class ActionModule(ModuleAction):
         if options["keep"]:
             # How to go on with it is printed at the end of the playbook.
             return {"changed": False, "removed": []}
+        live = state is not None and state.supervisor.alive()
         if self.check_mode:
-            live = state is not None and state.supervisor.alive()
             return {"changed": live, "removed": []}
+        # A rehearsal from start to end says what it ends with: its run.
+        own = state is not None and state.controller == controller_process()
         removed = stop(directory)
-        return {"changed": bool(removed), "removed": removed}
+        told = [] if own else [_end(directory, live=live, left=bool(removed))]
+        return {"changed": bool(removed), "removed": removed, "closing_lines": told}
+
+
+def _end(directory: Path, *, live: bool, left: bool) -> str:
+    if live:
+        return f"stopped the rehearsal in {directory}"
+    return f"no rehearsal is up in {directory}" + ("; removed what an earlier one left there" if left else "")

@@ -11,7 +11,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.modul
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.holding import needs_hold, take_hold
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.problem import problem_recorded
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.keeping import working
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.lease import working
 
 
 class ActionModule(ModuleAction):

@@ -9,7 +9,7 @@ from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.stated import stated_settings
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.suites import LOOKS
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.facts import LOOKS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.looking_on import gates_to_read, look_on
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.preload import preload
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir

@@ -16,14 +16,13 @@ from ansible.release import __version__ as core_version
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.command_line import command_line
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.simulated import hosts_are_simulated
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.phases import asked_phases
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS, asked_phases
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.baseline import keep_baseline
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.stats import run_stats
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.version import software_versions
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import now_utc
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.run_dir import create_run_dir
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import create_run_dir
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.restart import VARIABLE
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import new_run, with_phases, with_verb
 
@@ -44,7 +43,8 @@ class ActionModule(ModuleAction):
         record = replace(with_phases(record, phases) if phases else record, check_mode=self.check_mode)
         record = with_verb(record, options["verb"]) if options["verb"] else record
         versions = software_versions(core_version)
-        record = replace(record, versions=versions, command=command, history=bool(options["store"]))
+        kept = str(task_vars.get("gpufleet_rehearsal_again") or "")
+        record = replace(record, versions=versions, command=command, kept_command=kept, history=bool(options["store"]))
         run.save_record(replace(record, ctrf_dest=options["ctrf_dest"] or ""))
         # After the report that says that nothing is passed: a history that cannot be read ends the run here.
         accepted = keep_baseline(run, options["store"])

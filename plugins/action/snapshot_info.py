@@ -5,9 +5,13 @@
 
 from __future__ import annotations
 
+import os
+import re
+import sys
 from pathlib import Path
 from typing import Any
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.command_line import command_line
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import connection_from
@@ -22,6 +26,16 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.snapshot impo
     unseen,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.redaction import redact
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.text import extra_variable
+
+_DRIFT = "ansible-playbook gpufleet.bringup.drift"
+# Playbook snapshot in a command, by its name or its file.
+_PLAYBOOK = re.compile(r"(?<=\.|/| )snapshot(?=\.yml\b| |$)")
+# What a drift has no use for.
+_OF_SNAPSHOT = (
+    "gpufleet_snapshot", "gpufleet_snapshot_source", "gpufleet_snapshot_format", "gpufleet_snapshot_api",
+    "gpufleet_snapshot_incomplete",
+)  # fmt: skip
 
 
 class ActionModule(ModuleAction):
@@ -42,6 +56,7 @@ class ActionModule(ModuleAction):
             warnings += write_snapshot(
                 snapshot, dest, lambda: Cluster(connection), upstream=theirs, api=options["dest_api"]
             )
+        place = redact(dest) if dest else ""
         detection = detected(snapshot, tuple(Path(text) for text in options["recipe_data"]))
         return {
             "changed": bool(dest),
@@ -49,7 +64,19 @@ class ActionModule(ModuleAction):
             "collectors": to_plain(snapshot.collectors),
             "detection": plain_detection(detection),
             "criteria": criteria_lines(detection),
-            "dest": redact(dest) if dest else "",
+            "dest": place,
+            "closing_lines": self._closing(place) if place else [],
             "warnings": warnings,
             "exit_code": 0,
         }
+
+    def _closing(self, place: str) -> list[str]:
+        written = " would be written" if self.check_mode else ""
+        return [f"snapshot {place}{written}", f"compare: {_compare()} {extra_variable('gpufleet_drift_before', place)}"]
+
+
+def _compare() -> str:
+    """Return the command of a drift on the same cluster: this one with the other playbook, where it can be read."""
+    typed = command_line(sys.argv, os.environ, Path.cwd(), without=_OF_SNAPSHOT)
+    words, number = _PLAYBOOK.subn("drift", typed, count=1)
+    return words.replace(" --check", "") if number else _DRIFT

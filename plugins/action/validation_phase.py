@@ -14,7 +14,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import connection_from
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.phases import READINESS
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import READINESS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.asked import Asked, asked_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.decision import run_day
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.holding import take_hold
@@ -34,7 +34,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.validation_lo
     observe_readiness,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import silent
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.keeping import working
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.lease import working
 
 # Ansible loads this file in its main process before it forks the worker of the task.
 preload()

@@ -12,7 +12,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.conn
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.problem import problem_recorded
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.validation_start import start_validation
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.run_dir import point_latest
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import point_latest
 
 
 class ActionModule(ModuleAction):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.decide import limits, next_wave
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.journal import limits, next_wave
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory_hosts import Inventory
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.problem import problem_recorded
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.roll import (
@@ -16,9 +16,10 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.roll import (
     open_roll,
     policy_of,
     stage_lines,
+    with_roll,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.roll_work import with_roll
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import now_utc
 
 
 class ActionModule(ModuleAction):
@@ -36,7 +37,7 @@ class ActionModule(ModuleAction):
                 with open_roll(run, options, self.emit) as opened:
                     opened.roll.again(options["again"])
                     journal = opened.roll.journal
-        decision = next_wave(journal.plan, journal.states, policy_of(options))
+        decision = next_wave(journal.plan, journal.states, policy_of(options), now_utc())
         run.save_record(with_roll(run.record, journal, decision.stopped))
         waves = [[node for node in wave if not journal.states[node].stage.ended] for wave in journal.plan.waves]
         left = [] if decision.stopped else [wave for wave in waves if wave]

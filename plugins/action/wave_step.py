@@ -21,19 +21,20 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.roll import (
     nodes_of_site,
     open_roll,
     stage_lines,
+    with_roll,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.roll_work import with_roll
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.stats import run_stats
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.wave_neighbours import Company, await_company
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.wave_proof import (
+    Company,
     accused_nodes,
+    await_company,
     problems_found,
     start_driver_proof,
     start_fabric_proof,
     start_verification,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.keeping import working
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.lease import working
 
 _LONGEST = 400
 _NOTHING: dict[str, Any] = {

@@ -58,6 +58,12 @@ options:
     type: list
     elements: str
     default: []
+  soak_h:
+    description:
+      - How many hours the canaries, and the nodes of each of the two waves behind them, work before the next wave
+        begins. Meanwhile the roll is stopped; the same call goes on with it afterwards.
+    type: float
+    default: 0
   drain_timeout_s:
     description: How long the nodes of a wave may take together to get free of work, seconds.
     type: float

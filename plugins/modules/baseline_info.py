@@ -14,6 +14,8 @@ author: gpufleet.bringup contributors (@gpufleet)
 description:
   - Without O(run_dir) lists every acceptance of a site, those that were taken back too.
   - With O(run_dir) compares the figures of that run with what is accepted now, or with those of the run O(before).
+  - Where nothing is published of what the run measured, tells the median of the hosts, how they differ, and the
+    setting by which a person accepts it.
   - Tells each kind of figure, and each figure that was not compared with the reason. Decides nothing.
 extends_documentation_fragment:
   - gpufleet.bringup.attributes
@@ -194,6 +196,59 @@ software:
       elements: str
       returned: always
       sample: [gpu05]
+proposed:
+  description: By which settings a person would accept figures of the run that nothing is published of.
+  type: list
+  elements: dict
+  returned: success
+  contains:
+    gate:
+      description: The gate that measured it, whose setting it is.
+      type: str
+      returned: always
+      sample: inference_acceptance
+    setting:
+      description: The setting.
+      type: str
+      returned: always
+      sample: slo.throughput_per_gpu
+    value:
+      description: Its value, of a latency a fifth more than the median.
+      type: float
+      returned: always
+      sample: 4120
+    sku:
+      description: The SKU of the hosts.
+      type: str
+      returned: always
+      sample: hgx-l40s
+    unit:
+      description: The unit of all values.
+      type: str
+      returned: always
+      sample: tokens/s
+    median:
+      description: What was measured, the median.
+      type: float
+      returned: always
+    least:
+      description: The least of it.
+      type: float
+      returned: always
+    most:
+      description: The most of it.
+      type: float
+      returned: always
+    deviation:
+      description: The standard deviation of it, as a part of the median.
+      type: float
+      returned: always
+      sample: 0.006
+    measured:
+      description: How many values these are.
+      type: int
+      returned: always
+      sample: 8
 rehearsal:
   description: Whether what was compared or listed is of a rehearsal.
   type: bool

@@ -42,6 +42,11 @@ options:
     type: list
     elements: str
     default: []
+  nodes:
+    description: Hosts to load, of those in scope; the others are set aside in this run. Empty means all.
+    type: list
+    elements: str
+    default: []
   started:
     description: >-
       With O(step=decide) the directory of the run that was started for it, where O(run_dir) is that of an older one in

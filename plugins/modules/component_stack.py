@@ -58,6 +58,15 @@ options:
       - With O(state=rolled_back), the directory of the run to whose recipe the site goes back. Without it O(store)
         tells which run passed last, and that run's directory must be beside O(run_dir).
     type: path
+  components:
+    description:
+      - Names of components of the recipe. With them only these are planned, installed or removed, and the run keeps no
+        result of it for gate C(gpu_stack). Empty, the default, means all.
+      - What a named component needs must be there, and what needs it must be gone, or be named too.
+      - Not with O(state=rolled_back).
+    type: list
+    elements: str
+    default: []
   remove_crds:
     description: With O(state=absent), remove the definitions as well, and with them every object of their kinds.
     type: bool
@@ -158,6 +167,11 @@ EXAMPLES = r"""
     state: absent
   check_mode: true
   diff: true
+
+- name: Install one component of the recipe, or upgrade it
+  gpufleet.bringup.component_stack:
+    run_dir: "{{ gpufleet_run }}"
+    components: [gpu-operator]
 
 - name: Install the components from the mirror of an air-gapped site
   gpufleet.bringup.component_stack:

@@ -32,6 +32,10 @@ options:
     description: The result of M(gpufleet.bringup.baseline_info) of a run, whole. Empty if no run was compared.
     type: dict
     default: {}
+  hosts_run:
+    description: Directory of the run from which the later snapshot has its hosts. Empty if it has none of a run.
+    type: str
+    default: ""
   site_name:
     description: Name of the site, for the report and the label of its metrics.
     type: str

@@ -100,6 +100,12 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+closing_lines:
+  description: Where the draft is and what to do with it, printed as the last lines of the playbook.
+  type: list
+  elements: str
+  returned: when it was drafted
+  sample: ["record   facility/record.yaml"]
 path:
   description: The draft, or the record.
   type: str

@@ -125,6 +125,12 @@ differences:
   elements: str
   returned: always
   sample: []
+closing_lines:
+  description: What differs, the verdict and the report, printed as the last lines of the playbook.
+  type: list
+  elements: str
+  returned: success
+  sample: ["verdict  passed for nodes"]
 what_if:
   description: The second judgement, by other settings than those of the run.
   type: dict

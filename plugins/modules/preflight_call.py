@@ -37,6 +37,13 @@ options:
     type: list
     elements: str
     default: []
+  followed_by:
+    description:
+      - The module whose check comes next. Where the call is refused, what that check would refuse is in the same list,
+        as far as it is known and does not follow from what is wrong with the call.
+    type: str
+    default: ""
+    choices: ["", preflight_inventory, rehearsal_start]
 """
 
 EXAMPLES = r"""

@@ -125,8 +125,14 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+closing_lines:
+  description: The list that was asked for in place of a rehearsal, printed as the last lines of the playbook.
+  type: list
+  elements: str
+  returned: when a list was asked for
+  sample: [continuous  Cycles over idle nodes]
 listed:
-  description: Whether a list (faults, worlds, verbs) was printed and nothing started. Then there is no other value.
+  description: Whether a list (faults, worlds, verbs) was asked for and nothing started. Its lines are then the rest.
   type: bool
   returned: success
 kubeconfig:
@@ -173,6 +179,11 @@ hosts:
       type: str
       returned: always
       sample: https://127.0.0.1:24410
+again:
+  description: The command that goes on with the rehearsal where it stays up, empty where it does not.
+  type: str
+  returned: when a rehearsal was started
+  sample: ansible-playbook gpufleet.bringup.site -i .run/rehearsal/inventory.yml
 kept_lines:
   description: How to go on with the rehearsal and how to stop it, one line each; empty if it is not kept.
   type: list

@@ -13,7 +13,7 @@ version_added: 0.1.0
 author: gpufleet.bringup contributors (@gpufleet)
 description:
   - Ends every process of the rehearsal in a directory, whether its supervisor lives or not, and removes its mounts,
-    keys and database.
+    keys and database, its inventory, and what its simulators wrote.
   - Logs stay until the next start.
 extends_documentation_fragment:
   - gpufleet.bringup.attributes
@@ -40,4 +40,9 @@ removed:
   type: list
   elements: str
   returned: success
+closing_lines:
+  description: What was done, as it is printed at the end; nothing where the playbook started this rehearsal itself.
+  type: list
+  elements: str
+  returned: where it is stopped
 """

@@ -207,6 +207,11 @@ dest:
   description: Where it was written, or would be in check mode; empty for nowhere.
   type: str
   returned: success
+closing_lines:
+  description: Where it is and how to compare it, which is printed when the playbook ends; nothing without O(dest).
+  type: list
+  elements: str
+  returned: success
 exit_code:
   description: 0, 2 for wrong input, 8 if nobody answers.
   type: int

@@ -10,8 +10,8 @@ from typing import Any
 
 from ansible.errors import AnsibleFilterError
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.constraint.evaluate import parse_version
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.constraint.evaluate import satisfies as _satisfies
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.constraint.version import parse_version
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
 
 

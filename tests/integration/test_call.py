@@ -41,9 +41,51 @@ def test_every_wrong_variable_of_command_line_groups_and_hosts_is_said_once_and_
         said, "did you mean gpufleet_gates", "gpufleet_quarantin", "did you mean gpufleet_quarantine", "gpufleet_rack",
         "gpufleet_minimum_nodes: is 'seven', expected a whole number.", "gpufleet_waivers: is a mapping, expected a l",
         "gpufleet_when_held: is 'waite', expected one of refuse, wait.", "does not begin with gpufleet_",
-        "gpufleet_settings: is text, expected a mapping.", "8 problem(s)",
+        "gpufleet_settings: is text, expected a mapping.", "8 problems",
+        "(stated for all hosts)", "(stated for host gpu03)", "(extra variable)",
     )  # fmt: skip
     assert not (tmp_path / ".run").exists()
+
+
+def test_a_misspelled_name_hides_no_wrong_setting_and_no_wrong_sku(tmp_path: Path) -> None:
+    """What the next check would refuse is in the same list; what follows from the misspelled name is not."""
+    play(tmp_path, "rehearse_faults", "--syntax-check")
+    hosts, group = tmp_path / "inventory/hosts.yml", tmp_path / "inventory/group_vars/all.yml"
+    text = hosts.read_text("utf-8").replace("gpu03: {gpufleet_rack", "gpu03: {gpufleet_sku: dgx-h10, gpufleet_rak")
+    hosts.write_text(text, "utf-8")
+    stated = yaml.safe_load(group.read_text("utf-8"))
+    stated |= {"gpufleet_minimun_nodes": 99}
+    stated["gpufleet_settings"] = {"facility": {"alowed_signers": "/x", "identity": ["you@example.org"]}}
+    stated["gpufleet_waivers"] = [{"check": "gpu-cens", "subject": "gpu99", "until": "2999-01-01"}]
+    group.write_text(yaml.safe_dump(stated), "utf-8")
+    said = play(tmp_path, "site")
+    refused(
+        said, "did you mean gpufleet_minimum_nodes", "did you mean gpufleet_rack", "alowed_signers", "identity",
+        "host gpu03: gpufleet_sku is 'dgx-h10'", "'gpu-cens' is not a check", "'gpu99' matches no host",
+        "gpufleet_waivers[0]: who: missing.", "gpufleet_waivers[0]: reason: missing.", "gpufleet_waivers[0].until",
+    )  # fmt: skip
+    assert "has no gpufleet_rack" not in said.output and "is 99" not in said.output, said.output[-3000:]
+    assert not (tmp_path / ".run").exists()
+
+
+def test_a_rehearsal_reports_every_word_that_is_wrong(tmp_path: Path) -> None:
+    words = (
+        "-e",
+        "gpufleet_rehearsal_sku=h10",
+        "-e",
+        "gpufleet_gates=node",
+        "-e",
+        "gpufleet_rehearsal_faults=gpu-mising",
+    )
+    every = ("SKU 'h10'", "gpufleet_gates: 'node' is not a gate", "'gpu-mising': is not in the catalogue")
+    said = play(tmp_path, "rehearse", *words, "-e", "gpufleet_rehearsal_nodes=two", inventory=False)
+    refused(said, *every, "gpufleet_rehearsal_nodes: is 'two', expected a whole number", "4 problems")
+    assert not (tmp_path / ".run").exists()
+    said = play(tmp_path, "rehearse", *words, inventory=False)
+    refused(said, *every, "3 problems")
+    said = play(tmp_path, "rehearse", "-e", "gpufleet_rehearsal_nodes=two", inventory=False)
+    refused(said, "gpufleet_rehearsal_nodes: is 'two'")
+    assert "problems found" not in said.output
 
 
 @pytest.mark.drawn(3, of="words that leave out a part")
@@ -97,7 +139,7 @@ def test_a_failure_that_the_play_reads_keeps_its_text(tmp_path: Path) -> None:
 
 def test_a_playbook_without_preflight_refuses_the_same(tmp_path: Path) -> None:
     said = play(tmp_path, "judge", "--limit", "gpu01", "--tags", "nodes", "-e", "gpufleet_treshholds=current")
-    refused(said, "did you mean gpufleet_thresholds", "--limit gpu01", "--tags nodes", "3 problem(s)")
+    refused(said, "did you mean gpufleet_thresholds", "--limit gpu01", "--tags nodes", "3 problems")
 
 
 def test_text_that_ansible_would_cut_at_a_space_is_refused_with_the_form_that_works(tmp_path: Path) -> None:

@@ -24,5 +24,5 @@ def test_a_host_that_is_refused_is_in_the_list_and_the_playbook_fails(repository
     )  # fmt: skip
     said = done.stdout + done.stderr
     assert done.returncode == 2 and "Traceback" not in said, said
-    assert "n1  0 change(s) would be made" in said and "n2  not as declared: " in said, said
+    assert "n1  0 changes would be made" in said and "n2  not as declared: " in said, said
     assert "verdict  CHECK MODE: nothing was changed; converge: 1 of 2 hosts planned" in said

@@ -17,18 +17,16 @@ from old_runs import without_unrecorded
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.baseline import accept_run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.decode import to_text
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.formats import to_text
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.model import (
     COLLECTORS,
     Collected,
     CollectorResult,
     Host,
+    Node,
     Snapshot,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.node import Node
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.baselines import open_baselines
-
-pytestmark = pytest.mark.drawn(1, of="playbooks in service", whole=True)
 
 ROOT = Path(__file__).resolve().parents[2]
 SEEN = CollectorResult(state=Collected.WHOLE)
@@ -90,9 +88,9 @@ def slow_down(run: Path) -> None:
     [
         (BEFORE, False, 0, ()),
         (LOW, False, 0, ()),
-        (HIGH, False, 2, ("snapshot: 1 change(s)",)),
+        (HIGH, False, 2, ("snapshot: 1 change",)),
         (BEFORE, True, 2, ("figures: intra-node-busbw is worse",)),
-        (HIGH, True, 2, ("snapshot: 1 change(s)", "figures: intra-node-busbw is worse")),
+        (HIGH, True, 2, ("snapshot: 1 change", "figures: intra-node-busbw is worse")),
     ],
     ids=["nothing changed", "what does not matter", "the snapshot", "the baseline", "both"],
 )
@@ -142,6 +140,8 @@ def test_the_exit_code_is_that_of_a_check(tmp_path: Path, after: Snapshot, fail_
     end = done.stdout[done.stdout.index("PLAY RECAP") :]
     assert done.stdout.count("verdict  ") == 1 and "verdict  drift of cluster: " in end and "drift.md" in end
     assert ("nothing that matters changed" in end) is (code == 0)
+    # What to do, and the command as it was typed.
+    assert ("do: " in end) is (code != 0) and (f"-e gpufleet_drift_fail_on={fail_on}" in end) is (code != 0)
 
 
 @pytest.mark.parametrize(("said", "label"), [(True, "true"), (False, "false"), (None, "false")])

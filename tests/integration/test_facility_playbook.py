@@ -65,6 +65,10 @@ def test_draft_complete_sign(inventory: Path) -> None:
     assert drafted.returncode == 0, drafted.stdout + drafted.stderr
     record = inventory / "facility" / "record.yaml"
     text = record.read_text(encoding="utf-8")
+    # How to sign it is the last that is printed, once.
+    sign = f"ssh-keygen -Y sign -f KEY -n gpufleet-facility {record}"
+    end = drafted.stdout[drafted.stdout.index("PLAY RECAP") :]
+    assert f"do: complete it, then sign it: {sign}" in end and drafted.stdout.count(sign) == 1, drafted.stdout
     # What stands beside the hosts is in the inventory's settings, and the gate demands it, too.
     assert text.count("# hosts draw 4 x dgx-h100 at 10.2 kW + 3.5 kW beside the hosts = 44.3 kW") == 2
     again = _play(inventory, f"facility_record_signed_by={SIGNER}")

@@ -47,7 +47,7 @@ def results_of(path: Path) -> list[dict[str, Any]]:
 def test_what_is_wrong_behind_a_failed_gate_is_observed_and_not_proven(repository: Path, inventory: Path) -> None:
     code, said, run_dir = run_site(repository, inventory)
     assert code == 2, said
-    assert "observed, not proven: gates nodes were read without tests" in said
+    assert "observed, not proven: gate nodes was read without tests" in said
     record = json.loads((run_dir / "run.json").read_text(encoding="utf-8"))
     assert {gate["gate"] for gate in record["gates"] if gate["status"] != "pending"} == {"facility"}
     assert {test["status"] for test in results_of(run_dir / "ctrf" / "nodes.json")} == {"pending"}

@@ -18,8 +18,8 @@ import yaml
 from returned import misfits, returned
 from snapshot_api import cluster_of, everything, node
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.snapshot_cluster import collect_cluster
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.decode import to_text
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.snapshot import collect_cluster
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.formats import to_text
 
 CRITERIA = "{service: generic, accelerator: h100, intent: training, os: ubuntu, platform: volcano}"
 

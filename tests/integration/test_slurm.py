@@ -20,22 +20,26 @@ from sites import make_site
 from slurm import NODES, Slurm
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet import slurm_jobs
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.free_nodes import NodeUse, Use
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.node_logs import NodeLogs
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.node_use import NodeUse, Use
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.slurm_drain import SlurmLimits, SlurmNodes
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import AbortedError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe import slurm_nodes
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.remediation.policy import Policy
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.after_cycle import CycleEnd, Service, after_cycle
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.cycle import run_cycle
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.remediation.carry_out import Policy
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.cycle import (
+    CycleEnd,
+    Service,
+    after_cycle,
+    run_cycle,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.fleet_plan import fleet_plan
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.site_nodes import uses_in_slurm
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import silent
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.records import Figure
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service import ServiceStore, open_service
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service_model import Figure
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import new_run
 
 HOSTS = tuple(Host(name=node, sku="dgx-h100", node_name=node) for node in NODES)

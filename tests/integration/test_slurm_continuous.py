@@ -26,13 +26,16 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.benchmark.p
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.settings_layers import checked_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.shared_storage.run import storage_job
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.shared_storage.settings import KEY, StorageSettings
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.slurm_jobs import SlurmCommands, SlurmRunner
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.slurm_script import SlurmWays
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.slurm_jobs import (
+    SlurmCommands,
+    SlurmRunner,
+    SlurmWays,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import Deadline
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress, silent
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.records import NodeResult
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service import open_service
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service_model import NodeResult
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.model import JobResult
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.job import JobResult
 
 TESTS = ("dl_unit", "nccl_loop", "storage_io")
 HOST = {
@@ -204,12 +207,14 @@ def test_two_controllers_share_the_work_and_no_node(site: Site) -> None:
 
 @pytest.mark.drawn(1, of="cycles over a real Slurm")
 def test_two_calls_of_one_controller_do_not_run_at_once(site: Site) -> None:
-    site.programs.does("gpu01", "sleep 20")
+    go_on = site.path / "go_on"
+    site.programs.does("gpu01", f"until [ -e {go_on} ]; do sleep 0.2; done")
     first = site.start()
     eventually(lambda: bool(site.programs.began("gpu01")), 120, site.said)
     told = site.said()
     second = site.start(runs="runs")
     assert second.wait(120) != 0 and "are held by run" in site.said(), site.said()[-2000:]
+    go_on.touch()
     assert first.wait(120) == 0, told[-2000:]
     assert site.words() == passed(*NODES)
 

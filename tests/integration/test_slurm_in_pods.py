@@ -17,12 +17,13 @@ from slurm import NODES, Slurm
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack import observe_slurm, slinky_slurm
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.observe_slurm import (
+    SlurmSeen,
     SlurmSettings,
+    WorkerSet,
     job_words,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.slurm_seen import SlurmSeen, WorkerSet
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext, ObserveContext
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.exec import ExecResult
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.streams import ExecResult
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 
 POD = {

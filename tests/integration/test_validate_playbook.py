@@ -77,6 +77,8 @@ def test_a_recipe_is_validated_against_a_snapshot_without_inventory_and_cluster(
     assert again.returncode == 0, again.stdout + again.stderr
     assert "validated in part: readiness passed; conformance skipped" in again.stdout
     assert "telemetry" not in again.stdout and "differs" not in again.stdout, "phases in the place of gates"
+    end = again.stdout[again.stdout.index("PLAY RECAP") :]
+    assert "verdict  validated in part: readiness passed" in end and f"report   {run}/report.html" in end
 
 
 def test_a_phase_that_nobody_knows_is_refused_before_anything_is_started(tmp_path: Path) -> None:

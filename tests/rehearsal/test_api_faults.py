@@ -3,7 +3,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 """An API server that spoils three of ten requests, and is away for half a minute in the middle of a gate.
 
-Neither changes a verdict or leaves anything. `GPUFLEET_FAULT_SEED` draws other faults, `GPUFLEET_FAULT_GATES` takes
+Neither changes a verdict or leaves anything. `GPUFLEET_FAULT_SEEDS` draws other faults, `GPUFLEET_FAULT_GATES` takes
 other gates (docs/development.md).
 """
 
@@ -21,19 +21,19 @@ from rehearsal_harness import left_behind, rehearsal_below, rehearse
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import Connection
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import NAMESPACES, PRIORITY_CLASSES
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import NAMESPACES, PRIORITY_CLASSES
 
 pytestmark = pytest.mark.long("moments of outages, drawn by the seed")
 
 GATES = os.environ.get("GPUFLEET_FAULT_GATES", "gpu_stack,fabric_validation").split(",")
-SEED = int(os.environ.get("GPUFLEET_FAULT_SEED", "1"))
+SEEDS = [int(seed) for seed in os.environ.get("GPUFLEET_FAULT_SEEDS", "1,2,3").split(",")]
 _AWAY_S = 30.0
 
 
-@pytest.mark.drawn(1, of="outages of the API server")
-def test_a_spoiled_and_absent_api_server_changes_no_verdict_and_leaves_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_spoiled_and_absent_api_server_changes_no_verdict_and_leaves_nothing(tmp_path: Path, seed: int) -> None:
     build_toolchain()
-    proxy = FaultProxy(tls_upstream(rehearsal_below(tmp_path)), seed=SEED)
+    proxy = FaultProxy(tls_upstream(rehearsal_below(tmp_path)), seed=seed)
     proxy.write_kubeconfig(tmp_path / "faulty.kubeconfig")
     proxy.start()
     ended = threading.Event()

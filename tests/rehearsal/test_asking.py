@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -22,7 +23,8 @@ FAULTS = list(load_catalogue(ROOT / "recipes" / "rehearsal"))
 def test_the_list_of_faults_is_printed_and_nothing_starts(tmp_path: Path, playbook: str) -> None:
     run = rehearse(tmp_path, playbook=playbook, rehearsal_faults=["list"])
     assert run.rc == 0, run.output[-3000:]
-    assert all(f"  {fault} " in run.output for fault in FAULTS)
+    # A playbook that starts nothing ends with the list; one that works on a rehearsal prints it below its task.
+    assert [fault for fault in FAULTS if not re.search(rf"^ *{fault} ", run.output, re.MULTILINE)] == []
     assert not (tmp_path / ".run").exists()
     assert "fatal:" not in run.output and not left_behind(tmp_path)
 
@@ -46,8 +48,10 @@ def test_a_wrong_word_is_refused_before_a_cluster_starts(tmp_path: Path, stated:
 
 
 def test_make_prints_the_list_and_ends_well() -> None:
+    # A make that started the tests hands its own variables down.
+    environment = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL")}
     done = subprocess.run(
-        ["make", "rehearse", "FAULTS=list"], cwd=ROOT, env=dict(os.environ), capture_output=True, text=True, check=False
+        ["make", "rehearse", "FAULTS=list"], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr[-2000:]
     assert FAULTS[-1] in done.stdout

@@ -47,7 +47,7 @@ def test_no_gpu_host(tmp_path: Path) -> None:
 @pytest.mark.drawn(4, of="input that preflight refuses")
 def test_an_unknown_sku_and_every_other_mistake_in_one_list(tmp_path: Path) -> None:
     run = site(tmp_path, {"n1": HOST | {"gpufleet_sku": "h1000"}}, gates=["node"], settings={"gpu-cencus": {}})
-    assert_refused(run, "3 problem(s)", "h1000", "did you mean nodes?", "did you mean 'gpu-census'")
+    assert_refused(run, "3 problems", "h1000", "did you mean nodes?", "did you mean 'gpu-census'")
 
 
 @pytest.mark.drawn(4, of="input that preflight refuses")

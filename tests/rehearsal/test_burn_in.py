@@ -19,7 +19,7 @@ from live_site import LiveSite, live_site
 from rehearsal_harness import left_behind, rehearse
 from waiting import eventually
 
-pytestmark = pytest.mark.drawn(1, of="playbooks in service", whole=True)
+pytestmark = pytest.mark.long("kills, and a cluster of its own; rounds and resuming are unit tests")
 
 SLOW = "gpu02"
 SECONDS = 20.0

@@ -4,27 +4,31 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
-from catalogue_bench import LIMITS, CatalogueBench, catalogue_bench, leaves, not_ready
+from catalogue_bench import LIMITS, CatalogueBench, Leaf, catalogue_bench, leaves, not_ready
 from google_admission import NAME
+from real_charts import POLICY, STEPS, found_charts, site_of
 from seeds import drawing
 from waiting import eventually
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import (
     DEPLOYMENTS,
     JOBS,
     NAMESPACES,
     PODS,
+    Kind,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.merge import merged_values
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers import kueue
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.kueue import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.queue import (
     LOCAL_QUEUE,
     QUEUE,
     open_queue,
@@ -32,6 +36,36 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.kueue im
 )
 
 DRAWN = 4
+WORKLOAD = """apiVersion: apps/v1
+kind: Deployment
+metadata: {name: "{{ .Chart.Name }}", labels: {chart: "{{ .Chart.Version }}"}}
+spec:
+  selector: {matchLabels: {app: tiny}}
+  template: {metadata: {labels: {app: tiny}}, spec: {containers: [{name: tiny, image: "registry.example/works:1"}]}}
+"""
+CONVERTED = """apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: turns.tiny.example}
+spec:
+  group: tiny.example
+  names: {kind: Turn, plural: turns}
+  scope: Namespaced
+  conversion:
+    strategy: Webhook
+    webhook:
+      conversionReviewVersions: [v1]
+      clientConfig: {service: {name: nobody, namespace: default}}
+  versions:
+    - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}
+    - {name: v1beta1, served: true, storage: false, schema: {openAPIV3Schema: {type: object}}}
+"""
+DAEMONS = WORKLOAD.replace("kind: Deployment", "kind: DaemonSet")
+HOOK = """apiVersion: batch/v1
+kind: Job
+metadata: {name: first, annotations: {helm.sh/hook: "pre-install,pre-upgrade"}}
+spec: {template: {spec: {restartPolicy: Never, containers: [{name: first, image: "registry.example/first:1"}]}}}
+"""
+TURN = "apiVersion: tiny.example/v1beta1\nkind: Turn\nmetadata: {name: turn}\n"
 
 
 @pytest.fixture(scope="module")
@@ -154,3 +188,49 @@ def test_a_component_that_kustomize_builds_is_installed_alone(bench: CatalogueBe
     assert bench.cluster.find(DEPLOYMENTS, "mpi-operator", entry["namespace"]) is not None
     (again,) = bench.become(alone)
     assert again.action.value == "unchanged"
+
+
+def _tree(directory: Path, name: str, version: str, *templates: str, **about: Any) -> None:
+    tree = directory / f"{name}-{version}"
+    (tree / "templates").mkdir(parents=True)
+    (tree / "Chart.yaml").write_text(json.dumps({"apiVersion": "v2", "name": name, "version": version, **about}))
+    for number, text in enumerate(templates):
+        (tree / "templates" / f"{number}.yaml").write_text(text)
+
+
+@pytest.mark.long("seven charts installed, upgraded, put back and removed, of which three wait for what never comes")
+def test_real_charts_take_the_place_of_stand_ins_and_what_a_site_refuses_is_told(
+    bench: CatalogueBench, tmp_path: Path
+) -> None:
+    for version in ("1.0.0", "1.2.0"):
+        _tree(
+            tmp_path, "works", version, WORKLOAD, DAEMONS, HOOK, dependencies=[{"name": "nowhere", "version": "1.0.0"}]
+        )
+    _tree(tmp_path, "refused", "0.0.0-dev", WORKLOAD.replace("works:1", "works:refused"))
+    _tree(tmp_path, "full", "1.0.0", WORKLOAD)
+    _tree(tmp_path, "restricted", "1.0.0", WORKLOAD)
+    _tree(tmp_path, "converted", "1.0.0", TURN)
+    (tmp_path / "converted-1.0.0" / "crds").mkdir()
+    (tmp_path / "converted-1.0.0" / "crds" / "turns.yaml").write_text(CONVERTED)
+    names = ("works", "refused", "full", "restricted", "converted", "lws")
+    level = {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}
+    bench.cluster.apply(NAMESPACES, {"metadata": {"name": "restricted", **level}})
+    bench.cluster.apply(NAMESPACES, {"metadata": {"name": "full"}})
+    quotas = Kind("v1", "ResourceQuota", "resourcequotas")
+    bench.cluster.apply(quotas, {"metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}}, "full")
+    refs = [{"name": name, "namespace": name, "chart": name, "version": "1.0.0", "type": "Helm", "source": "",
+             "values": {}, "dependencyRefs": []} for name in names]  # fmt: skip
+    recipe = {"criteria": {}, "componentRefs": refs, "deploymentOrder": list(names)}
+    with site_of(bench, found_charts(tmp_path)) as site:
+        rows = {row.component: row for row in site.life(Leaf("tiny", recipe), replace(LIMITS, ready_s=8))}
+        assert site.lacking == {"works": "nowhere"}
+    for name in ("works", "lws"):
+        said = ["ready", "unchanged", "ready", "ready", "removed"]
+        assert (rows[name].message, [rows[name].said[step] for step in STEPS]) == ("", said)
+    for name, state, words in (
+        ("refused", "failed", POLICY), ("full", "not-ready", "exceeded quota: none"),
+        ("restricted", "not-ready", "violates PodSecurity"), ("converted", "failed", "conversion webhook"),
+    ):  # fmt: skip
+        assert rows[name].said["installed"] == state, rows[name]
+        assert words in rows[name].message
+        assert rows[name].said["removed"] in ("removed", "absent"), rows[name]

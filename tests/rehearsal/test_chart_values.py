@@ -4,20 +4,16 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 from helm_program import helm_program
 from own_chart import packed, written
-from rehearsal_harness import ROOT
 
 # The tools are no part of the collection: they are modules of the checkout.
-sys.path.insert(0, str(ROOT))
-
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.load import load_catalogue
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.model import Catalogue
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import RECIPES
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import RECIPES
 from tools import chart_values
 from tools.chart_values import main
 
@@ -109,6 +105,7 @@ def test_what_a_template_refuses_is_told_in_its_words(
     assert any(line.startswith("refused: service=") and "thirteen is refused" in line for line in lines)
 
 
+@pytest.mark.drawn(1, of="charts and clusters that few recipes have")
 def test_objects_are_compared_with_those_that_were_accepted(
     helm: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -16,6 +16,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from shutil import which
+from tempfile import TemporaryDirectory
 
 import pytest
 from waiting import alive, eventually
@@ -41,16 +42,30 @@ SECRET = "only-in-the-model"
 HOSTS = 16
 
 
+@contextmanager
+def outside_dev() -> Iterator[Path]:
+    """Give a directory that a simulated host sees: directories of tests may be in /dev, of which it has its own."""
+    with TemporaryDirectory(prefix="gpufleet-test-") as directory:
+        yield Path(directory)
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    with outside_dev() as directory:
+        yield directory
+
+
 @pytest.fixture(scope="module", params=["resident", "alone"])
-def rehearsal(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def rehearsal(request: pytest.FixtureRequest) -> Iterator[Path]:
     """A prepared rehearsal of sixteen hosts, the last one unreachable; with its resident program and without."""
-    root = tmp_path_factory.mktemp("rehearsal")
     spec = ModelSpec(name=SECRET, seed=1, nodes=numbered_nodes(HOSTS, "h100"))
     model = build_model(spec, load_hardware([ROOT / "recipes" / "hardware"]))
     away = replace(model.nodes[-1], reachable=False)
-    prepare_hosts(replace(model, nodes=(*model.nodes[:-1], away)), root, ROOT / "recipes" / "rehearsal")
-    write_spec(spec, root / "model.yaml")
     with ExitStack() as ends:
+        root = ends.enter_context(outside_dev()) / "rehearsal"
+        root.mkdir()
+        prepare_hosts(replace(model, nodes=(*model.nodes[:-1], away)), root, ROOT / "recipes" / "rehearsal")
+        write_spec(spec, root / "model.yaml")
         if request.param == "resident":
             ends.enter_context(resident(root))
         try:

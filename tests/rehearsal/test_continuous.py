@@ -23,9 +23,9 @@ from waiting import await_model, eventually
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import Connection
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import NODES, PODS, Kind
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import NODES, PODS, Kind
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.cycle import UNCONFIRMED
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.node_logs import NodeLogs
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.pairs import UNCONFIRMED
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import (
     Change,
@@ -81,7 +81,7 @@ def test_idle_nodes_are_tested_and_a_node_with_a_users_pod_is_not_touched(bench:
     bench.nothing_left("first")
 
 
-@pytest.mark.drawn(2, of="cycles over idle nodes")
+@pytest.mark.drawn(1, of="cycles over idle nodes")
 def test_faults_of_a_busy_node_are_found_while_its_pod_works_and_an_unread_node_is_not_covered(bench: Bench) -> None:
     there = (
         f"ecc-uncorrectable@{BUSY}/gpu1,row-remap-pending@{BUSY}/gpu2,xid-48@{BUSY}/gpu4,nvlink-inactive@{BUSY}/gpu6"
@@ -158,7 +158,7 @@ def test_a_cycle_that_is_ended_leaves_nothing_and_the_next_one_goes_on(bench: Be
     bench.nothing_left(store)
 
 
-@pytest.mark.drawn(2, of="cycles over idle nodes")
+@pytest.mark.drawn(1, of="cycles over idle nodes")
 def test_two_controllers_at_once_test_each_node_once(bench: Bench) -> None:
     # All are well: what fails once is repeated by the next cycle, on purpose.
     with bench.fault(""):
@@ -168,7 +168,7 @@ def test_two_controllers_at_once_test_each_node_once(bench: Bench) -> None:
     bench.nothing_left("both")
 
 
-@pytest.mark.drawn(2, of="cycles over idle nodes")
+@pytest.mark.drawn(1, of="cycles over idle nodes")
 def test_the_arithmetic_of_idle_nodes_is_tested_and_a_gpu_that_flips_a_bit_is_named(bench: Bench) -> None:
     model = bench.site.rehearsal / "model.yaml"
     before = read_spec(model)
@@ -189,7 +189,7 @@ def test_the_arithmetic_of_idle_nodes_is_tested_and_a_gpu_that_flips_a_bit_is_na
     bench.nothing_left("arithmetic")
 
 
-@pytest.mark.drawn(2, of="cycles over idle nodes")
+@pytest.mark.drawn(1, of="cycles over idle nodes")
 def test_idle_nodes_in_pairs_name_the_slow_one_pass_where_all_are_well_and_give_way(bench: Bench) -> None:
     settings = {PAIR: {"enabled": True}, "continuous": {"passive": False}}
     with bench.audited() as (kubeconfig, seen):

@@ -24,7 +24,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecyc
     read_state,
     stop,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.processes.process_table import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.processes.spec import (
     descendants,
     identify,
     kill_all,
@@ -59,7 +59,8 @@ SITE = """
         mode: "0600"
         content: >-
           {{ {'kubeconfig': gpufleet_kubeconfig, 'mirror': gpufleet_chart_mirror, 'notes': gpufleet_notes,
-              'settings': gpufleet_forced_settings, 'hosts': groups['gpu_nodes'],
+              'charts': query('ansible.builtin.fileglob', gpufleet_chart_mirror ~ '/gpu-operator-*.tgz'),
+              'record': gpufleet_forced_settings.facility.record is file, 'hosts': groups['gpu_nodes'],
               'racks': groups['gpu_nodes'] | map('extract', hostvars, 'gpufleet_rack') | list} | to_json }}
     - name: Wait for the test
       ansible.builtin.wait_for:
@@ -147,10 +148,9 @@ def test_up_used_and_down_without_inventory_and_configuration(bench: Bench) -> N
     assert facts["hosts"] == ["gpu01", "gpu02", "gpu03", "gpu04", "gpu05"]
     assert facts["racks"] == ["rack-a1"] * 4 + ["rack-a2"]
     assert facts["notes"][0].startswith("rehearsal: hosts: 5 simulated")
-    assert list(Path(facts["mirror"]).glob("gpu-operator-*.tgz"))
-    assert Path(facts["settings"]["facility"]["record"]).is_file()
+    assert facts["charts"] and facts["record"]
     assert "5 nodes Ready, Kubernetes v1.36." in output
-    assert not Path(facts["kubeconfig"]).exists()
+    assert not Path(facts["kubeconfig"]).exists() and not Path(facts["mirror"]).exists()
     assert not Path("/etc/rehearsal-was-here").exists()
     assert bench.leftovers() == []
 
@@ -246,5 +246,8 @@ def test_kept_then_refused_then_stopped(bench: Bench) -> None:
     assert "rehearse_stop" in bench.output()
     assert state.supervisor.alive()
     shutil.copy(bench.path / "rehearse_stop.yml", bench.path / "rehearse.yml")
-    bench.run()
+    stopped = bench.run()
     assert bench.leftovers() == []
+    assert stopped.rstrip().splitlines()[-1] == f"stopped the rehearsal in {bench.directory}", stopped[-2000:]
+    left = {path.relative_to(bench.directory).parts[0] for path in bench.directory.rglob("*")}
+    assert left == {".lock", "facility-day", "logs", "rehearsal.json", "supervisor.json"}

@@ -19,7 +19,7 @@ from simulated_training import hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.node_tests.dl_unit import DlUnit
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.dl_unit import parse
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service_model import NodeResult
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.records import NodeResult
 
 PROGRAM = ROOT / "recipes" / "workloads" / "dl_unit"
 SPOILED = ROOT / "tests" / "support" / "spoiled_dl_unit.py"
@@ -76,12 +76,17 @@ def test_healthy_gpus_pass(python: Path) -> None:
         assert all(rate.together for rate in test.rates.values())
     # What a rehearsal prints is what the program does.
     assert _shape(simulated()[0], GPUS) == _shape(log, GPUS)
+
+
+@pytest.mark.drawn(1, of="runs of the DL unit test")
+def test_another_seed_gives_other_bits_and_passes(python: Path) -> None:
     # With nothing spoiled; in a process that has loaded before it forks what four would load.
-    again = run(python, NOWHERE, "--seed=2")[1]
-    assert again.status is Status.PASSED and set(again.digests.values()) != set(found.digests.values())
+    first, second = (run(python, NOWHERE, f"--seed={seed}")[1] for seed in (1, 2))
+    assert first.status is second.status is Status.PASSED
+    assert not set(first.digests.values()) & set(second.digests.values())
 
 
-@pytest.mark.drawn(1)
+@pytest.mark.drawn(1, of="runs of the DL unit test")
 @pytest.mark.parametrize(
     ("spoiled", "cause", "words"),
     [

@@ -38,7 +38,8 @@ LIMIT_S = 400
 TIMED_OUT = 124
 _PROGRAMS = "programs"
 # Pages that take away what others need run last.
-_TAKES_AWAY = ("bringup.remove", "bringup.rollback", "rehearse_stop")
+_REMOVES = ("bringup.remove", "bringup.rollback")
+_TAKES_AWAY = (*_REMOVES, "rehearse_stop")
 PAGES = sorted(
     (page for page in user_pages(ROOT) if any(not command.not_run for command in commands_of(ROOT, page))),
     key=lambda page: (
@@ -133,6 +134,11 @@ def test_the_commands_of_a_page_work_as_typed(work: Path, page: str, record_prop
             failed.append(
                 f"{command}\nended with {done.returncode}, announced is {command.status}; {crashes}\n{said[-2500:]}"
             )
+    if any(word in (ROOT / page).read_text(encoding="utf-8") for word in _REMOVES):
+        # What the next page works on.
+        _run(
+            "ansible-playbook gpufleet.bringup.site -i inventory/hosts.yml -e gpufleet_gates=gpu_stack,telemetry", work
+        )
     assert not failed, "\n\n".join(failed)
 
 

@@ -24,7 +24,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.drift_repo
     SnapshotDrift,
     render_drift_metrics,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.drift_rules import Importance
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.difference import Importance
 
 RULES = ROOT / "recipes" / "monitoring" / "drift-rules.yaml"
 _SAMPLE = re.compile(r"^(\w+\{.*\}) (\S+)$", re.MULTILINE)

@@ -42,18 +42,19 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec imp
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import UnavailableError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe import ibstat
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric import programs as programs_module
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric.adapters import HERE
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric.cabling import write_cabling
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric.net import adapter_ident
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric.plan import SimulatedFabric, plan_fabric
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric.programs import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric import plan as programs_module
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric.net import adapter_ident, write_cabling
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric.plan import (
     FabricPrograms,
+    SimulatedFabric,
     ensure_programs,
+    plan_fabric,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric.simulator import CONSOLE
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import load_catalogue
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.choose import choose_faults
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric.simulator import CONSOLE, HERE
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import (
+    choose_faults,
+    load_catalogue,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.host_record import tools_path
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.prepare import prepare_hosts
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.starter import (
@@ -69,8 +70,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.s
     numbered_nodes,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.values import ClusterModel
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.processes.process_table import identify
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.processes.spec import SupervisorSpec
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.processes.spec import SupervisorSpec, identify
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site
 

@@ -31,7 +31,7 @@ from rehearsal_harness import ROOT
 from served import served
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.helm.chart import chart_source
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import (
     CLUSTER_POLICIES,
     KAI_POD_GROUPS,
     KAI_QUEUES,
@@ -42,8 +42,10 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kind
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.render import Renderer, rendered
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.merge import merged_values
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.charts.chart import FAULT_ANNOTATION
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.charts.facts import stand_in_for
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.charts.chart import (
+    FAULT_ANNOTATION,
+    stand_in_for,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.charts.mirror import build_mirror
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers import (
     gpu_operator,

@@ -19,7 +19,7 @@ from stack_bench import StackBench, stack_bench
 from yaml_samples import SAMPLES
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import FIELD_MANAGER
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import CRDS
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import CRDS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.model import components_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.charts.mirror import build_mirror, package
 
@@ -77,6 +77,7 @@ def _text(mirror: Path, version: str) -> dict[str, str]:
     return {name: content.decode() for name, content in files_in(packed).items()}
 
 
+@pytest.mark.drawn(1, of="charts and clusters that few recipes have")
 @pytest.mark.parametrize(
     "chart",
     [

@@ -16,7 +16,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolcha
     Workshop,
     ensure_toolchain,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.tools import Tool
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.store import Tool
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress
 
 pytestmark = pytest.mark.long("a toolchain without Go, which a fresh machine builds as well")

@@ -47,7 +47,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.helm.helm
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import Connection
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.errors import UnreachableError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import (
     DEPLOYMENTS,
     NAMESPACES,
     PODS,
@@ -56,7 +56,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kind
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.wait import until
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.drift import with_drift
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.foreign import with_existing
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.install import Done, Installer, Limits
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.model import (
     Component,
@@ -65,6 +64,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.m
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.plan import make_plan
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.read import installed
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.remove import with_existing
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.tell import save_results
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.charts.mirror import build_mirror
@@ -289,6 +289,7 @@ def test_of_two_jobs_kueue_admits_one_whole_under_the_role_for_that(stack: Bench
     assert_one_is_admitted_whole(stack.cluster, user, stack.observing(**STATED), stack.judging())
 
 
+@pytest.mark.drawn(1, of="charts and clusters that few recipes have")
 def test_of_two_ray_clusters_one_is_placed_whole_under_the_role_for_that(stack: Bench) -> None:
     assert stack.install(with_kuberay(RECIPE))[-1].state == "ready"
     user = role_user("gpu_stack", stack.kubeconfig, _site(RAY), with_kuberay(RECIPE))

@@ -22,9 +22,9 @@ from live_site import HOLD, WAYS, LiveSite, Playbook, live_site
 from seeds import drawing
 from waiting import eventually
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.recovery import CONTROLLERS_LATE_S
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.errors import CONTROLLERS_LATE_S
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.command import run_command
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.process import run_command
 
 pytestmark = pytest.mark.long("chains of kills and restarts")
 

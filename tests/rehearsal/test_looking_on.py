@@ -12,7 +12,7 @@ import pytest
 from rehearsal_harness import left_behind, rehearse
 
 
-@pytest.mark.drawn(2, of="a gate that fails from its start")
+@pytest.mark.drawn(1, of="a gate that fails from its start")
 def test_one_run_names_the_cable_and_the_gpu(tmp_path: Path) -> None:
     faults = ["cable-slow@gpu01/mlx5_4", "gpu-missing@gpu03/gpu5"]
     run = rehearse(tmp_path, rehearsal_nodes=4, rehearsal_faults=faults, gates=["fabric", "nodes", "gpu_stack"])

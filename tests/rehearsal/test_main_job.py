@@ -75,7 +75,7 @@ def _assert_found(run: Rehearsed, gate: str, faults: list[str]) -> None:
     assert not left_behind(run.run_dir.parents[1])
 
 
-@pytest.mark.drawn(2, of="a gate that fails from its start")
+@pytest.mark.drawn(1, of="a gate that fails from its start")
 def test_a_broken_facility_stops_the_run_at_gate_1(tmp_path: Path) -> None:
     # One fault: those of the record as a whole exclude each other.
     faults = _drawn("facility", 1, 4)
@@ -83,7 +83,7 @@ def test_a_broken_facility_stops_the_run_at_gate_1(tmp_path: Path) -> None:
     _assert_found(run, "facility", faults)
 
 
-@pytest.mark.drawn(2, of="a gate that fails from its start")
+@pytest.mark.drawn(1, of="a gate that fails from its start")
 def test_six_broken_nodes_are_named_at_gate_3(tmp_path: Path) -> None:
     faults = _drawn("nodes", 6, 12)
     run = rehearse(tmp_path, rehearsal_nodes=12, gates=list(GATES), rehearsal_faults=faults)

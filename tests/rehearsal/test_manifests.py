@@ -12,7 +12,7 @@ import pytest
 from stack_bench import DEFINITION, MAP, StackBench, file, stack_bench
 from waiting import eventually
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import (
     CONFIG_MAPS,
     CRDS,
     DAEMON_SETS,

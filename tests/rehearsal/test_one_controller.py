@@ -24,9 +24,8 @@ from controller import STEPS
 from seeds import drawing
 from waiting import eventually
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube import kinds
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.keeping import RUNNING, keeper_at_work
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.lease import holder_of
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube import objects
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.lease import RUNNING, holder_of, keeper_at_work
 
 OURS = "gpufleet.io/purpose=test"
 POINTS = int(os.environ.get("GPUFLEET_KILL_POINTS", "2"))
@@ -79,7 +78,13 @@ class Bench(ClusterBench):
 
     def nothing_left(self) -> None:
         """Nothing of a test, and nobody holds the cluster."""
-        for kind in (kinds.NAMESPACES, kinds.PODS, kinds.JOBS, kinds.PRIORITY_CLASSES, kinds.NATIVE_POD_GROUPS):
+        for kind in (
+            objects.NAMESPACES,
+            objects.PODS,
+            objects.JOBS,
+            objects.PRIORITY_CLASSES,
+            objects.NATIVE_POD_GROUPS,
+        ):
             eventually(lambda kind=kind: not self.cluster.find_all(kind, labels=OURS), what=kind.title)
         eventually(lambda: not holder_of(self.cluster).holder, what="the Lease is given back")
 

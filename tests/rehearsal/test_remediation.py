@@ -15,14 +15,12 @@ from cluster_bench import ClusterBench, cluster_bench
 from rehearsal_harness import ROOT
 from service_rows import SITE, cycle, node_result
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import NODES
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import NODES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.kube_nodes import HELD_TAINT, MARK, REASON
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.store import default_cache
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.remediation.carry_out import OWNER
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.remediation.labels import LABEL_KEY
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.remediation.policy import Policy
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.after_cycle import CycleEnd, Service, after_cycle
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.remediation.carry_out import LABEL_KEY, OWNER, Policy
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.cycle import CycleEnd, Service, after_cycle
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service import open_service
 
 NOW, DAY = 1793440800.0, 86400.0

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from rehearsal_harness import ROOT
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.helm.templated import Templated, render
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.helm.helm import Templated, render
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.model import components_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.render import Renderer, rendered
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError

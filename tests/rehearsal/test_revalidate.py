@@ -18,16 +18,18 @@ from waiting import await_model, eventually
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import Connection
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import CLUSTER_POLICIES, NODES, PODS
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import CLUSTER_POLICIES, NODES, PODS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.driver_upgrade import SKIP, STATE
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.journal import Journal
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import load_catalogue
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.choose import choose_faults
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import (
+    choose_faults,
+    load_catalogue,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import healthy_cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import read_spec, write_spec
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.history import open_store
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.own_cordon import HELD_TAINT, MARK
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.nodes import HELD_TAINT, MARK
 
 pytestmark = pytest.mark.long("whole rolls; one in which all nodes return is in test_verdicts.py")
 

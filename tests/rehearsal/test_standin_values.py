@@ -20,7 +20,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.r
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.merge import merged_values
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.charts.chart import FAULT_ANNOTATION
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.charts.mirror import build_mirror, chart_ref
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.plain_yaml import documents
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.foreign_yaml import documents
 
 Json = dict[str, Any]
 Render = Callable[[Json], tuple[list[Json], str]]

@@ -27,7 +27,9 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.shared_stor
     StorageSettings,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.storage.programs import ensure_fio
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.substitution.settings import storage_settings
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.substitution.replacements import (
+    storage_settings,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.store import default_cache
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress
 

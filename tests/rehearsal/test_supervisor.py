@@ -26,6 +26,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors im
     UnavailableError,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control_plane.ports import free_ports
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle import starter
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.mounts import mounts_below
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.starter import (
     PortClashError,
@@ -37,21 +38,19 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecyc
     stop,
     sweep,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.processes.process_table import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.processes.spec import (
     MARKER,
+    Probe,
     ProcessId,
+    ProcessSpec,
+    RehearsalState,
+    SupervisorSpec,
     descendants,
     identify,
     kill_all,
     lineage,
     marked,
     orphans,
-)
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.processes.spec import (
-    Probe,
-    ProcessSpec,
-    RehearsalState,
-    SupervisorSpec,
     state_path,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress, silent
@@ -219,6 +218,55 @@ def test_children_die_with_a_killed_supervisor_and_the_rest_is_swept(directory: 
     assert any("cluster" in text for text in found)
     assert marked(id_prefix(directory)) == []
     assert sweep(directory) == []
+
+
+def written(directory: Path) -> None:
+    """What simulators write, with what the kernel leaves of an overlay, beside a log and the day of the room."""
+    closed = directory.joinpath("hosts", "gpu01", "layers", "root", "work", "work")
+    closed.mkdir(parents=True, exist_ok=True)
+    for name in ("bmcs", "facility", "logs"):
+        (directory / name).mkdir(parents=True, exist_ok=True)
+    closed.chmod(0)
+    for name in ("bmcs/bmc-good.pem", "facility/signer.key", "resident.sock", "model.yaml", "logs/own.log", *STAY):
+        (directory / name).write_text("x", encoding="utf-8")
+
+
+STAY = ("facility-day", "mine.txt")
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_a_stop_removes_what_simulators_wrote_and_leaves_logs(directory: Path, killed: bool) -> None:
+    state = begin(replace(spec_for(directory, os.getpid(), sleepers("a")), simulated=True))
+    written(directory)
+    if killed:
+        os.kill(state.supervisor_pid, signal.SIGKILL)
+        eventually(lambda: gone(state))
+    found = stop(directory)
+    assert {path.name for path in directory.iterdir()} == {".lock", "logs", "rehearsal.json", "supervisor.json", *STAY}
+    assert (directory / "logs/own.log").is_file()
+    assert any("what its simulators wrote" in text for text in found) is killed
+    assert stop(directory) == []
+
+
+def test_a_start_that_failed_leaves_what_the_next_try_starts_on(directory: Path) -> None:
+    written(directory)
+    with pytest.raises(BringupError):
+        begin(
+            replace(spec_for(directory, os.getpid(), (ProcessSpec(name="x", argv=("/none",), wave=0),)), simulated=True)
+        )
+    assert (directory / "hosts").is_dir() and (directory / "bmcs/bmc-good.pem").is_file()
+    assert stop(directory) and not (directory / "hosts").exists()
+
+
+def test_nothing_is_removed_below_a_mount_that_stays(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    state = begin(replace(spec_for(directory, os.getpid(), sleepers("a")), simulated=True))
+    os.kill(state.supervisor_pid, signal.SIGKILL)
+    eventually(lambda: gone(state))
+    written(directory)
+    monkeypatch.setattr(starter, "unmount_below", lambda _directory: [str(directory / "hosts/gpu01/root")])
+    with pytest.raises(UnavailableError, match="cannot remove mount"):
+        stop(directory)
+    assert (directory / "hosts/gpu01").is_dir()
 
 
 def test_sweep_leaves_another_directory_alone(directory: Path, tmp_path: Path) -> None:

@@ -24,9 +24,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.validators.catalog import ValidatorImage
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.validators.contract import judge_run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.validators.observe import Inputs, run_validators
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube import kinds
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.asked import ask_all
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube import objects
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster, ask_all
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import Connection
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.errors import ForbiddenError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.permission import Permission
@@ -127,16 +126,16 @@ def test_the_shipped_policy_holds_who_tests_to_namespaces_of_ours(
         return {"metadata": {"name": "thief", "namespace": place}, "spec": {"containers": [container]}}
 
     with Cluster(asked) as cluster:
-        cluster.create(kinds.PODS, pod("kube-system"), "kube-system", dry_run=True)
+        cluster.create(objects.PODS, pod("kube-system"), "kube-system", dry_run=True)
         with held_to_test_namespaces(bench, repository, user):
-            write = partial(cluster.create, kinds.PODS, dry_run=True)
+            write = partial(cluster.create, objects.PODS, dry_run=True)
             eventually(lambda: _is_refused(lambda: write(pod("kube-system"), "kube-system")))
             for place in ("kube-system", "default"):
                 with pytest.raises(ForbiddenError, match="gpufleet-\\* alone, not in"):
                     write(pod(place), place)
-            bench.cluster.create(kinds.NAMESPACES, {"metadata": {"name": "theirs"}})
+            bench.cluster.create(objects.NAMESPACES, {"metadata": {"name": "theirs"}})
             with pytest.raises(ForbiddenError, match="not in theirs"):
-                cluster.delete(kinds.NAMESPACES, "theirs")
+                cluster.delete(objects.NAMESPACES, "theirs")
             hosts = [Host(name="gpu01", sku="dgx-h100", node_name="gpu01")]
             context = ObserveContext(
                 site=make_site(hosts), run_dir=tmp_path, today=datetime.now(UTC).date(), emit=print,

@@ -17,17 +17,20 @@ import pytest
 from rehearsal_harness import ROOT, left_behind, rehearse
 from training_fleet import TrainingFleet
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.training_acceptance.mfu import flop_per_token
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.training_acceptance.analysis import flop_per_token
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.training_acceptance.model import (
     PodRecord,
     Record,
     Results,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.training_acceptance.parse_run import parse_run
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.training_acceptance.observe_training import (
+    parse_run,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.training_log import parse
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.training_log_model import RankLog, Setup
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.substitution.settings import training_settings
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.training_log import RankLog, Setup, parse
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.substitution.replacements import (
+    training_settings,
+)
 
 PROGRAM = ROOT / "recipes" / "workloads" / "training"
 SETTINGS = {**training_settings(1, full=True), "steps": 40, "load_s": 0.0}

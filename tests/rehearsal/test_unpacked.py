@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import UnavailableError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric import programs as fabric
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric.programs import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric import plan as fabric
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric.plan import (
     FabricPrograms,
     ensure_programs,
 )
@@ -26,11 +26,11 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.telemet
     ensure_prometheus,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain import packages as unpacking
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.loader import loader_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.packages import (
     Fetching,
     Packages,
     ensure_unpacked,
+    loader_of,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress
 

@@ -23,16 +23,16 @@ from cluster_bench import cluster_bench
 from real_operator import HEALTH_PORT, health_port_is_free, real_mpi_operator
 from sites import make_site
 from waiting import eventually
-from workload_bench import CHARTS, OURS, PREFIX, Bench
+from workload_bench import CHARTS, OURS, PREFIX, RDMA, Bench, job
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import ObserveContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.validators.catalog import Rule, ValidatorImage
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.validators.contract import judge_run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.validators.observe import Inputs, run_validators
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube import kinds
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube import objects
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import Connection
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.errors import ForbiddenError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import Kind
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import Kind
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import Change, Fault
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.validator_pods import (
     IMAGE as STAND_IN,
@@ -41,14 +41,13 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rbac import (
     snapshot_pod_roles,
     validator_roles,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.snapshot import take_snapshot, unseen
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.snapshot_pods import PodsAsked
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.snapshot import PodsAsked, take_snapshot, unseen
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import Deadline
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.command import run_command
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.process import run_command
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress, silent
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload import follow
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.launch import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.jobs import (
     JobResult,
     JobSpec,
     job_namespace,
@@ -57,16 +56,9 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.launch i
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.lease import holder_of
 
 NODES = 8
-RDMA = "rdma/rdma_shared_device_a"
-COMMAND = ("all_reduce_perf", "-b", "8", "-e", "8G", "-f", "2", "-g", "1")
-ENV = {
-    "NCCL_DEBUG": "INFO",
-    "NCCL_DEBUG_SUBSYS": "INIT,ENV,NET,GRAPH,TUNING",
-    "NCCL_DEBUG_FILE": "/dev/stderr",
-    "NCCL_IB_HCA": "=mlx5_0:1,mlx5_3:1,mlx5_4:1,mlx5_5:1,mlx5_6:1,mlx5_9:1,mlx5_10:1,mlx5_11:1",
-}
 MPI_JOBS = Kind("kubeflow.org/v2beta1", "MPIJob", "mpijobs")
 QUOTAS = Kind("v1", "ResourceQuota", "resourcequotas")
+LIMIT_RANGES = Kind("v1", "LimitRange", "limitranges")
 
 
 def phases(pods: list[dict[str, Any]]) -> list[str]:
@@ -79,7 +71,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     capacity = {"cpu": "224", "memory": "2Ti", "pods": "250", "nvidia.com/gpu": "8", RDMA: "63"}
     with cluster_bench(Bench, tmp_path_factory.mktemp("rehearsal"), NODES, CHARTS, capacity) as bench:
         yield bench
-        eventually(lambda: not bench.cluster.list_objects(kinds.NAMESPACES, labels=OURS))
+        eventually(lambda: not bench.cluster.list_objects(objects.NAMESPACES, labels=OURS))
 
 
 @pytest.fixture
@@ -87,11 +79,6 @@ def healthy(bench: Bench) -> Iterator[Bench]:
     """The bench, healthy again after a test that broke it."""
     yield bench
     bench.with_faults()
-
-
-def job(name: str, *nodes: str, **more: Any) -> JobSpec:
-    settings: dict[str, Any] = {"gpus_per_node": 8, "image": "nccl", "command": COMMAND, "env": ENV}
-    return JobSpec(name=name, nodes=nodes, **(settings | {"limits": {RDMA: "1"}} | more))
 
 
 def pairs() -> list[JobSpec]:
@@ -150,7 +137,7 @@ def test_an_mpijob_runs_the_same(bench: Bench) -> None:
 @pytest.mark.skipif(not health_port_is_free(), reason=f"mpi-operator listens at {HEALTH_PORT} alone, which is in use")
 def test_an_mpijob_runs_the_same_with_the_real_operator(bench: Bench) -> None:
     bench.chart("mpi-operator")
-    place, name = kinds.DEPLOYMENTS, "mpi-operator"
+    place, name = objects.DEPLOYMENTS, "mpi-operator"
     # The stand-in does nothing while its Deployment is not available.
     bench.cluster.patch(place, name, {"spec": {"replicas": 0}}, name)
     eventually(lambda: not (bench.cluster.get(place, name, name).get("status") or {}).get("availableReplicas"))
@@ -172,10 +159,10 @@ def test_an_mpijob_runs_the_same_with_the_real_operator(bench: Bench) -> None:
 def test_a_gang_of_volcano_runs_the_same(bench: Bench) -> None:
     bench.chart("volcano")
     # Volcano's controller makes its queue once it runs.
-    eventually(lambda: (bench.cluster.find(kinds.VOLCANO_QUEUES, "default") or {}).get("status"))
+    eventually(lambda: (bench.cluster.find(objects.VOLCANO_QUEUES, "default") or {}).get("status"))
     result = bench.one(job("gang", "gpu05", "gpu06", gang="volcano"))
     assert result.state == "succeeded", result.reason
-    assert not bench.cluster.list_objects(kinds.VOLCANO_POD_GROUPS)
+    assert not bench.cluster.list_objects(objects.VOLCANO_POD_GROUPS)
 
 
 def test_what_cannot_be_scheduled_says_so_in_the_schedulers_words(bench: Bench) -> None:
@@ -200,6 +187,18 @@ def test_a_quota_that_refuses_the_pods(bench: Bench) -> None:
     result = bench.one(job("quota", "gpu01", "gpu02"), before=limit)
     assert (result.state, result.pods) == ("refused", ())
     assert "exceeded quota" in result.reason
+
+
+@pytest.mark.parametrize(("kind", "state"), [("default", "refused"), ("defaultRequest", "succeeded")])
+def test_a_limit_range_that_limits_the_pods_is_told_and_no_host_is_blamed(bench: Bench, kind: str, state: str) -> None:
+    def limit(namespace: str) -> None:
+        spec = {"limits": [{"type": "Container", kind: {"cpu": "2"}}]}
+        bench.cluster.create(LIMIT_RANGES, {"metadata": {"name": "all"}, "spec": spec}, namespace)
+
+    result = bench.one(job("limited", "gpu01", "gpu02"), before=limit)
+    assert result.state == state, result.reason
+    if state == "refused":
+        assert "LimitRange of namespace" in result.reason and "cpu limit for container" in result.reason
 
 
 def test_an_api_server_that_refuses_the_job(bench: Bench) -> None:
@@ -249,8 +248,8 @@ def test_a_node_that_goes_silent(healthy: Bench) -> None:
     def break_node(name: str) -> None:
         body = {"metadata": {"annotations": {"rehearsal.gpufleet.invalid/not-ready": "kubelet stopped posting status"}}}
         # Both pods: on a node that breaks before, nothing can be placed any more.
-        eventually(lambda: phases(healthy.cluster.list_objects(kinds.PODS, labels=OURS)) == ["Running"] * 2)
-        healthy.cluster.patch(kinds.NODES, name, body)
+        eventually(lambda: phases(healthy.cluster.list_objects(objects.PODS, labels=OURS)) == ["Running"] * 2)
+        healthy.cluster.patch(objects.NODES, name, body)
 
     thread = threading.Thread(target=break_node, args=("gpu08",))
     thread.start()
@@ -259,7 +258,7 @@ def test_a_node_that_goes_silent(healthy: Bench) -> None:
     finally:
         thread.join()
         body = {"metadata": {"annotations": {"rehearsal.gpufleet.invalid/not-ready": None}}}
-        healthy.cluster.patch(kinds.NODES, "gpu08", body)
+        healthy.cluster.patch(objects.NODES, "gpu08", body)
     assert result.state == "lost-node", result.reason
     assert "gpu08" in result.reason and "kubelet stopped posting status" in result.reason
 
@@ -271,7 +270,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.clus
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import Connection
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import Deadline
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.launch import JobSpec, job_namespace, run_jobs
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.jobs import JobSpec, job_namespace, run_jobs
 
 cluster = Cluster(Connection(kubeconfig=sys.argv[1]))
 with job_namespace(cluster, "nccl", prefix="gpufleet-test", priority=-100) as space:
@@ -291,15 +290,15 @@ def test_nothing_is_left_of_a_killed_launcher(healthy: Bench, repository: Path, 
     with subprocess.Popen(
         [sys.executable, "-c", SCRIPT, str(healthy.kubeconfig)], env=environment, text=True, stderr=subprocess.PIPE
     ) as process:
-        eventually(lambda: phases(healthy.cluster.list_objects(kinds.PODS, labels=OURS)).count("Running") == 6)
+        eventually(lambda: phases(healthy.cluster.list_objects(objects.PODS, labels=OURS)).count("Running") == 6)
         process.send_signal(number)
         process.wait(60)
     if number == signal.SIGKILL:
         # Its keeper outlives it, removes what it left and gives the cluster back.
         eventually(lambda: not holder_of(healthy.cluster).holder)
     healthy.nothing_left()
-    assert not healthy.cluster.list_objects(kinds.NATIVE_POD_GROUPS)
-    assert not healthy.cluster.list_objects(kinds.JOBS)
+    assert not healthy.cluster.list_objects(objects.NATIVE_POD_GROUPS)
+    assert not healthy.cluster.list_objects(objects.JOBS)
 
 
 def test_validator_images_end_with_their_answers_under_the_role_for_them_alone(bench: Bench, tmp_path: Path) -> None:
@@ -345,14 +344,14 @@ def test_validator_images_end_with_their_answers_under_the_role_for_them_alone(b
 def test_nodes_that_nobody_logs_in_to_are_read_by_a_pod_each_under_the_role_for_it(bench: Bench) -> None:
     """One node takes no pod: it is named, and the rest is there."""
     user = bench.given("looking", snapshot_pod_roles())
-    bench.cluster.patch(kinds.NODES, "gpu03", {"spec": {"unschedulable": True}})
+    bench.cluster.patch(objects.NODES, "gpu03", {"spec": {"unschedulable": True}})
     connection = Connection(kubeconfig=str(bench.kubeconfig), impersonate_user=user)
     try:
         seen = take_snapshot(connection, helm=str(bench.helm), run_dir=None, pods=PodsAsked(start_s=90.0))
     finally:
-        bench.cluster.patch(kinds.NODES, "gpu03", {"spec": {"unschedulable": None}})
+        bench.cluster.patch(objects.NODES, "gpu03", {"spec": {"unschedulable": None}})
     (line,) = unseen(seen)
-    assert line.startswith("1 host(s) not read: gpu03 (cordoned). Fix: ") and not seen.failed, line
+    assert line.startswith("1 host not read: gpu03 (cordoned). Fix: ") and not seen.failed, line
     assert {name for name in seen.nodes if seen.hosts[name].not_read} == {"gpu03"}
     host = seen.hosts["gpu01"]
     assert host.read_by == "pod" and host.kernel and len(host.gpus) == 8 and host.driver and host.adapters
@@ -388,13 +387,13 @@ def test_of_two_validations_the_second_is_refused_until_the_first_is_killed_and_
         return [sys.executable, "-c", VALIDATING, str(bench.kubeconfig), str(tmp_path), STAND_IN, f"run_s={run_s}"]
 
     with subprocess.Popen(validating(600), env=environment, text=True, stderr=subprocess.PIPE) as first:
-        eventually(lambda: phases(bench.cluster.list_objects(kinds.PODS, labels=OURS)) == ["Running"])
+        eventually(lambda: phases(bench.cluster.list_objects(objects.PODS, labels=OURS)) == ["Running"])
         second = run_command(validating(1), 120, env=environment)
         assert second.rc != 0 and "is held by run" in second.stderr
-        (space,) = bench.cluster.list_objects(kinds.NAMESPACES, labels=OURS)
+        (space,) = bench.cluster.list_objects(objects.NAMESPACES, labels=OURS)
         first.kill()
         first.wait(60)
     third = run_command(validating(1), 240, env=environment)
     assert (third.rc, third.stdout.strip()) == (0, "0"), third.stderr
     bench.nothing_left()
-    eventually(lambda: bench.cluster.find(kinds.NAMESPACES, space["metadata"]["name"]) is None)
+    eventually(lambda: bench.cluster.find(objects.NAMESPACES, space["metadata"]["name"]) is None)

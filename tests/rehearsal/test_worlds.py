@@ -7,7 +7,6 @@ What is drawn is known when it runs: every worker, and all who only collect, wou
 
 from __future__ import annotations
 
-import sys
 from functools import cache
 from pathlib import Path
 from shutil import rmtree
@@ -18,8 +17,6 @@ import yaml
 from seeds import drawing, run_seed
 
 # The bench of the worlds is no part of the collection: it is a module of the checkout.
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import load_catalogue
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.worlds.catalogue import load_worlds
 from tools.world_bench.draws import Drawn, drawn_faults, drawn_for, problems_of

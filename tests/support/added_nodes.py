@@ -17,22 +17,22 @@ from waiting import eventually
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack import cluster_autoscaling
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.observe_scaling import observe
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext, ObserveContext
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube import kinds
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube import objects
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import Change, Fault
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
 
 Json = dict[str, Any]
-POOLS = kinds.Kind("karpenter.sh/v1", "NodePool", "nodepools", namespaced=False)
-CLAIMS = kinds.Kind("karpenter.sh/v1", "NodeClaim", "nodeclaims", namespaced=False)
-_DEFINITIONS = kinds.Kind(
+POOLS = objects.Kind("karpenter.sh/v1", "NodePool", "nodepools", namespaced=False)
+CLAIMS = objects.Kind("karpenter.sh/v1", "NodeClaim", "nodeclaims", namespaced=False)
+_DEFINITIONS = objects.Kind(
     "apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False
 )
 RECIPE: Json = {"componentRefs": [], "deploymentOrder": [], "constraints": []}
 POOL_LABELS = {"node.lab/pool": "gpu"}
 
 
-def _definition(kind: kinds.Kind) -> Json:
+def _definition(kind: objects.Kind) -> Json:
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
     names = {"kind": kind.kind, "plural": kind.plural, "singular": kind.kind.lower(), "listKind": f"{kind.kind}List"}
@@ -92,5 +92,5 @@ def tried(bench: ClusterBench, **settings: Any) -> Outcome:
 def added(bench: ClusterBench) -> list[str]:
     """Return the names of the nodes that were added and are there."""
     planned = {node.name for node in bench.spec.nodes}
-    names = {item["name"] for item in bench.cluster.list_metadata(kinds.NODES)}
+    names = {item["name"] for item in bench.cluster.list_metadata(objects.NODES)}
     return sorted(names - planned)

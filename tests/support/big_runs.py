@@ -32,7 +32,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_vali
     SavedObservation,
     Wanted,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_validation.run_plan import next_runs
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_validation.observe_nccl import next_runs
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.access import (
     AccessResult,
     Looked,
@@ -40,7 +40,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.a
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.claimed_container import ContainerSeen
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.observe_gang import GangResult
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.platform_state import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.observe_platform import (
     PlatformState,
     TriedObject,
     Webhook,
@@ -63,14 +63,12 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evid
     evidence_file,
     write_evidence,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.load_state import AFTER, MOMENTS, load_kind
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.loads import AFTER, MOMENTS, load_kind
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import Sku, load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import dumps, to_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.facility.room import write_facility
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import write_atomic
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import RECIPES
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.run_dir import RECIPE, RUN
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import RECIPE, RECIPES, RUN, write_atomic
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import new_run, with_site
 

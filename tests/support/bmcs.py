@@ -10,10 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.bmc.certificates import (
-    AUTHORITY,
-    write_certificates,
-)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.bmc.plan import AUTHORITY, write_certificates
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.bmc.server import (
     Certificates,
     Controller,

@@ -24,7 +24,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack i
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext, ObserveContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import (
     DEPLOYMENTS,
     SERVICES,
     STORAGE_CLASSES,

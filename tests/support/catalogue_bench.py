@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,13 +22,14 @@ from typing import Any
 from cloud_storage import CloudStorage
 from cluster_bench import CHARTS, ClusterBench, cluster_bench
 from google_admission import admit_as
+from looking import LookingAlone
 from rehearsal_harness import ROOT
 from seeds import drawing, run_seed
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.helm.helm import Helm
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import Connection
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import (
     CRDS,
     DEPLOYMENTS,
     STATEFUL_SETS,
@@ -55,11 +55,9 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors im
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.hydrate import hydrated
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.load import load_catalogue
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.resolve import resolve
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.support import (
-    supported_combinations,
-)
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.charts.chart import crd_document
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.charts.facts import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.support import supported_combinations
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.charts.chart import (
+    crd_document,
     parse_crd,
     stand_in_for,
 )
@@ -118,16 +116,24 @@ class CatalogueBench(ClusterBench):
 
     def components(self, recipe: Mapping[str, Any]) -> tuple[Component, ...]:
         """Return the components of a recipe, their charts in the mirror, ready to be installed."""
+        self.fill(recipe)
         mirror = self.directory / CHARTS
-        build_mirror(mirror, recipe["componentRefs"])
         return components_of(rendered(recipe, Renderer(helm=str(self.helm), mirror=str(mirror))))
+
+    def fill(self, recipe: Mapping[str, Any]) -> None:
+        """Write stand-ins of a recipe's charts into the mirror."""
+        build_mirror(self.directory / CHARTS, recipe["componentRefs"])
+
+    def serve(self, recipe: Mapping[str, Any]) -> None:
+        """Be a cluster of the recipe's service: its volumes, and what it refuses."""
+        service = str((recipe.get("criteria") or {}).get("service") or "")
+        self.storage.serve(service)
+        admit_as(self.cluster, service)
 
     def become(self, recipe: Mapping[str, Any], limits: Limits = LIMITS) -> tuple[Done, ...]:
         """Install a recipe in the place of whatever is there, and return what became of each component."""
         components = self.components(recipe)
-        service = str((recipe.get("criteria") or {}).get("service") or "")
-        self.storage.serve(service)
-        admit_as(self.cluster, service)
+        self.serve(recipe)
         self._leave({component.release: component for component in components})
         self.there.update({component.release: component for component in components})
         plan = make_plan(components, installed(self.client, self.cluster, components))
@@ -169,25 +175,17 @@ def _key(component: Component, manifest: Manifest) -> tuple[str, ...]:
     return manifest.body["kind"], metadata["name"], metadata.get("namespace") or component.namespace
 
 
-class Olm(threading.Thread):
+class Olm(LookingAlone):
     """Does what OpenShift's Operator Lifecycle Manager does: a Subscription gets a version, and that its operator."""
+
+    called = "OLM"
 
     def __init__(self, bench: CatalogueBench) -> None:
         """Make the kinds that OpenShift has."""
-        super().__init__(daemon=True)
-        # A connection of its own, as another controller has: it waits for none of the installer's requests.
-        self._cluster, self.stopped = Cluster(Connection(kubeconfig=str(bench.kubeconfig))), threading.Event()
+        # It waits for none of the installer's requests.
+        super().__init__(Cluster(Connection(kubeconfig=str(bench.kubeconfig))))
         for line in _OLM:
             self._cluster.apply(CRDS, crd_document(parse_crd(line)))
-
-    def run(self) -> None:
-        """Look twice a second."""
-        with self._cluster:
-            while not self.stopped.wait(0.5):
-                try:
-                    self._look()
-                except BringupError as error:
-                    print(f"OLM: {error}", file=sys.stderr)
 
     def _look(self) -> None:
         wanted = {

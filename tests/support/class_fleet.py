@@ -8,10 +8,10 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.class_rules import figure_rules
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.class_rules import ClassLimits, figure_rules
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.classify import Classified, classify
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Rating, Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service_model import Figure, NodeResult
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.records import Figure, NodeResult
 
 DAY_S = 86400.0
 TEST = "gemm"
@@ -20,7 +20,9 @@ TEST = "gemm"
 @dataclass
 class Fleet:
     """`noise`: deviation of a run, from Student's t with `tails` degrees of freedom; `lasting`: what good parts differ
-    by for good; `losses`: by node, of all its parts or of the first."""
+    by for good; `left`: the share of them that is slower than that, by `left_mean` on average (an exponential tail, as
+    silicon has); `losses`: by node, of all its parts or of the first. `limits`: what they are classified by. `hot` are
+    nodes that lose that much as long as `now_s` is before `cool_s`: what they share is busy."""
 
     nodes: int
     noise: float
@@ -29,14 +31,24 @@ class Fleet:
     parts: int = 8
     losses: Mapping[str, float] = field(default_factory=dict)
     only_first: bool = True
+    left: float = 0.0
+    left_mean: float = 0.02
+    limits: ClassLimits = field(default_factory=ClassLimits)
+    hot: Mapping[str, float] = field(default_factory=dict)
+    cool_s: float = 0.0
     seed: str = ""
 
     def __post_init__(self) -> None:
         self.draw = random.Random(f"{self.seed}/{self.nodes}/{self.noise}/{self.tails}/{self.lasting}")
         self.names = tuple(f"n{number:05d}" for number in range(self.nodes))
-        self.own = {name: [self.draw.gauss(1, self.lasting) for _part in range(self.parts)] for name in self.names}
+        self.own = {name: [self._lasting() for _part in range(self.parts)] for name in self.names}
         self.results: list[NodeResult] = []
         self.now_s = 100 * DAY_S
+
+    def _lasting(self) -> float:
+        found = self.draw.gauss(1, self.lasting)
+        slower = self.left > 0 and self.draw.random() < self.left
+        return found - self.draw.expovariate(1 / self.left_mean) if slower else found
 
     def _factor(self) -> float:
         if not self.tails:
@@ -51,7 +63,8 @@ class Fleet:
         figures = []
         for part in range(self.parts):
             loss = self.losses.get(node, 0.0) if part == 0 or not self.only_first else 0.0
-            speed = 600 * self.own[node][part] * (1 - loss) * self._factor()
+            busy = self.hot.get(node, 0.0) if self.now_s < self.cool_s else 0.0
+            speed = 600 * self.own[node][part] * (1 - loss) * (1 - busy) * self._factor()
             figures.append(Figure(name="gemm_bf16", number=max(0.0, speed), unit="TFLOP/s", part=f"{node}-{part}"))
         self.results.append(
             NodeResult(
@@ -60,13 +73,13 @@ class Fleet:
             )
         )  # fmt: skip
 
-    def sweep(self, repeats: int = 4) -> Classified:
+    def sweep(self, repeats: int = 4, apart_h: float = 6.0) -> Classified:
         """Test every node once and suspects again, that often; return what the fleet is taken for."""
         for name in self.names:
             self.measure(name)
         for _round in range(repeats):
-            # Repeats that are nearer to each other would be one event.
-            self.now_s += 6 * 3600
+            # Repeats that are nearer to each other than six hours are one event.
+            self.now_s += apart_h * 3600
             found = self.classify()
             for node, _test in found.repeats:
                 self.measure(node)
@@ -74,4 +87,4 @@ class Fleet:
 
     def classify(self) -> Classified:
         """Classify by all results so far."""
-        return classify("c1", self.names, (TEST,), self.results, self.now_s + 60, figure_rules())
+        return classify("c1", self.names, (TEST,), self.results, self.now_s + 60, figure_rules(), self.limits)

@@ -11,11 +11,9 @@ by the chart of the EBS driver.
 
 from __future__ import annotations
 
-import threading
+from looking import Looking
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import Kind
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import Kind
 
 CLASSES = {
     "aks": ("managed-csi", "managed-csi-premium", "azurefile-csi"),
@@ -30,13 +28,10 @@ _CLAIMS = Kind("v1", "PersistentVolumeClaim", "persistentvolumeclaims")
 _VOLUMES = Kind("v1", "PersistentVolume", "persistentvolumes", namespaced=False)
 
 
-class CloudStorage(threading.Thread):
+class CloudStorage(Looking):
     """Gives every claim that names a class of the cluster a volume, as the cloud's CSI driver does."""
 
-    def __init__(self, cluster: Cluster) -> None:
-        """Remember the cluster; nothing is asked yet."""
-        super().__init__(daemon=True)
-        self._cluster, self.stopped = cluster, threading.Event()
+    called = "storage"
 
     def serve(self, service: str) -> None:
         """Let the cluster have exactly the classes that a service's clusters come with, beside those of charts."""
@@ -49,14 +44,6 @@ class CloudStorage(threading.Thread):
         for name in wanted:
             body = {"metadata": {"name": name, "labels": _MADE}, "provisioner": "rehearsal.gpufleet.invalid/disk"}
             self._cluster.apply(_CLASSES, body)
-
-    def run(self) -> None:
-        """Look twice a second."""
-        while not self.stopped.wait(0.5):
-            try:
-                self._look()
-            except BringupError as error:
-                print(f"storage: {error}", flush=True)
 
     def _look(self) -> None:
         classes = {entry["metadata"]["name"] for entry in self._cluster.list_objects(_CLASSES)}

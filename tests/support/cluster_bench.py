@@ -19,13 +19,13 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.clus
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import Connection
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.charts.mirror import build_mirror
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control_plane.nodes import NodeSpec
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control_plane.kwok import NodeSpec
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control_plane.plan import (
     WAVE_READY,
     ControlPlane,
     plan_control_plane,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.pod_commands import exec_shims
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.pod_ports import exec_shims
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.prepare import prepare_hosts
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.controller import (
     alive_check,
@@ -48,8 +48,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolcha
     ensure_toolchain,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.store import default_cache
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.command import CommandResult, run_command
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.launch import python_argv
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.process import CommandResult, run_command
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress, silent
 
 MODEL = "model.yaml"

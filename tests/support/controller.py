@@ -20,13 +20,13 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock imp
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload import lease
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.capacity import read_node_capacity
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.keeping import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.jobs import JobSpec, job_namespace, run_jobs
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.lease import (
     claim_of,
     end_keeper,
     hold_cluster,
     working,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.launch import JobSpec, job_namespace, run_jobs
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.namespace import sweep_left
 
 NODES = ("gpu01", "gpu02", "gpu03", "gpu04")

@@ -9,9 +9,13 @@ from types import MappingProxyType
 from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.converge.declaration import Declaration, read_declaration
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.converge.package_names import System
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.converge.plan import Plan, question
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.converge.state import HostState, Offer, PackageState
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.converge.state import (
+    HostState,
+    Offer,
+    PackageState,
+    System,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import Sku
 
 UBUNTU: Mapping[str, str] = MappingProxyType(

@@ -19,9 +19,9 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import Fault
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.pod_simulator import PodGroup
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.registry import simulator_for
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service_model import NodeResult
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.records import NodeResult
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.job import JobResult, PodResult
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.manifests import job_objects
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.model import JobResult, PodResult
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.namespace import TemporaryNamespace
 
 HOST = BenchmarkHost(name="gpu02", node="gpu02", sku="dgx-h100")
@@ -32,10 +32,10 @@ def dl_unit() -> DlUnit:
     return DlUnit(ObserveContext(site=make_site(), run_dir=Path("."), today=date(2026, 1, 1), hardware=hardware()))
 
 
-def read(log: str, *, state: Any = "succeeded", host: BenchmarkHost = HOST, reason: str = "") -> NodeResult:
-    """Return the result of a job that ended so, and whose pod wrote this log."""
+def ended(log: str, *, state: Any = "succeeded", host: BenchmarkHost = HOST, reason: str = "") -> JobResult:
+    """Return a job that ended so, and whose pod wrote this log."""
     pod = PodResult(name="dl-1-0", node=host.node, hostname="dl-1-0", exit_code=0, log=log)
-    result = JobResult(
+    return JobResult(
         name="dl-1",
         state=state,
         reason=reason or "as it did",
@@ -43,7 +43,11 @@ def read(log: str, *, state: Any = "succeeded", host: BenchmarkHost = HOST, reas
         started="2026-01-01T00:00:00Z",
         duration_s=61.0,
     )
-    return dl_unit().read("c1", host, result, 1000.0)
+
+
+def read(log: str, *, state: Any = "succeeded", host: BenchmarkHost = HOST, reason: str = "") -> NodeResult:
+    """Return the result of a job that ended so, and whose pod wrote this log."""
+    return dl_unit().read("c1", host, ended(log, state=state, host=host, reason=reason), 1000.0)
 
 
 def simulated(*faults: Fault, host: BenchmarkHost = HOST, nodes: int = 2, sku: str = "dgx-h100") -> tuple[str, str]:

@@ -43,6 +43,8 @@ _SLOW_S = 1.5
 _HEAD_LIMIT = 256 * 1024
 # What ends helm: its client repeats a 429 or 5xx by itself only where it has `Retry-After`.
 HELM_FAULTS = ("busy", "busy-retry-after", "error", "unavailable", "bad-gateway", "gateway-timeout")
+# What its client repeats by itself, ten times at most.
+TIMED_FAULTS = ("busy-retry-after", "error-retry-after", "unavailable-retry-after", "slow")
 _OURS = re.compile(rb"^user-agent: *gpufleet\.bringup\r$", re.IGNORECASE | re.MULTILINE)
 HELM = re.compile(rb"^user-agent: *helm/", re.IGNORECASE | re.MULTILINE)
 _ODD = ("nan", "-3", "Sun, 22 Nov 2026 12:00:00 GMT", "soon")
@@ -179,7 +181,9 @@ class FaultProxy:
             "busy-retry-after": _status(429, "TooManyRequests", "1"),
             "odd-retry-after": _status(429, "TooManyRequests", odd),
             "error": _status(500, "InternalError"),
+            "error-retry-after": _status(500, "InternalError", "1"),
             "unavailable": _status(503, "ServiceUnavailable"),
+            "unavailable-retry-after": _status(503, "ServiceUnavailable", "1"),
             "bad-gateway": _page(502, "Bad Gateway"),
             "gateway-timeout": _page(504, "Gateway Time-out"),
         }.get(fault, b"")

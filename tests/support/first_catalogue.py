@@ -17,7 +17,7 @@ from rehearsal_harness import ROOT
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.merge import merged_values
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.charts.mirror import build_mirror
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.plain_yaml import documents
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.foreign_yaml import documents
 
 Json = dict[str, Any]
 _FIRST: dict[str, Json] = json.loads((ROOT / "tests/data/first_catalogue.json").read_text(encoding="utf-8"))["recipes"]

@@ -12,7 +12,7 @@ from typing import Any
 from waiting import eventually
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import PODS
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import PODS
 
 
 def start_gang_test(

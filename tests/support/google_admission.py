@@ -14,7 +14,7 @@ from typing import Any
 from waiting import eventually
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import PODS, Kind
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import PODS, Kind
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
 
 NAME = "critical-pods.rehearsal.gpufleet.invalid"

@@ -20,13 +20,17 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.m
     FieldSeen,
     FleetMetrics,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.parse_series import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.observe_metrics import (
     Names,
     exporters_of,
     series_of,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.settings import TelemetrySettings
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.prometheus.model import Sample, Target, Vector
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.prometheus.prometheus import (
+    Sample,
+    Target,
+    Vector,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.decisions import Quarantine
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host

@@ -15,7 +15,9 @@ from sites import make_site
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import healthy_cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import Change, Fault, read_spec
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.substitution.settings import inference_settings
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.substitution.replacements import (
+    inference_settings,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Site
 
 INFERENCE = "inference_acceptance"

@@ -17,12 +17,12 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.helm.helm
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import Connection
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.drift import with_drift
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.foreign import with_existing
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.install import Installer, Limits
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.model import components_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.plan import make_plan
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.read import installed
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.processes.process_table import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.remove import with_existing
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.processes.spec import (
     descendants,
     kill_all,
 )

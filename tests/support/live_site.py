@@ -33,19 +33,21 @@ from waiting import eventually
 from ansible_collections.gpufleet.bringup.plugins.module_utils.host_guard import LOCK
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import Connection
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import LEASES
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import LEASES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import load
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.bring_up import bring_up
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.commands import INVENTORY_FILE
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.request import RehearsalRequest
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.request import (
+    INVENTORY_FILE,
+    RehearsalRequest,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.starter import read_state, stop
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import numbered_nodes
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.processes.spec import SPEC_FILE, SupervisorSpec
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.substitution.replacements import StatedSite
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.store import default_cache
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.bound import bound_to_parent
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.inventory_values import StatedInventory
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.process import bound_to_parent
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress, silent
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload import lease
 

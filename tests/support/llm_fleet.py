@@ -8,6 +8,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.analysis import parse_run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.model import (
     Load,
     Plan,
@@ -16,7 +17,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_a
     Server,
     SmokeAnswer,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.parse_run import parse_run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.settings import (
     InferenceSettings,
 )

@@ -19,8 +19,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_vali
     Run,
     Wanted,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_validation.observe_nccl import next_runs
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_validation.parse_run import parse_run
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_validation.run_plan import next_runs
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_validation.settings import (
     FabricValidationSettings,
 )

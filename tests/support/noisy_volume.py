@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.class_rules import FigureRules, figure_rules
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.classify import Classified, classify
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Rating, Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service_model import Figure, NodeResult
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.records import Figure, NodeResult
 
 HOUR_S, DAY_S = 3600.0, 86400.0
 TEST = "storage_io"

@@ -17,8 +17,10 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolcha
     Workshop,
     ensure_toolchain,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.store import default_cache
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.tools import MPI_OPERATOR
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.store import (
+    MPI_OPERATOR,
+    default_cache,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress, silent
 
 # Of its health check, for which it has no option (cmd/mpi-operator/app/server.go, healthCheckPort).

@@ -16,20 +16,22 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec imp
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.decisions import Acceptance, Quarantine, Waiver
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import (
+    Axis,
     Basis,
+    Bound,
     Evidence,
     Expectation,
     Measure,
     Outcome,
     Rating,
+    Series,
     Status,
     Subject,
     SubjectKind,
     node_subject,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.series import Axis, Bound, Series
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.suites import write_suites
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.run_dir import RUN, SITE
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.facts import write_suites
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import RUN, SITE
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.gate import NotDeclared, decide
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import (

@@ -29,10 +29,9 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.rights impo
     needed_rights,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import ObserveContext
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.asked import ask_all
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster, ask_all
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import Connection
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import (
     NAMESPACES,
     PODS,
     PRIORITY_CLASSES,
@@ -47,7 +46,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rbac import (
     role_objects,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Site
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.permission import HOLDING
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.namespace import HOLDING
 
 Json = dict[str, Any]
 # How many rights are taken away in turn, drawn by the seed of the tests; `all` takes each.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Rating, Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service_model import Cycle, Figure, NodeResult
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.records import Cycle, Figure, NodeResult
 
 SITE = "island"
 

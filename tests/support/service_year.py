@@ -29,7 +29,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.queue impor
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.queue_model import BatchLimits, Demand, QueueNode
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.standing import standings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service_model import Lease, NodeResult
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.records import Lease, NodeResult
 
 HOUR, DAY = 3600.0, 86400.0
 BEGIN = 1767225600.0

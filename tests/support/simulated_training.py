@@ -25,8 +25,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloa
     SimContext,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.registry import simulator_for
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.job import JobSpec
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.manifests import job_objects
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.model import JobSpec
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.namespace import TemporaryNamespace
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -9,8 +9,8 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.answered import Answered
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.errors import Answered
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.transport import Transport
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError, NotFoundError
 

@@ -21,7 +21,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.benchmark.h
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.benchmark.plan import BenchmarkHost
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.settings_layers import checked_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import checks_of
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.shared_storage.model import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.shared_storage.analysis import (
     Plan,
     Results,
     Run,
@@ -39,15 +39,19 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.training_ac
     StorageBenchmark,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import load_catalogue
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.choose import choose_faults
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import (
+    choose_faults,
+    load_catalogue,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import build_model, healthy_cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import (
     ModelSpec,
     Shape,
     numbered_nodes,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.substitution.settings import storage_settings
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.substitution.replacements import (
+    storage_settings,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads import fio_pods
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.pod_simulator import (
     PodGroup,

@@ -26,7 +26,9 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.training_ac
     Record,
     Results,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.training_acceptance.parse_run import parse_run
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.training_acceptance.observe_training import (
+    parse_run,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.training_acceptance.settings import (
     Shape,
     TrainingSettings,

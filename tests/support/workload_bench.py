@@ -10,11 +10,11 @@ from typing import Any
 from cluster_bench import ClusterBench
 from waiting import eventually
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube import kinds
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube import objects
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rbac import Subject, bindings, put_objects
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import Deadline
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress, silent
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.launch import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.jobs import (
     JobResult,
     JobSpec,
     job_namespace,
@@ -24,6 +24,21 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.launch i
 PREFIX = "gpufleet-test"
 OURS = "gpufleet.io/purpose=test"
 CHARTS = {"mpi-operator": "0.6.0", "volcano": "1.12.2"}
+
+
+RDMA = "rdma/rdma_shared_device_a"
+COMMAND = ("all_reduce_perf", "-b", "8", "-e", "8G", "-f", "2", "-g", "1")
+ENV = {
+    "NCCL_DEBUG": "INFO",
+    "NCCL_DEBUG_SUBSYS": "INIT,ENV,NET,GRAPH,TUNING",
+    "NCCL_DEBUG_FILE": "/dev/stderr",
+    "NCCL_IB_HCA": "=mlx5_0:1,mlx5_3:1,mlx5_4:1,mlx5_5:1,mlx5_6:1,mlx5_9:1,mlx5_10:1,mlx5_11:1",
+}
+
+
+def job(name: str, *nodes: str, **more: Any) -> JobSpec:
+    settings: dict[str, Any] = {"gpus_per_node": 8, "image": "nccl", "command": COMMAND, "env": ENV}
+    return JobSpec(name=name, nodes=nodes, **(settings | {"limits": {RDMA: "1"}} | more))
 
 
 class Bench(ClusterBench):
@@ -48,10 +63,10 @@ class Bench(ClusterBench):
 
     def nothing_left(self) -> None:
         """Nothing that runs; the API server empties a namespace some seconds after it is told to."""
-        spaces = self.cluster.list_objects(kinds.NAMESPACES, labels=OURS)
+        spaces = self.cluster.list_objects(objects.NAMESPACES, labels=OURS)
         assert all(space["metadata"].get("deletionTimestamp") for space in spaces)
-        assert not self.cluster.list_objects(kinds.PRIORITY_CLASSES, labels=OURS)
-        assert not self.cluster.list_objects(kinds.PODS, labels=OURS)
+        assert not self.cluster.list_objects(objects.PRIORITY_CLASSES, labels=OURS)
+        assert not self.cluster.list_objects(objects.PODS, labels=OURS)
         eventually(lambda: not list((self.directory / "workloads").glob("*/*.log")))
 
     def given(self, user: str, roles: list[dict[str, Any]]) -> str:

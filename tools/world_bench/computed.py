@@ -13,10 +13,10 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloa
     PodOutput,
     SimContext,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.job_words import JobState
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.model import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.job import (
     JobResult,
     JobSpec,
+    JobState,
     PodResult,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.namespace import TemporaryNamespace

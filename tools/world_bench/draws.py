@@ -14,16 +14,16 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry im
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import (
     FaultDefinition,
+    choose_faults,
     load_catalogue,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.choose import choose_faults
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import Fault
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.worlds.catalogue import (
     HOSTS_WANTED,
+    World,
     load_worlds,
     offers,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.worlds.model import World
 
 from .judge import DATA, GATES, held, judge_gates, judged_gates
 from .place import settle

@@ -19,7 +19,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evid
     ToolRun,
     write_evidence,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.load_state import Moment, fabric_load_kind
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.loads import Moment, fabric_load_kind
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.tool_requests import fabric_requests
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import from_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import UnavailableError
@@ -28,11 +28,14 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric.
     console_growth,
     console_start,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric.plan import SimulatedFabric, plan_fabric
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric.programs import ensure_programs
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric.plan import (
+    SimulatedFabric,
+    ensure_programs,
+    plan_fabric,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.values import ClusterModel
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.store import default_cache
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.bound import bound_to_parent
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.process import bound_to_parent
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress, silent
 
 from .hosts import tools_of

@@ -15,11 +15,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evid
     unreached,
     write_evidence,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.load_state import (
-    Moment,
-    load_kind,
-    tools_asked_again,
-)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.loads import Moment, load_kind, tools_asked_again
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.tool_requests import node_requests
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import from_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric.plan import mark_fabric_loaded

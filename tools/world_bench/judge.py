@@ -16,11 +16,11 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.judge impor
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.observation import observe
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import observers_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric.cabling import write_cabling
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric.net import write_cabling
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.prepare import prepare_hosts
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import Fault
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.worlds.model import World
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import RECIPES
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.worlds.catalogue import World
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import RECIPES
 
 from . import dl_unit, fabric, hosts, nccl, ranks
 from .place import Place, settle

@@ -3,7 +3,7 @@
 """Runs the tools of simulated hosts, each once for all hosts on which it is made from the same.
 
 Fifty programs on every host are what judging many of them costs. What a tool prints follows from the files that its
-scripts name (rehearsal/hosts/tool_inputs.py), or lies on this machine, and only what such tools print is kept here.
+scripts name (rehearsal/hosts/kept_answers.py), or lies on this machine, and only what such tools print is kept here.
 """
 
 from __future__ import annotations
@@ -13,8 +13,12 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.kept_answers import STATE_AT, TOOLS
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.tool_inputs import HostFiles, seen_below
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.kept_answers import (
+    STATE_AT,
+    TOOLS,
+    HostFiles,
+    seen_below,
+)
 
 from .small_process import run_host_tools
 

@@ -29,13 +29,13 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloa
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.nccl_pods import limits_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.nccl_run import simulate_run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import write_atomic
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.job_words import JobState
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.manifests import job_objects
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.model import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.job import (
     JobResult,
     JobSpec,
+    JobState,
     PodResult,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.manifests import job_objects
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.namespace import TemporaryNamespace
 
 from .place import Place

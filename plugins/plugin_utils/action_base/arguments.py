@@ -17,7 +17,7 @@ from ansible.utils.plugin_docs import get_docstring
 
 from ..outcome.errors import BringupError, InputError, ProblemsError
 from ..run.version import COLLECTION
-from ..runtime.recipe_files import COLLECTION_ROOT
+from ..runtime.files import COLLECTION_ROOT
 from ..runtime.strict import nearest_hint
 
 _EXPECTED = {

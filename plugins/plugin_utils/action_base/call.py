@@ -15,6 +15,7 @@ from jinja2.exceptions import TemplateError
 
 from ..outcome.errors import BringupError, InputError
 from ..outcome.gates import GATE_IDS
+from ..outcome.wording import first_of
 from ..run.variables import options, renamed, unknown_names
 from ..runtime.strict import nearest
 from .arguments import plain_spec, value_problems
@@ -22,6 +23,12 @@ from .arguments import plain_spec, value_problems
 PLAN = "plan"
 OLDEST_ANSIBLE = "2.18"
 _DEFAULT_INVENTORY = "/etc/ansible/hosts"
+# The inventory that a rehearsal writes while it stays up.
+_OF_REHEARSAL = ("rehearsal", "inventory.yml")
+_START_KEPT = (
+    "start one that stays up: make rehearse KEEP=1, or ansible-playbook gpufleet.bringup.rehearse "
+    "-e gpufleet_rehearsal_keep=true"
+)
 
 
 def option_problems(
@@ -90,6 +97,10 @@ def inventory_problems(sources: Sequence[str]) -> Iterator[InputError]:
         path = Path(source)
         if "," in source or source == _DEFAULT_INVENTORY or path.exists():
             continue
+        if path.parts[-2:] == _OF_REHEARSAL:
+            reason = "does not exist: no rehearsal is up there."
+            yield InputError(f"-i {_as_typed(path)}", reason, _START_KEPT)
+            continue
         beside = {str(near): near for near in path.parent.glob("*")} or {
             str(near): near for near in path.parent.parent.glob(f"*/{path.name}")
         }
@@ -111,6 +122,7 @@ class Stated:
         self.hostvars = task_vars["hostvars"]
         manager = getattr(self.hostvars, "_variable_manager", None)
         self.extra = dict(getattr(manager, "extra_vars", None) or {})
+        self.groups = {name: list(members) for name, members in (task_vars.get("groups") or {}).items()}
         hosts = dict.fromkeys(["localhost", *(task_vars.get("groups") or {}).get("all", ())])
         # Raw: whatever is a template in it stays one.
         self.raw = {host: dict(self.hostvars.raw_get(host)) for host in hosts}
@@ -118,10 +130,12 @@ class Stated:
     def problems(self) -> Iterator[BringupError]:
         """Yield every variable that nothing reads, once, and every value that does not fit."""
         yield from unknown_names("extra variable", self.extra)
-        seen = set(self.extra)
+        stated: dict[str, list[str]] = {}
         for host, variables in self.raw.items():
-            yield from unknown_names(f"stated for host {host}", set(variables) - seen)
-            seen |= set(variables)
+            for name in set(variables) - set(self.extra):
+                stated.setdefault(name, []).append(host)
+        for name, hosts in stated.items():
+            yield from unknown_names(f"stated for {self._of_hosts(hosts)}", [name])
         looked: set[tuple[str, str]] = set()
         for host, variables in self.raw.items():
             for name in sorted(set(variables) & set(options())):
@@ -130,9 +144,23 @@ class Stated:
                     looked.add(key)
                     yield from self._value_problems(host, name)
 
-    def missing(self, one_of: Sequence[str]) -> Iterator[InputError]:
-        """Yield that none of these variables is stated: without one the playbook would do nothing that is kept."""
-        stated = {name for name in one_of if self.extra.get(name) or self.raw["localhost"].get(name)}
+    def _of_hosts(self, hosts: Sequence[str]) -> str:
+        """Return the hosts as the inventory has them; localhost has what is stated for all."""
+        if len(hosts) == len(self.raw):
+            return "all hosts"
+        group = next((name for name, members in self.groups.items() if set(members) == set(hosts)), "")
+        if group and len(hosts) > 1:
+            return f"group {group}"
+        return f"host {hosts[0]}" if len(hosts) == 1 else f"hosts {first_of(hosts, 3)}"
+
+    def missing(self, one_of: Sequence[str], of_play: Mapping[str, Any]) -> Iterator[InputError]:
+        """Yield that none of these variables is configured: without one the playbook would do nothing that is kept.
+
+        A rehearsal sets its own as variables of the play (`of_play`).
+        """
+        stated = {
+            name for name in one_of if self.extra.get(name) or self.raw["localhost"].get(name) or of_play.get(name)
+        }
         if one_of and not stated:
             others = "".join(f", or -e {name}=..." for name in one_of[1:])
             text = "is not set, so nothing would be kept."

@@ -29,9 +29,9 @@ from ..outcome.errors import BringupError
 from ..outcome.model import Status
 from ..report.console import closing_lines
 from ..run.version import COLLECTION
-from ..runtime.run_dir import RUN
-from ..runtime.visible import visible
-from ..verdict.corrected_command import without_mistakes
+from ..runtime.files import RUN
+from ..runtime.text import visible
+from ..verdict.restart import unfinished, without_mistakes
 from ..verdict.run import RunRecord
 from ..verdict.saved import record_from_plain
 from .command_line import command_line
@@ -55,8 +55,10 @@ class Closing:
         if result.get(_STOPPED):
             self._stopped[str(result[_STOPPED])] = None
 
-    def print(self) -> None:
+    def print(self, *, interrupted: bool = False) -> None:
         """Print it; nothing where no run was started, no plan was made, and no error ended the playbook."""
+        global _printed
+        _printed = True
         display = Display()
         for result in _noted():
             self.see(result)
@@ -66,6 +68,7 @@ class Closing:
                 path = self._run_dir / RUN
                 record = record_from_plain(load_json(path), str(path))
                 lines = closing_lines(record, self._run_dir)
+                lines += _interrupted(record) if interrupted else []
             except BringupError as error:
                 display.warning(f"what the run ended with cannot be printed: {visible(str(error))}")
                 lines = []
@@ -75,10 +78,17 @@ class Closing:
             if stopped and not any(line.startswith("again: ") for line in lines)
             else ""
         )
+        # What came after the run of a playbook that does more than one thing: a drift behind a bring-up.
+        later = self._plan if self._run_dir is not None else []
         kept = _kept_of(self._kept, record, self._run_dir)
-        for part in (lines, kept, [*stopped, *([f"again: {again}"] if again else [])]):
+        for part in (lines, later, kept, [*stopped, *([f"again: {again}"] if again else [])]):
             for line in ("", *part) if part else ():
                 display.display(visible(line))
+
+
+def _interrupted(record: RunRecord) -> list[str]:
+    command = unfinished(record)
+    return ["", "interrupted: the run ended before its gates did", f"again: {command}"] if command else []
 
 
 def _kept_of(kept: list[str], record: RunRecord | None, run_dir: Path | None) -> list[str]:
@@ -94,22 +104,24 @@ def _again(problem: str) -> str:
 
 
 _STOPPED = "stopped_by"
+# Whether this process has printed the end of its playbook.
+_printed = False
 _LATEST = " -e gpufleet_run=.run/latest"
 
 
 class _AtExit:
     """Prints the closing of the playbook when the process ends that loaded the actions; workers write notes.
 
-    Where the callback prints it, that reads the notes.
+    The callback, which reads the notes, prints it before, but not of a playbook that is interrupted.
     """
 
-    def __init__(self, *, prints: bool) -> None:
+    def __init__(self, *, printed_before: bool) -> None:
+        self._printed_before = printed_before
         self._controller = os.getpid()
         # Its workers inherit it, with the place where the last one wrote; without a name nothing is left of it.
         self._notes, name = tempfile.mkstemp()
         os.unlink(name)
-        if prints:
-            atexit.register(self._print)
+        atexit.register(self._print)
 
     def note(self, result: Mapping[str, Any]) -> bool:
         """Keep what a task of a worker says of its run; tell whether it was kept."""
@@ -125,11 +137,12 @@ class _AtExit:
         return [json.loads(line) for line in os.pread(self._notes, size, 0).splitlines()]
 
     def _print(self) -> None:
-        if os.getpid() == self._controller:
-            Closing().print()
+        if os.getpid() == self._controller and not _printed:
+            # Had the playbook come to its end, the callback would have printed it.
+            Closing().print(interrupted=self._printed_before)
 
 
-_KEPT = ("run_id", "run_dir", "plan_lines", "kept_lines", _STOPPED)
+_KEPT = ("run_id", "run_dir", "plan_lines", "closing_lines", "kept_lines", _STOPPED)
 
 
 def _at_exit() -> _AtExit | None:
@@ -137,7 +150,7 @@ def _at_exit() -> _AtExit | None:
     # Only the command line of Ansible has arguments: tests and other programs load actions as well. A module that is
     # called by itself is no playbook.
     playbook = context.CLIARGS.get("args") and "module_name" not in context.CLIARGS
-    return _AtExit(prints=not enabled) if playbook else None
+    return _AtExit(printed_before=enabled) if playbook else None
 
 
 _NOTES = _at_exit()

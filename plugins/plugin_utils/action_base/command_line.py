@@ -15,10 +15,9 @@ from typing import Any
 from ansible.errors import AnsibleError
 from ansible.parsing.splitter import split_args
 
-from ..runtime.kubernetes_yaml import kubernetes_loader
-from ..runtime.plain_yaml import documents
+from ..runtime.foreign_yaml import documents, kubernetes_loader
 from ..runtime.redaction import redact
-from ..runtime.shell_words import shell_word
+from ..runtime.text import shell_word
 
 _PREFIX = "gpufleet_"
 _EXTRA = ("-e", "--extra-vars")

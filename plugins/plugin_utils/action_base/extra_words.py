@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from ansible.parsing.splitter import split_args
 
 from ..outcome.errors import InputError
-from ..runtime.shell_words import extra_variable
+from ..outcome.wording import count
+from ..runtime.text import extra_variable
 
 _PREFIX = "gpufleet_"
 
@@ -34,7 +35,7 @@ def unnamed_words(given: Sequence[str]) -> Iterator[InputError]:
         if name
     ]
     ours = all(name.startswith(_PREFIX) for name, words in meant if name and len(words) > 1)
-    shown = ", ".join(repr(word) for word in dropped) if ours else f"{len(dropped)} word(s)"
+    shown = ", ".join(repr(word) for word in dropped) if ours else count(len(dropped), "word")
     hint = f"quote the text for Ansible as well: {' '.join(forms)}" if forms else "write -e NAME=VALUE"
     yield InputError(
         "option -e", f"Ansible splits its text at spaces and drops what has no `=`, which is {shown} here.", hint

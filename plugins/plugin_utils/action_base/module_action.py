@@ -6,27 +6,71 @@
 from __future__ import annotations
 
 import errno
+import os
 import tempfile
 import traceback
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ansible import context
 from ansible.errors import AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
+from ansible.template import Templar
 from ansible.utils.display import Display
 
-from ..outcome.errors import BringupError
+from ..outcome.errors import BringupError, InputError
 from ..outcome.wording import shortened
-from ..runtime.collector import leave_inherited
-from ..runtime.files import write_problem
+from ..runtime.files import COLLECTION_ROOT, write_problem
+from ..runtime.interpreter import leave_inherited, missing_module
 from ..runtime.interrupt import end_with_controller, interruptible
-from ..runtime.packages import missing_module
 from ..runtime.redaction import redact
-from ..runtime.visible import visible
+from ..runtime.text import visible
+from ..store.database import VARIABLE, place_of, url_from
 from .arguments import checked_options
 from .closing import note, told_at_end
-from .history_place import with_server
-from .start_at import refuse_start_in_the_middle
+
+# Where the history is for every module that has an option `store`: a server if the user states one, else the file.
+
+ENVIRONMENT = "GPUFLEET_STORE_URL"
+
+
+def with_server(options: dict[str, Any], task_vars: Mapping[str, Any], templar: Templar) -> dict[str, Any]:
+    """Return the options with the URL of the history in the place of its file, where one is stated.
+
+    The URL has a password, so no task passes it on: arguments of tasks are shown and kept.
+
+    Raises:
+        BringupError: what is stated is not a URL of a PostgreSQL database, or its file cannot be read.
+    """
+    if "store" not in options:
+        return options
+    stated = templar.template(task_vars.get(VARIABLE) or "") or os.environ.get(ENVIRONMENT, "")
+    if not isinstance(stated, str):
+        raise InputError(
+            VARIABLE, f"is {type(stated).__name__}; expected text.", "write a URL, or the path of its file"
+        )
+    url = url_from(stated.strip())
+    if not url:
+        return options
+    place_of(url)
+    return {**options, "store": url}
+
+
+# --start-at-task leaves out the play that checks how a playbook was called, so every task of ours refuses it.
+
+
+def refuse_start_in_the_middle(task: Any) -> None:
+    """Return if the task belongs to a playbook of the user, or begins where its playbook does.
+
+    Raises:
+        InputError: a playbook of the collection was started in the middle.
+    """
+    asked = context.CLIARGS.get("start_at_task")
+    if asked and Path(task.get_path().rpartition(":")[0]).resolve().is_relative_to(COLLECTION_ROOT):
+        hint = "leave it away; -e gpufleet_from_gate=nodes starts at a gate"
+        raise InputError(f"--start-at-task {asked!r}", "leaves out the checks before it.", hint)
+
 
 _DISPLAY = Display()
 _LONGEST_LINE = 400

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from ..outcome.errors import BringupError, DeadlineError
-from ..outcome.model import Outcome, Rating, Status, Subject, SubjectKind, answered_by
+from ..outcome.model import NOT_OBSERVED, Outcome, Rating, Status, Subject, SubjectKind, answered_by
+from ..runtime.clock import time_limit
 from ..runtime.redaction import redact
-from ..runtime.time_limit import time_limit
 from .declare import Declaration, DeclaredCheck
 from .kit.answer import Answer
 from .observation import Observation, require_whole, saved_observation
@@ -23,6 +23,7 @@ from .spec import JudgeContext
 # long is caught in evidence that nobody foresaw. 5,000 hosts have 6 min.
 _LIMIT_S, _LIMIT_HOST_S = 120.0, 0.05
 _HUNG = "this is a defect: report it with the run directory; judge the run again with the release that fixes it"
+_AGAIN = "read the observation in the run directory, fix the reason and run the gate again"
 _Restored = dict[str, tuple[Observation | None, Any, BringupError | None]]
 
 
@@ -44,17 +45,20 @@ def judge_gate(declaration: Declaration, context: JudgeContext, run_dir: Path) -
         if observer.key not in restored:
             restored[observer.key] = _restore(observer, declaration.gate, context, run_dir)
         answers = _answers(check, declared[check.spec.id], context, restored[observer.key])
-        if restored[observer.key][2] is not None:
+        failure = restored[observer.key][2]
+        if failure is not None:
             first = told.setdefault(observer.key, check.spec.id)
-            answers = answers if first == check.spec.id else [_waiting(check, context, o, first) for o in answers]
+            if first != check.spec.id:
+                answers = [_waiting(check, context, o, first, failure) for o in answers]
         outcomes.extend(answers)
     return tuple(outcomes)
 
 
-def _waiting(check: AnyCheck, context: JudgeContext, outcome: Outcome, first: str) -> Outcome:
+def _waiting(check: AnyCheck, context: JudgeContext, outcome: Outcome, first: str, failure: BringupError) -> Outcome:
+    """Return that a check waits for what was not observed; check `first` tells why, and is not to blame for it."""
     answer = Answer(check.spec, context, outcome.subjects[0])
-    waits = answer.blocked(by=first, because=f"what {first} reports was not observed for this check either")
-    return replace(waits, started=outcome.started, duration_s=outcome.duration_s)
+    waits = answer.blocked(by=first, because=f"it rests on what was not observed: {failure.subject}")
+    return replace(waits, hint=failure.hint or _AGAIN, started=outcome.started, duration_s=outcome.duration_s)
 
 
 def _restore(
@@ -94,7 +98,7 @@ def _answers(
     seen, value, failure = restored
     started, duration_s = (seen.started, seen.duration_s) if seen else ("", 0.0)
     outcomes: tuple[Outcome, ...] = ()
-    cause = "observation-failed"
+    cause = NOT_OBSERVED
     if failure is None:
         try:
             with time_limit(f"check {check.spec.id}", _limit_s(context), _HUNG):
@@ -148,8 +152,7 @@ def _unanswered(
         subjects=(Subject(kind, name, node),),
         summary=text,
         cause=cause if failure else "no-outcome",
-        hint=(failure.hint if failure else "")
-        or "read the observation in the run directory, fix the reason and run the gate again",
+        hint=(failure.hint if failure else "") or _AGAIN,
         started=started,
         duration_s=duration_s,
     )

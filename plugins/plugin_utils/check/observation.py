@@ -11,14 +11,11 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, get_origin
 
-from ..outcome.codec import dumps, load, load_json, to_plain
-from ..outcome.complete import require_complete
+from ..outcome.codec import dumps, load, load_json, require_complete, to_plain
 from ..outcome.errors import AbortedError, BringupError, InputError
 from ..runtime.clock import now_utc
-from ..runtime.files import write_atomic
-from ..runtime.redaction import redact
-from ..runtime.run_dir import cluster_uid_of, require_cluster, require_moment, require_run, run_id_of
-from ..runtime.secret_keys import redact_data, redact_settings
+from ..runtime.files import cluster_uid_of, require_cluster, require_moment, require_run, run_id_of, write_atomic
+from ..runtime.redaction import redact, redact_data, redact_settings
 from .spec import ObserveContext, Observer
 
 _WRITTEN = ("gate", "key", "started", "duration_s", "data", "error", "schema_version")

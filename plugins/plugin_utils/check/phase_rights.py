@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from ..clients.kube.permission import Permission
-from ..collect.snapshot_rights import RIGHTS_OF
-from ..outcome.phases import PHASE_GATES, READINESS
+from ..collect.snapshot import RIGHTS_OF
+from ..outcome.gates import PHASE_GATES, READINESS
 from .rights import CONTACT, LEVELS, Choices, needed_rights, role_name
 from .validators.catalog import ValidatorImage
 

@@ -13,14 +13,12 @@ from types import ModuleType
 from typing import Any
 
 from ..outcome.errors import BringupError, ProblemsError
-from ..outcome.gates import GATE_IDS
-from ..outcome.phases import BURN_IN, READINESS
+from ..outcome.gates import BURN_IN, GATE_IDS, READINESS
 from ..runtime.compiled import compiled_files
 from ..site.model import Site
 from .kit.settings import GateSettings
-from .site_checks import SiteChecks, clashes, load_site_checks
-from .spec import DRIVER_GATE, Check, CheckSpec, Observer
-from .verified import AnyCheck, AnyObserver, verified
+from .site_checks import AnyCheck, AnyObserver, SiteChecks, clashes, load_site_checks, verified, verified_checks
+from .spec import DRIVER_GATE, CheckSpec, Observer
 
 __all__ = [
     "AnyCheck",
@@ -51,22 +49,24 @@ def _modules(gate: str) -> tuple[ModuleType, ...]:
 
 @cache
 def _checks(gate: str) -> tuple[AnyCheck, ...]:
-    """Return the checks in that gate's directory, by file name."""
-    return tuple(verified(module) for module in _modules(gate) if isinstance(getattr(module, "SPEC", None), CheckSpec))
+    """Return the checks in that gate's directory, by id: the CHECK of a module with a SPEC, and CHECKS of one topic."""
+    found = [verified(module) for module in _modules(gate) if isinstance(getattr(module, "SPEC", None), CheckSpec)]
+    found += [check for module in _modules(gate) for check in verified_checks(module)]
+    return tuple(sorted(found, key=lambda check: check.spec.id))
 
 
 @cache
 def observers_of(gate: str) -> dict[str, AnyObserver]:
     """Return the observers in that gate's directory by key."""
-    # A module with a check only imports its observer.
-    found = [module for module in _modules(gate) if not isinstance(getattr(module, "CHECK", None), Check)]
+    # A module with checks only imports its observer.
+    found = [module for module in _modules(gate) if not (hasattr(module, "CHECK") or hasattr(module, "CHECKS"))]
     observers = [getattr(module, "OBSERVER", None) for module in found]
     return {observer.key: observer for observer in observers if isinstance(observer, Observer)}
 
 
 @cache
 def all_checks(directories: tuple[str, ...] = ()) -> tuple[AnyCheck, ...]:
-    """Return every check of every gate, in the order of the gates, then by file name; those of readiness before the
+    """Return every check of every gate, in the order of the gates, then by id; those of readiness before the
     gate that changes the cluster, and of burn-in; then those of a site's own directories.
 
     Raises:

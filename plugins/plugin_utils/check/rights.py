@@ -18,9 +18,9 @@ from ..component_stack.facts import stack_facts
 from ..component_stack.manifest import manifests_of
 from ..hardware.sku import Sku
 from ..site.model import DriverOwner, Site
-from ..workload.job_words import JobKind
-from ..workload.kueue import PERMISSIONS as QUEUED
-from ..workload.permission import BASIC, HOLDING, job_permissions
+from ..workload.job import JobKind
+from ..workload.namespace import BASIC, HOLDING, job_permissions
+from ..workload.queue import PERMISSIONS as QUEUED
 from .kit.settings_layers import checked_settings
 
 T = TypeVar("T")

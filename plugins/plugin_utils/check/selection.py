@@ -12,9 +12,9 @@ from functools import cache
 from typing import Any
 
 from ..outcome.errors import InputError
-from ..outcome.phases import CONFORMANCE, DEPLOYMENT, PHASE_GATES
+from ..outcome.gates import CONFORMANCE, DEPLOYMENT, PHASE_GATES
 from ..recipe.sections import asks_nothing, constraints_of, section_of
-from ..runtime.recipe_files import RECIPES
+from ..runtime.files import RECIPES
 from ..runtime.strict import nearest_hint, read_yaml
 from ..site.model import Site
 from ..verdict.gate import NotDeclared

@@ -18,16 +18,53 @@ from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, get_type_hints
 
 from ..outcome.errors import BringupError, InputError
-from ..outcome.gates import GATE_IDS
+from ..outcome.gates import GATE_IDS, GATE_PHASE, PHASE_GATES
 from ..outcome.model import SubjectKind
-from ..outcome.phases import GATE_PHASE, PHASE_GATES
-from ..runtime.time_limit import time_limit
+from ..runtime.clock import time_limit
 from .kit.settings import settings_in
-from .spec import DRIVER_GATE, CheckSpec, Disturbance, Observer
-from .verified import AnyCheck, verified
+from .spec import DRIVER_GATE, Check, CheckSpec, Disturbance, Observer
+
+# What a module with a check must have: a CHECK whose judge takes what its observer makes.
+
+AnyCheck = Check[Any]
+AnyObserver = Observer[Any]
+
+
+def verified(module: ModuleType) -> AnyCheck:
+    """Return the check of a module; what mypy reports in our own files is refused here in any file.
+
+    Raises:
+        BringupError: it has none, or its judge takes something else than its observer makes.
+    """
+    check = getattr(module, "CHECK", None)
+    if not isinstance(check, Check):
+        raise _defect(module, "has a SPEC and no CHECK = Check(SPEC, OBSERVER, judge).")
+    return _fitting(module, check)
+
+
+def verified_checks(module: ModuleType) -> tuple[AnyCheck, ...]:
+    """Return the checks of a module that has several of one topic in CHECKS, none where it has no such tuple.
+
+    Raises:
+        BringupError: a judge takes something else than its observer makes.
+    """
+    return tuple(_fitting(module, check) for check in getattr(module, "CHECKS", ()) if isinstance(check, Check))
+
+
+def _fitting(module: ModuleType, check: AnyCheck) -> AnyCheck:
+    takes = next(iter(get_type_hints(check.judge).values()), None)
+    if takes is not check.observer.result:
+        made = check.observer.result.__name__
+        raise _defect(module, f"its judge takes {takes}, and observer {check.observer.key!r} makes {made}.")
+    return check
+
+
+def _defect(module: ModuleType, text: str) -> BringupError:
+    return BringupError(f"check module {module.__name__}", text, "correct the file, or report it as a defect")
+
 
 VARIABLE = "gpufleet_check_dirs"
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")

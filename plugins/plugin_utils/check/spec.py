@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ..outcome.codec import from_plain
+from ..outcome.gates import GATE_PHASE
 from ..outcome.model import Outcome, SubjectKind
-from ..outcome.phases import GATE_PHASE
 from ..runtime.progress import Emit, silent
 from ..site.model import DriverOwner, Site
 from .kit.settings_layers import checked_settings, resolved, settings_for
@@ -51,7 +51,7 @@ class CheckSpec:
     Args:
         id: stable id, lower-case words and hyphens (`gpu-census`).
         gate: gate that declares it; see `needs_driver`.
-        phase: phase of a validation that it belongs to (outcome/phases.py); empty: that of its gate.
+        phase: phase of a validation that it belongs to (outcome/gates.py); empty: that of its gate.
         title: what it proves, a few words, for reports.
         per: kind of the subjects that must each get an answer.
         disturbs: what its observation does to the cluster.
@@ -111,7 +111,7 @@ class JudgeContext:
     `gate` is the gate being judged; `hardware` are the facts of every SKU by its name; `recipe` is the resolved recipe
     (plain data, None before gate 4); `today` is the day of the run; `saved_settings` are the settings that were saved
     with the run, by gate or check id and name; `shared` has by host what it may share with others (rack, leaf, driver;
-    collect/shared_facts.py), in gates that compare hosts; `passed_phases` are phases of a validation that opened;
+    collect/host_facts.py), in gates that compare hosts; `passed_phases` are phases of a validation that opened;
     `baseline` are the figures that were accepted when the run began, None in runs of before there were any;
     `in_service`: the nodes were accepted before and work for users, as in the passive checks of a cycle.
     """

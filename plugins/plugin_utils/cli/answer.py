@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-from ..runtime.visible import visible
+from ..runtime.text import visible
 
 
 def formatted(data: Any, form: str) -> str:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from argparse import Namespace
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from ..outcome.errors import InputError
@@ -15,7 +14,7 @@ from ..recipe.difference import difference_of
 from ..recipe.query import document_map, query_map
 from ..recipe.request import Answer, Request, answer
 from .answer import formatted, write, write_lines
-from .questions import criteria_in, is_criteria, request_for, tell
+from .questions import criteria_in, is_criteria, named_file, request_for, tell
 
 _DIFFERS = 1
 
@@ -63,5 +62,5 @@ def _named(text: str, request: Request) -> Answer | dict[str, Any]:
     from ..recipe.resolved import hydrated_document
     from ..run.snapshot_recipe import resolved_recipe
 
-    document = resolved_recipe(Path(text).expanduser())
+    document = resolved_recipe(named_file(text, "name the file of a recipe, or criteria such as service=eks"))
     return document_map(hydrated_document(document, request.recipe_data))

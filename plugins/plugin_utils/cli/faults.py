@@ -11,7 +11,7 @@ from typing import Any
 
 from ..outcome.errors import NotFoundError
 from ..recipe.nearest import nearest
-from ..runtime.recipe_files import RECIPES
+from ..runtime.files import RECIPES
 from ..runtime.strict import read_yaml
 from .answer import formatted, write, write_lines
 

@@ -6,15 +6,329 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
-from collections.abc import Sequence
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter, _ArgumentGroup
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from io import TextIOWrapper
 from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
 
 from ..outcome.errors import AbortedError, BringupError, InputError, ProblemsError, UnavailableError
-from ..runtime.visible import visible
-from .arguments import arguments_of
+from ..recipe.criteria import ORDER
+from ..recipe.dialect import UPSTREAM_APIS
+from ..recipe.nearest import nearest
+from ..runtime.text import visible
+
+# The arguments of the command gpufleet.
+
+_EXIT_CODES = """\
+exit codes:
+  0 done   1 diff --exit-code: different   2 input is wrong   3 not found   5 time ran out
+  8 failed, or not known   9 interrupted
+"""
+_INVALID_CHOICE = re.compile(r"(?P<argument>.*): invalid choice: '?(?P<word>.*?)'? \(choose from (?P<known>.*)\)")
+
+
+class Command(NamedTuple):
+    """One command: what it does in a sentence, its arguments, and the function that does it (module:function)."""
+
+    help: str
+    add: Callable[[ArgumentParser], None]
+    work: str
+    example: str
+
+
+class _Parser(ArgumentParser):
+    """A parser whose errors are ours: with the nearest word that there is."""
+
+    def error(self, message: str) -> NoReturn:
+        found = _INVALID_CHOICE.fullmatch(message)
+        if found is None:
+            raise InputError(self.prog, f"{message}.", f"see {self.prog} --help")
+        known = re.findall(r"[\w-]+", found["known"])
+        reason = f"{found['word']!r} is no {found['argument'].removeprefix('argument ').lower()}."
+        raise InputError(self.prog, reason, _hint(found["word"], known))
+
+
+def _hint(word: str, known: Sequence[str]) -> str:
+    near = nearest(word, known)
+    return f"did you mean {near}?" if near else f"there is: {', '.join(known)}"
+
+
+def arguments_of(argv: Sequence[str], cache: Path) -> Namespace:
+    """Return the arguments, with the function that does the work in `work`.
+
+    Raises:
+        InputError: there is no such command or option; with the nearest one that there is.
+    """
+    if "_ARGCOMPLETE" in os.environ:
+        from .completion import complete
+
+        parser, parsers = make_parser()
+        complete(parser, parsers, cache)
+    command = COMMANDS.get(argv[0]) if argv else None
+    if command is None:
+        # Help, or what is wrong.
+        return make_parser()[0].parse_args(argv or ["--help"])
+    # The parser of one command alone: making those of all takes longer than a recipe.
+    parser = _Parser(**_described(argv[0], command))
+    _fill(parser, command)
+    arguments, unknown = parser.parse_known_args(argv[1:])
+    if unknown:
+        _refuse(unknown, parser)
+    return arguments
+
+
+def _refuse(unknown: Sequence[str], parser: ArgumentParser) -> NoReturn:
+    prog = parser.prog
+    option = next((word.partition("=")[0] for word in unknown if word.startswith("-")), "")
+    if not option:
+        raise InputError(prog, f"{' '.join(unknown)!r} is one argument too many.", f"see {prog} --help")
+    known = [name for action in parser._actions for name in action.option_strings]
+    near = nearest(option, known)
+    raise InputError(prog, f"{option} is no option.", f"did you mean {near}?" if near else f"see {prog} --help")
+
+
+def make_parser() -> tuple[ArgumentParser, Sequence[ArgumentParser]]:
+    """Return the parser of all commands, and those of each."""
+    parser = _Parser(
+        prog="gpufleet",
+        description="Answers about recipes and runs. Gates are run by Ansible: ansible-playbook gpufleet.bringup.site.",
+        epilog=_EXIT_CODES,
+        allow_abbrev=False,
+        formatter_class=RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="store_true", help="print the version of the collection")
+    parsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    made = []
+    for name, command in COMMANDS.items():
+        made.append(parsers.add_parser(name, help=command.help, **_described(name, command)))
+        _fill(made[-1], command)
+    return parser, made
+
+
+def _described(name: str, command: Command) -> dict[str, Any]:
+    return {
+        "prog": f"gpufleet {name}",
+        "description": f"{command.help[0].upper()}{command.help[1:]}.",
+        "epilog": f"example:\n  {command.example}\n\n{_EXIT_CODES}",
+        "allow_abbrev": False,
+        "formatter_class": RawDescriptionHelpFormatter,
+    }
+
+
+def _fill(parser: ArgumentParser, command: Command) -> None:
+    command.add(parser)
+    parser.add_argument("--debug", action="store_true", help="show where in the code an error arose")
+    parser.set_defaults(work=command.work)
+
+
+def _question(parser: ArgumentParser) -> None:
+    """Add what a recipe is for, and what changes it."""
+    group = parser.add_argument_group("what the recipe is for")
+    for name in ORDER:
+        flags = [f"--{name.replace('_', '-')}", *(["--gpu"] if name == "accelerator" else [])]
+        group.add_argument(*flags, dest=name, metavar="VALUE")
+    group.add_argument("--criteria", metavar="FILE", help="the same as a file, or as service=eks,accelerator=h100")
+    group.add_argument(
+        "--snapshot",
+        metavar="PLACE",
+        help="read what is not stated off a file, https://..., cm://namespace/name, or: cluster",
+    )
+    group.add_argument("--kubeconfig", metavar="FILE", help="for cm:// and cluster")
+    group.add_argument("--context", metavar="NAME", help="of the kubeconfig")
+    _changing(parser.add_argument_group("what changes it"))
+
+
+def _changing(group: _ArgumentGroup) -> None:
+    group.add_argument(
+        "--data", action="append", metavar="DIR", help="recipe data of your own, over the catalogue; a later one wins"
+    )
+    group.add_argument("--set", action="append", metavar="COMPONENT:PATH=VALUE", help="one chart value")
+    group.add_argument("--profile", action="append", metavar="NAME=VALUE", help="the value of a profile of the layers")
+    group.add_argument(
+        "--unsupported", choices=("error", "warn"), default="error", help="what a criterion does that no layer honours"
+    )
+
+
+def _format(parser: ArgumentParser, *forms: str) -> None:
+    parser.add_argument("--format", choices=forms, help=f"default: {forms[0]}")
+
+
+def _recipe(parser: ArgumentParser) -> None:
+    _question(parser)
+    parser.add_argument("-o", "--output", metavar="FILE", help="write it there, as JSON if it ends in .json")
+    _format(parser, "yaml", "json", "text")
+    parser.add_argument("--hydrated", action="store_true", help="with the merged chart values of every component")
+    parser.add_argument(
+        "--self-contained", action="store_true", help="all values inside, for the NVIDIA tool (its files beside FILE)"
+    )
+    parser.add_argument("--api", choices=UPSTREAM_APIS, help="what that tool's release reads (default: the first, 1.x)")
+
+
+def _query(parser: ArgumentParser) -> None:
+    parser.add_argument("path", nargs="?", metavar="PATH", help="such as components.gpu-operator.version")
+    parser.add_argument("--selector", metavar="PATH", help="the same")
+    _question(parser)
+    _owner(parser)
+    _format(parser, "text", "yaml", "json")
+
+
+def _owner(parser: ArgumentParser) -> None:
+    told = "who installs the driver at the site: with what a run lays over the recipe for it"
+    parser.add_argument("--driver-owner", choices=("host", "operator"), help=told)
+
+
+def _values(parser: ArgumentParser) -> None:
+    parser.add_argument("component", metavar="COMPONENT")
+    _question(parser)
+    _owner(parser)
+    _format(parser, "yaml", "json")
+
+
+def _diff(parser: ArgumentParser) -> None:
+    parser.add_argument("sides", nargs="*", metavar="RECIPE", help="a file, or criteria: service=eks,intent=training")
+    parser.add_argument("--exit-code", action="store_true", help="end with 1 if something differs")
+    _question(parser)
+    _format(parser, "text", "yaml", "json")
+
+
+def _list(parser: ArgumentParser) -> None:
+    _question(parser)
+    _format(parser, "text", "yaml", "json")
+
+
+def _versions(parser: ArgumentParser) -> None:
+    parser.add_argument("component", nargs="?", metavar="COMPONENT", help="this one alone")
+    parser.add_argument("--kubernetes", metavar="VERSION", help="ask about it; default: that of --snapshot")
+    parser.add_argument("--exit-code", action="store_true", help="end with 8 if one is not for that Kubernetes")
+    _question(parser)
+    _format(parser, "text", "yaml", "json")
+
+
+def _status(parser: ArgumentParser) -> None:
+    _arguments_run(parser)
+    parser.add_argument("--exit-code", action="store_true", help="end with 8 if the run is not passed")
+    _format(parser, "text", "yaml", "json")
+
+
+def _arguments_run(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "run", nargs="?", default=".run/latest", metavar="RUN", help="its directory; default: .run/latest"
+    )
+
+
+def _judge(parser: ArgumentParser) -> None:
+    _arguments_run(parser)
+    parser.add_argument("--set", action="append", metavar="CHECK.OPTION=VALUE", help="judge a second time, by this")
+    parser.add_argument(
+        "--thresholds", choices=("saved", "current"), default="saved", help="by those of then, or of now"
+    )
+    parser.add_argument("--data", action="append", metavar="DIR", help="recipe data with thresholds of your own")
+    parser.add_argument("--what-if-dir", metavar="DIR", help="where the second judgement is written")
+    parser.add_argument("--dry-run", action="store_true", help="write nothing, neither reports nor a second judgement")
+    _format(parser, "text", "yaml", "json")
+
+
+def _faults(parser: ArgumentParser) -> None:
+    parser.add_argument("pattern", nargs="?", metavar="PATTERN", help="of the id (gpu-*), or a word of the description")
+    _format(parser, "text", "yaml", "json")
+
+
+def _history(parser: ArgumentParser) -> None:
+    parser.add_argument("action", choices=("check", "backup", "export"))
+    told = "file or database; default: GPUFLEET_STORE_URL, else .run/history.sqlite"
+    parser.add_argument("--store", metavar="PLACE", help=told)
+    parser.add_argument("--dest", metavar="PATH", help="file of the backup, directory of the export")
+    parser.add_argument("--site-name", metavar="NAME", help="whose results are exported")
+    parser.add_argument("--rehearsal", action="store_true", help="export what rehearsals left")
+    parser.add_argument("--formats", action="append", choices=("csv", "parquet"), help="of the export; default: csv")
+
+
+def _plan(parser: ArgumentParser) -> None:
+    parser.add_argument("-i", "--inventory", action="append", metavar="FILE", help="the inventory of the site")
+    parser.add_argument(
+        "-e", "--extra-vars", action="append", metavar="NAME=VALUE", help="a variable, as ansible-playbook"
+    )
+
+
+COMMANDS: Mapping[str, Command] = {
+    "recipe": Command(
+        help="resolve a recipe",
+        add=_recipe,
+        work="recipes:recipe",
+        example="gpufleet recipe --service eks --accelerator h100 --intent training -o recipe.yaml",
+    ),
+    "query": Command(
+        help="print one value of a recipe",
+        add=_query,
+        work="recipes:query",
+        example="gpufleet query components.gpu-operator.values.driver.version --service eks --accelerator h100",
+    ),
+    "explain": Command(
+        help="tell which layers set a value, and what each replaced",
+        add=_query,
+        work="recipes:explain",
+        example="gpufleet explain components.gpu-operator.values.driver --service eks --accelerator h100",
+    ),
+    "values": Command(
+        help="print the chart values of one component, for helm",
+        add=_values,
+        work="recipes:values",
+        example="gpufleet values gpu-operator --service eks --accelerator h100 > values.yaml",
+    ),
+    "diff": Command(
+        help="compare two recipes, from the first to the second; with none, what --data, --set and --profile change",
+        add=_diff,
+        work="differences:diff",
+        example="gpufleet diff intent=training intent=inference --service eks --accelerator h100",
+    ),
+    "list": Command(
+        help="list what the catalogue supports",
+        add=_list,
+        work="recipes:listed",
+        example="gpufleet list --service eks",
+    ),
+    "versions": Command(
+        help="tell what is pinned, when somebody last read about it, and whether a version of Kubernetes suits it",
+        add=_versions,
+        work="versions:versions",
+        example="gpufleet versions --kubernetes 1.36 --service eks --accelerator h100 --intent training",
+    ),
+    "status": Command(
+        help="tell where a run stands or how it ended, from its directory",
+        add=_status,
+        work="runs:status",
+        example="gpufleet status .run/latest",
+    ),
+    "judge": Command(
+        help="compute the verdicts of a saved run again, without the cluster",
+        add=_judge,
+        work="runs:judge",
+        example="gpufleet judge .run/latest --set clock-sync.clock_offset_s=0.02",
+    ),
+    "plan": Command(
+        help="tell what each gate would do at a site, how long it takes and what it disturbs",
+        add=_plan,
+        work="playbooks:plan",
+        example="gpufleet plan -i inventory/hosts.yml",
+    ),
+    "faults": Command(
+        help="list what a rehearsal can break",
+        add=_faults,
+        work="faults:faults",
+        example="gpufleet faults 'gpu-*'",
+    ),
+    "history": Command(
+        help="check a history, back it up, or export the results of a site",
+        add=_history,
+        work="runs:history",
+        example="gpufleet history backup --dest /backup/history.sqlite",
+    ),
+}
+
 
 # What a shell sees of a program that wrote to a reader who has gone (128 and SIGPIPE).
 _READER_GONE = 141
@@ -79,7 +393,8 @@ def _tell(error: BringupError) -> None:
         _tell(error.problems[0])
         return
     try:
-        text = str(error) if str(error).startswith("gpufleet") else f"gpufleet: {error}"
+        # Variables begin with that word as well.
+        text = str(error) if str(error).startswith(("gpufleet ", "gpufleet:")) else f"gpufleet: {error}"
         sys.stderr.write("".join(f"{visible(line)}\n" for line in text.split("\n")))
         sys.stderr.flush()
     except OSError:
@@ -94,7 +409,7 @@ def _discard_output() -> None:
 def _package_missing(error: ModuleNotFoundError) -> BringupError:
     if (error.name or "").partition(".")[0] == "ansible_collections":
         raise error
-    from ..runtime.recipe_files import COLLECTION_ROOT
+    from ..runtime.files import COLLECTION_ROOT
 
     hint = (
         f"{sys.executable} -m pip install -r {COLLECTION_ROOT}/requirements.txt, or name a Python that has it: "

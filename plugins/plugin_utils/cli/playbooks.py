@@ -11,8 +11,8 @@ import sys
 from argparse import Namespace
 from pathlib import Path
 
-from ..outcome.errors import InputError
-from ..runtime.recipe_files import COLLECTION_ROOT
+from ..outcome.errors import InputError, NotFoundError
+from ..runtime.files import COLLECTION_ROOT
 
 _PATHS, _CALLBACKS = "ANSIBLE_COLLECTIONS_PATH", "ANSIBLE_CALLBACKS_ENABLED"
 
@@ -21,11 +21,12 @@ def plan(arguments: Namespace) -> int:
     """Print what each gate would do at a site, how long it takes and what it disturbs; the exit code is Ansible's.
 
     Raises:
-        InputError: the inventory is not there, or the collection is not where Ansible finds it.
+        NotFoundError: the inventory is not there.
+        InputError: the collection is not where Ansible finds it.
     """
     for inventory in arguments.inventory or ():
         if "," not in inventory and not Path(inventory).expanduser().exists():
-            raise InputError(f"--inventory {inventory}", "does not exist.", "name the file of the hosts")
+            raise NotFoundError(f"--inventory {inventory}", "does not exist.", "name the file of the hosts")
     options = [word for inventory in arguments.inventory or () for word in ("-i", inventory)]
     options += [word for variable in arguments.extra_vars or () for word in ("-e", variable)]
     command = [sys.executable, "-m", "ansible", "playbook", "gpufleet.bringup.site", "--tags", "plan", *options]

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..outcome.errors import InputError
+from ..outcome.errors import InputError, NotFoundError
 from ..recipe.criteria import ORDER
 from ..recipe.request import Answer, Request, answer, request_of
 from .answer import note, warn
@@ -36,6 +36,11 @@ def request_for(arguments: Namespace) -> Request:
     if arguments.snapshot is None:
         return replace(request_of(options), kept=kept_in(arguments))
     from ..run.detected import request_for as with_snapshot
+
+    if "://" not in arguments.snapshot and arguments.snapshot not in ("cluster", "-"):
+        named_file(arguments.snapshot, "give the file that playbook snapshot wrote")
+    if arguments.kubeconfig and ":" not in arguments.kubeconfig:
+        named_file(arguments.kubeconfig, "correct --kubeconfig")
 
     place = {"snapshot": arguments.snapshot, "kubeconfig": arguments.kubeconfig, "context": arguments.context}
     return replace(with_snapshot(options | place), kept=kept_in(arguments))
@@ -66,6 +71,23 @@ def tell(*found: Answer) -> tuple[Answer, ...]:
     return found
 
 
+def has_question(arguments: Namespace) -> bool:
+    """Tell whether anything says what the recipe is for."""
+    return bool(arguments.criteria or arguments.snapshot) or any(getattr(arguments, name) is not None for name in ORDER)
+
+
+def named_file(text: str, hint: str) -> Path:
+    """Return the path of a file that is named.
+
+    Raises:
+        NotFoundError: there is none.
+    """
+    path = Path(text).expanduser()
+    if not path.exists():
+        raise NotFoundError(text, "does not exist.", hint)
+    return path
+
+
 def is_criteria(text: str) -> bool:
     """Tell whether a text states criteria and names no file."""
     return "=" in text and "/" not in text and not Path(text).exists()
@@ -83,7 +105,7 @@ def criteria_in(text: str) -> dict[str, Any]:
         return dict(_pair("criteria", part.strip()) for part in text.split(","))
     from ..runtime.strict import read_yaml
 
-    data = read_yaml(Path(text).expanduser())
+    data = read_yaml(named_file(text, "name a file, or write service=eks,accelerator=h100"))
     found = data.get("spec", data) if isinstance(data, dict) else data
     if not isinstance(found, dict):
         raise InputError(f"criteria {text}", "is no mapping of criteria.", "write service: eks, one on each line")

@@ -14,7 +14,7 @@ from ..outcome.errors import InputError, NotFoundError
 from ..recipe.model import RecipeResult
 from ..recipe.request import Answer
 from .answer import formatted, warn, write, write_lines
-from .questions import answered, kept_in, one_path, request_for
+from .questions import answered, has_question, kept_in, one_path, request_for
 
 if TYPE_CHECKING:
     from ..recipe.explain import Stage
@@ -73,9 +73,9 @@ def _to_file(arguments: Namespace) -> int:
     texts = documents(found.result, found.catalogue, options)
     written = write_documents(texts, check_mode=False)
     warn(line for file in written for line in file.warnings)
-    warn(
-        foreign_warnings(found.result, found.catalogue, None if arguments.hydrated else place, self_contained=contained)
-    )
+    foreign = None if arguments.hydrated else place
+    option = "--self-contained"
+    warn(foreign_warnings(found.result, found.catalogue, foreign, self_contained=contained, option=option))
     return 0
 
 
@@ -127,6 +127,9 @@ def query(arguments: Namespace) -> int:
     """Print one value: a single one as it is, anything else as YAML."""
     from ..recipe.query import query_shown
 
+    if not one_path(arguments) and not has_question(arguments):
+        hint = "name a value, such as components.gpu-operator.version; gpufleet recipe prints the whole recipe"
+        raise InputError("gpufleet query", "PATH is missing.", hint)
     _found, owned, _laid_over = _asked(arguments)
     value = query_shown(owned.result, owned.catalogue, one_path(arguments))
     warn(_idle(arguments))

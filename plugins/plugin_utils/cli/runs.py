@@ -6,35 +6,59 @@
 from __future__ import annotations
 
 import os
+import shlex
 import time
 from argparse import Namespace
+from pathlib import Path
 from typing import Any
 
-from ..outcome.codec import to_plain
-from ..outcome.errors import BringupError, InputError
+from ..outcome.codec import load_json, to_plain
+from ..outcome.errors import BringupError, InputError, NotFoundError
 from ..run.run import Run, existing_run_dir
-from ..verdict.run import nothing_holds, run_summary
-from .answer import formatted, note, warn, write, write_lines
+from ..verdict.run import RunRecord, nothing_holds, run_summary
+from ..verdict.saved import record_from_plain
+from .answer import formatted, warn, write, write_lines
 
 _STATES = {"check": "checked", "export": "exported", "backup": "backed_up"}
 _NEEDED = {"check": (), "export": ("site_name", "dest"), "backup": ("dest",)}
+# What every judgement writes (report/run_report.py).
+_REPORT = "report.json"
 _SERVER, _NO_STORE = "GPUFLEET_STORE_URL", ".run/history.sqlite"
 
 
 def status(arguments: Namespace) -> int:
-    """Print where a run stands or how it ended: gates, what holds them, the verdict. Nothing is asked or computed."""
+    """Print where a run stands or how it ended: gates, what holds them, the verdict. Nothing is asked or computed.
+
+    A judgement that could not confirm the run is its verdict, as in the reports, until one confirms it.
+    """
     run = Run(existing_run_dir(arguments.run, refused=True))
-    record = run.record
+    judged = _unconfirmed(run.path)
+    record = judged or run.record
     passed = nothing_holds(record)
     if arguments.format in (None, "text"):
         from ..report.console import closing_lines
 
         write_lines([f"run      {record.run_id}, site {record.site}, last written {record.updated or record.started}"])
         write_lines(closing_lines(record, run.path))
+        if judged is not None:
+            write_lines([f"do: gpufleet judge {shlex.quote(arguments.run)} lists what differs"])
     else:
         data = {"run_dir": str(run.path), "passed": passed, "verdict": run_summary(record), "record": to_plain(record)}
         write(formatted(data, arguments.format))
     return 0 if passed or not arguments.exit_code else BringupError.exit_code
+
+
+def _unconfirmed(run_dir: Path) -> RunRecord | None:
+    """Return the record that a later judgement wrote into the reports, if it could not confirm the run; else None.
+
+    It can only take a pass away: whatever else is written there is not read, and a file that is none says nothing.
+    """
+    path = run_dir / _REPORT
+    try:
+        record = record_from_plain(load_json(path), str(path)) if path.is_file() else None
+    except BringupError:
+        return None
+    return record if record is not None and record.unconfirmed else None
 
 
 def judge(arguments: Namespace) -> int:
@@ -50,7 +74,8 @@ def judge(arguments: Namespace) -> int:
     }
     text = arguments.format in (None, "text")
     run = Run(existing_run_dir(arguments.run))
-    result = judge_run(run, options, _line if text else _silent, write=not arguments.dry_run)
+    write_report, by = not arguments.dry_run, "--thresholds current"
+    result = judge_run(run, options, _line if text else _silent, write=write_report, by=by)
     warn(result.pop("warnings", []))
     if not text:
         write(formatted(result, arguments.format))
@@ -73,7 +98,7 @@ def history(arguments: Namespace) -> int:
             raise InputError(flag, f"is needed to {arguments.action} a history.", "see gpufleet history --help")
     from ..run.history_care import care_for
     from ..runtime.clock import now_utc
-    from ..store.place import url_from
+    from ..store.database import place_of, url_from
 
     options: dict[str, Any] = {
         "state": _STATES[arguments.action],
@@ -83,6 +108,10 @@ def history(arguments: Namespace) -> int:
         "dest": arguments.dest,
         "formats": arguments.formats or ["csv"],
     }
+    place = place_of(str(options["store"]))
+    if isinstance(place, Path) and not place.is_file():
+        raise NotFoundError(f"history {place}", "no such file.", "name the history that is meant with --store")
     _changed, rows = care_for(options, time.time(), now_utc(), write=True)
-    note([", ".join(f"{number} {name}" for name, number in rows.items()) or "nothing is wrong"])
+    counted = ", ".join(f"{number} {name}" for name, number in rows.items())
+    write_lines([f"wrote {arguments.dest}, {counted}" if counted else f"history {place}: nothing is wrong"])
     return 0

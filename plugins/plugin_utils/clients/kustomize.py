@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ..outcome.errors import BringupError, DeadlineError, InputError, NotFoundError, UnavailableError
 from ..runtime.clock import elapsed_text
-from ..runtime.command import run_command
+from ..runtime.process import run_command
 from ..runtime.redaction import excerpt
 
 # kubectl has Kustomize built in since 1.14.
@@ -125,7 +125,7 @@ def _mirrored(source: KustomizeSource, mirror: str, subject: str) -> str:
 
 def _fetched(source: KustomizeSource, mirror: str, subject: str, wanted: str) -> str:
     """Return the file from a mirror at an address."""
-    from .http.errors import HttpStatusError
+    from .http.model import HttpStatusError
     from .http.routes import UrlRoute
     from .http.session import HttpSession
 

@@ -12,10 +12,8 @@ from pathlib import Path
 from ..outcome.codec import dumps, load, load_json, prepare
 from ..outcome.errors import InputError
 from ..runtime.clock import now_utc
-from ..runtime.files import write_atomic
-from ..runtime.redaction import redact
-from ..runtime.run_dir import require_moment, require_run, run_id_of
-from ..runtime.secret_keys import redact_data
+from ..runtime.files import require_moment, require_run, run_id_of, write_atomic
+from ..runtime.redaction import redact, redact_data
 
 HOSTS = "hosts"
 DRIVERS = "drivers"

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What the tools of every host say, parsed: each value, or the ProbeFailure that says why there is none."""
+"""What the tools of every host say, parsed, what hosts have in common, and their adapters for GPU traffic."""
 
 from __future__ import annotations
 
@@ -12,13 +12,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ..hardware.sku import Sku
+from ..outcome.codec import load
+from ..outcome.errors import BringupError
+from ..probe.ibstat import Hca
+from ..probe.nvidia_smi_topo import Topology
+from ..runtime.files import CABLING
 from ..runtime.host_tools import load_host_tools
-from ..site.model import DriverOwner, Site
+from ..site.adapters import ComputeAdapters, compute_adapters, port_names
+from ..site.cabling import CablingPlan
+from ..site.model import DriverOwner, Host, Site
 from .host_evidence import DRIVERS, HOSTS, HostEvidence, ToolRun, evidence_file
-from .load_state import Bracket, after_diagnostic, diagnostic_bracket
-from .printed import evidence_of, value_of
-from .tool_reading import ProbeFailure
-from .xid_catalogue import XidCatalogue
+from .identity import host_facts_of
+from .loads import Bracket, XidCatalogue, after_diagnostic, diagnostic_bracket
+from .tool_reading import ProbeFailure, evidence_of, read_tools, value_of
 
 if TYPE_CHECKING:
     from ..probe.chronyc import Tracking
@@ -27,10 +34,12 @@ if TYPE_CHECKING:
     from ..probe.kernel_log import KernelLog
     from ..probe.lspci import PciDevice
     from ..probe.lspci_bridges import PciBridge
-    from ..probe.nvidia_smi_model import SmiLog
     from ..probe.nvidia_smi_nvlink import NvlinkStatus
     from ..probe.nvidia_smi_topo import Topology
+    from ..probe.nvidia_smi_xml import SmiLog
     from ..probe.os_release import OsRelease
+
+# What the tools of every host say, parsed: each value, or the ProbeFailure that says why there is none.
 
 T = TypeVar("T")
 
@@ -75,7 +84,7 @@ class HostFacts:
     # needs no other parser.
     @property
     def smi(self) -> SmiLog | ProbeFailure:
-        from ..probe.nvidia_smi_model import SmiLog
+        from ..probe.nvidia_smi_xml import SmiLog
 
         return self.read("smi", SmiLog)
 
@@ -258,3 +267,87 @@ def _slots(hosts: Mapping[str, HostFacts], site: Site) -> dict[str, tuple[str, .
         sku: max(counts, key=lambda addresses: (len(addresses), counts[addresses], addresses))
         for sku, counts in lists.items()
     }
+
+
+# What hosts may have in common with others, so that it and not they can be why they are slow.
+
+# Facts of hosts that several hosts can share; serial numbers and GUIDs cannot.
+_KINDS = ("driver", "GPU firmware", "adapter firmware", "OFED", "kernel")
+
+
+def shared_facts(run_dir: Path, site: Site) -> dict[str, dict[str, str]]:
+    """Return by host, and there by kind, what it may share: rack, leaf switches, driver, firmware, OFED, kernel.
+
+    What was not seen is left out. Kinds stand in the order in which they are blamed: cables before software.
+    """
+    leaves = _leaves(run_dir)
+    seen = host_facts_of(run_dir, site)
+    found = {}
+    for host in site.in_scope:
+        facts = {"rack": host.rack, "leaf": leaves.get(host.name, "")}
+        facts |= {kind: seen.get(host.name, {}).get(kind, "") for kind in _KINDS}
+        found[host.name] = {kind: value for kind, value in facts.items() if value}
+    return found
+
+
+def _leaves(run_dir: Path) -> dict[str, str]:
+    path = run_dir / CABLING
+    try:
+        plan = load(CablingPlan, path) if path.is_file() else None
+    except BringupError:
+        # Gate fabric says what is wrong with it; here the leaves are not known.
+        return {}
+    found: dict[str, set[str]] = {}
+    for link in plan.links if plan is not None else ():
+        if link.host and link.far is not None:
+            found.setdefault(link.host, set()).add(link.far.node)
+    return {host: ", ".join(sorted(names)) for host, names in found.items()}
+
+
+# The adapters for GPU traffic of every host, from what its tools printed in this run.
+
+_TOOLS = ("hcas", "topo")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostAdapters:
+    """The adapters of one host: which are for GPU traffic, the GUID of every port by its name, and why `ibstat` gave
+    nothing."""
+
+    compute: ComputeAdapters
+    guids: dict[str, int] = field(default_factory=dict)
+    unread: str = ""
+
+    @property
+    def problem(self) -> str:
+        """Why the adapters for GPU traffic are not all known; empty if they are."""
+        found = self.compute
+        if found.complete or found.names:
+            return ""
+        if self.unread:
+            return f"nothing is known of its adapters: {self.unread}"
+        if found.open_between:
+            return (
+                f"{len(found.open_between)} adapters fit ({', '.join(found.open_between)}), the SKU has {found.wanted} "
+                f"for GPU traffic, and nothing tells which"
+            )
+        return f"it has no adapter for GPU traffic, the SKU has {found.wanted}"
+
+
+def read_adapters(run_dir: Path, site: Site, hardware: Mapping[str, Sku]) -> dict[str, HostAdapters]:
+    """Return the adapters of every host of the site whose SKU is known; hosts without evidence are among them."""
+    return {
+        host.name: _host_adapters(run_dir, site, host, hardware[host.sku])
+        for host in site.hosts
+        if host.sku in hardware
+    }
+
+
+def _host_adapters(run_dir: Path, site: Site, host: Host, sku: Sku) -> HostAdapters:
+    tools = [load_host_tools().of_fact(fact) for fact in _TOOLS]
+    hcas, topology = read_tools(host.name, run_dir, site.driver_owner, tools)
+    there: tuple[Hca, ...] | None = None if isinstance(hcas, ProbeFailure) else hcas
+    matrix: Topology | None = None if isinstance(topology, ProbeFailure) else topology
+    guids = {port: entry.guid for port, entry in port_names(there or ()).items() if entry.guid}
+    unread = hcas.text if isinstance(hcas, ProbeFailure) else ""
+    return HostAdapters(compute=compute_adapters(host, sku, there, matrix), guids=guids, unread=unread)

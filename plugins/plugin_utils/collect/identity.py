@@ -11,14 +11,13 @@ from typing import Any
 
 from ..hardware.sku import Sku
 from ..outcome.errors import InputError
-from ..probe.nvidia_smi_model import SmiLog
+from ..probe.nvidia_smi_xml import SmiLog
 from ..probe.text import guid_text
 from ..runtime.host_tools import load_host_tools
 from ..site.adapters import nccl_port, port_names
 from ..site.model import DriverOwner, Host, Site
 from .host_evidence import DRIVERS, HOSTS, HostEvidence, evidence_file, read_evidence
-from .printed import read_tools
-from .tool_reading import ProbeFailure, read_tool
+from .tool_reading import ProbeFailure, read_tool, read_tools
 
 
 def host_facts_of(run_dir: Path, site: Site) -> dict[str, dict[str, str]]:

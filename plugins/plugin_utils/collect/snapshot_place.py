@@ -19,13 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from ..clients.kube.cluster import Cluster
-from ..clients.kube.kinds import CONFIG_MAPS
+from ..clients.kube.objects import CONFIG_MAPS
 from ..outcome.errors import InputError
 from ..recipe.dialect import RESULT_API
 from ..runtime.files import PRIVATE_FILE, write_atomic
-from ..snapshot.decode import parse_snapshot, to_text
+from ..snapshot.formats import parse_snapshot, to_text, to_upstream
 from ..snapshot.model import Snapshot
-from ..snapshot.to_upstream import to_upstream
 
 # An API server takes 1 MiB of data in a ConfigMap (Kubernetes API reference, ConfigMap); the head has other keys, too.
 PART_BYTES = 900_000

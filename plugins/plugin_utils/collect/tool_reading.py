@@ -1,21 +1,25 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Reads what one tool printed: the parsed value, or why there is none."""
+"""Reads what tools of a host printed, from its saved evidence: each parsed value, or why there is none."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from ..outcome.errors import DeadlineError, InputError
+from ..runtime.clock import time_limit
 from ..runtime.host_tools import FailureKind, HostTool
 from ..runtime.redaction import excerpt
-from ..runtime.time_limit import time_limit
-from .host_evidence import ToolRun
+from ..site.model import DriverOwner
+from .host_evidence import DRIVERS, HOSTS, HostEvidence, ToolRun, evidence_file, read_evidence
+
+# Reads what one tool printed: the parsed value, or why there is none.
 
 # For one tool of one host; the longest outputs are read within two seconds.
 _LIMIT_S = 60.0
@@ -94,3 +98,31 @@ def _ended(run: ToolRun) -> str:
     # On one line: it becomes a part of a sentence.
     said = excerpt(" ".join(f"{run.stdout} {run.stderr}".split()), 300)
     return f"`{' '.join(run.argv)}` ended with {run.rc}: {said}"
+
+
+# What tools of a host printed, parsed one by one, from its saved evidence.
+
+
+def read_tools(host: str, run_dir: Path, owner: DriverOwner, tools: Sequence[HostTool]) -> list[Any]:
+    """Return what these tools printed on a host, parsed, each a ProbeFailure where there is nothing usable."""
+    evidence, _unread = evidence_of(host, run_dir, HOSTS)
+    driver = evidence if owner is DriverOwner.HOST else evidence_of(host, run_dir, DRIVERS)[0]
+    return [value_of(tool, driver if tool.asks_driver else evidence) for tool in tools]
+
+
+def evidence_of(host: str, run_dir: Path, kind: str) -> tuple[HostEvidence, str]:
+    """Return what was collected of a host, and why there is nothing usable: `missing`, `unreadable`, `unreachable`."""
+    path = run_dir / evidence_file(host, kind)
+    if not path.is_file():
+        return HostEvidence(host=host, reached=False, reason="nothing was collected from this host"), "missing"
+    try:
+        evidence = read_evidence(path)
+    except InputError as error:
+        return HostEvidence(host=host, reached=False, reason=str(error)), "unreadable"
+    return evidence, "" if evidence.reached else "unreachable"
+
+
+def value_of(tool: HostTool, evidence: HostEvidence) -> Any:
+    """Return what a tool printed, parsed; a ProbeFailure where there is nothing usable."""
+    run = evidence.tools.get(tool.name) if evidence.reached else None
+    return read_tool(tool, run, evidence.reason)

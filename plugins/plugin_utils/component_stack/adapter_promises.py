@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..outcome.errors import InputError
-from ..runtime.plain_yaml import documents
+from ..runtime.foreign_yaml import documents
 from .manifest import manifests_of
 
 NETWORK_OPERATORS = ("network-operator", "network-operator-ocp-olm")

@@ -15,10 +15,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from ..clients.kube.conditions import condition, is_true
-from ..clients.kube.kinds import Kind
-from .lasting import age_s
-from .workloads import Workload, release_of
+from ..clients.kube.objects import Kind, condition, is_true
+from .workloads import Workload, age_s, release_of
 
 API_SERVICES = Kind("apiregistration.k8s.io/v1", "APIService", "apiservices", namespaced=False)
 NOT_AVAILABLE = "api-not-available"

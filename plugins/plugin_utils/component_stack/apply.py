@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.errors import ConflictError, UnreachableError
-from ..clients.kube.kinds import NAMESPACES
+from ..clients.kube.objects import NAMESPACES
 from ..outcome.errors import BringupError, NotFoundError
 from ..runtime.clock import Deadline
 from ..runtime.progress import Emit

@@ -23,7 +23,7 @@ from ..clients.helm.helm import Helm
 from ..clients.kube.cluster import FIELD_MANAGER, Cluster
 from ..clients.kube.errors import ForbiddenError
 from ..outcome.errors import InputError, NotFoundError
-from ..runtime.plain_yaml import PlainYamlError, documents
+from ..runtime.foreign_yaml import PlainYamlError, documents
 from ..runtime.pool import map_bounded
 from .apply import applied_again
 from .installation import Installed

@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from ..clients.kube.permission import Permission
-from ..runtime.recipe_files import RECIPES
+from ..runtime.files import RECIPES
 from ..runtime.strict import decode, read_yaml
 
 

@@ -10,9 +10,9 @@ from typing import Any
 
 from ..clients.helm.helm import Helm
 from ..clients.kube.cluster import Cluster
-from ..clients.kube.kinds import CRDS, Kind
+from ..clients.kube.objects import CRDS, Kind
 from ..outcome.errors import UnavailableError
-from ..runtime.plain_yaml import documents
+from ..runtime.foreign_yaml import documents
 from .apply import own_manifests
 from .install import Installer
 from .installation import Installed

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..clients.helm.expressions import is_template
+from ..clients.helm.chart import is_template
 from ..outcome.errors import InputError
-from ..runtime.plain_yaml import documents
-from ..runtime.secret_keys import redact_data
+from ..runtime.foreign_yaml import documents
+from ..runtime.redaction import redact_data
 
 Json = dict[str, Any]
 COMPONENT_ANNOTATION = "gpufleet.io/component"

@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Any
 
 from ..outcome.errors import InputError, ProblemsError
-from ..runtime.secret_keys import redact_data
+from ..runtime.redaction import redact_data
 from .manifest import BUILT, Manifest, manifests_of
 
 MANAGED_BY_LABEL = "gpufleet.io/managed-by"

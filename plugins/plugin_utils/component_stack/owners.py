@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from ..runtime.recipe_files import RECIPES
+from ..runtime.files import RECIPES
 from ..runtime.strict import decode, read_yaml
 from .model import MANAGED_BY, MANAGED_BY_LABEL
 from .workloads import release_of

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ..outcome.errors import InputError
-from ..runtime.plain_yaml import documents
+from ..runtime.foreign_yaml import documents
 from .api_services import API_SERVICES
 from .workloads import Workload
 

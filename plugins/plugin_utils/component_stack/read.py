@@ -12,15 +12,14 @@ from typing import Any
 from ..clients.helm.helm import Helm, Release
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.errors import ForbiddenError
-from ..clients.kube.kinds import DAEMON_SETS, DEPLOYMENTS, JOBS, NAMESPACES, PODS, SECRETS, STATEFUL_SETS
+from ..clients.kube.objects import DAEMON_SETS, DEPLOYMENTS, JOBS, NAMESPACES, PODS, SECRETS, STATEFUL_SETS
 from ..clients.kube.wait import OK, State, failed, pending
 from ..outcome.errors import NotFoundError
 from .apply import ManifestState, manifest_state
 from .facts import ReadyWhen
 from .installation import Installed
-from .lasting import ReadinessWatch
 from .model import DIGEST_LABEL, MANAGED_BY, MANAGED_BY_LABEL, Component, Step
-from .workloads import Workload, workload_of, workload_title
+from .workloads import ReadinessWatch, Workload, workload_of, workload_title
 
 # A release some of whose manifests are not there, or not as the recipe says.
 INCOMPLETE = "incomplete"

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..clients.helm.helm import Release
-from ..clients.kube.kinds import CRDS, NAMESPACES
+from ..clients.kube.objects import CRDS, NAMESPACES
 from .installation import Installed
 from .model import Component
 from .workloads import release_of

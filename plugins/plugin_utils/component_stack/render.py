@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..clients.helm.templated import Templated, render
+from ..clients.helm.helm import Templated, render
 from ..clients.kustomize import KustomizeSource, build
 from ..outcome.errors import BringupError, InputError, ProblemsError
 from .manifest import BUILT, is_plain

@@ -10,11 +10,71 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from ..clients.kube.conditions import is_true
-from .lasting import ReadinessWatch, ready_for_s
+from ..clients.kube.objects import condition, is_true
+from ..runtime.clock import moment_of
 from .manifest import COMPONENT_ANNOTATION
 
+# Whether what is ready stays so: how long pods have been ready, and how often they lost it while somebody looked. A
+# container that ends again and again is ready in between, and a pod whose probe comes and goes is ready at every
+# other look. Both show in the time of the condition Ready (Kubernetes API, PodCondition.lastTransitionTime): a
+# container that ends takes the readiness of its pod with it, whether anybody looks at that moment or not.
+
 Json = dict[str, Any]
+
+
+@dataclass(slots=True)
+class ReadinessWatch:
+    """Follows pods over several looks."""
+
+    _since: dict[str, str] = field(default_factory=dict)
+    _losses: dict[str, int] = field(default_factory=dict)
+
+    def losses(self, pod: Json) -> int:
+        """Return how often a pod lost its readiness since it was first looked at, this look included."""
+        uid = str(pod["metadata"].get("uid") or pod["metadata"]["name"])
+        before, now = self._since.get(uid, ""), _ready_since(pod)
+        self._since[uid] = now
+        if before and now != before:
+            self._losses[uid] = self._losses.get(uid, 0) + 1
+        return self._losses.get(uid, 0)
+
+    def by_node(self, pods: Iterable[Json]) -> dict[str, int]:
+        """Return, by node, how often the worst of its pods lost its readiness; nodes without a loss are not named."""
+        found: dict[str, int] = {}
+        for pod in pods:
+            node, lost = str((pod.get("spec") or {}).get("nodeName") or ""), self.losses(pod)
+            if lost:
+                found[node] = max(lost, found.get(node, 0))
+        return found
+
+
+def ready_for_s(pods: Iterable[Json], now: datetime) -> float | None:
+    """Return for how many seconds all pods have been ready, 0 where one is not or does not say since when; None
+    where there is no pod."""
+    ages = [age_s(_ready_since(pod), now) for pod in pods]
+    return round(min(ages), 1) if ages else None
+
+
+def unsteady_nodes(nodes: Iterable[Json], now: datetime, wanted_s: float) -> frozenset[str]:
+    """Return the names of the nodes that have not been Ready for that long: what runs there comes or goes."""
+    return frozenset(str(node["metadata"]["name"]) for node in nodes if age_s(_ready_since(node), now) < wanted_s)
+
+
+def _ready_since(obj: Json) -> str:
+    """Return since when a pod or a node is Ready; empty if it is not."""
+    ready = condition(obj, "Ready")
+    return str(ready.get("lastTransitionTime") or "") if ready.get("status") == "True" else ""
+
+
+def age_s(since: str, now: datetime) -> float:
+    """Return how many seconds ago a time of Kubernetes was, 0 for one that is none."""
+    try:
+        begun = moment_of(since)
+    except ValueError:
+        return 0.0
+    return max(0.0, (now - begun).total_seconds())
+
+
 RELEASE_ANNOTATION = "meta.helm.sh/release-name"
 RELEASE_NAMESPACE_ANNOTATION = "meta.helm.sh/release-namespace"
 _PULL = ("ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull")
@@ -106,7 +166,7 @@ def workload_of(
     cause, reason, pod_name = "", "", ""
     if not is_ready:
         cause, reason, pod_name = troubles[0] if troubles else (failure, "", "")
-        reason = reason or _still_missing(kind, desired, ready, waiting, failure)
+        reason = reason or _still_missing(obj, desired, ready, waiting, failure)
         pod_name = pod_name or (waiting[0]["metadata"]["name"] if waiting else "")
     return Workload(
         kind=kind,
@@ -203,7 +263,7 @@ def _progress(kind: str, obj: Json) -> tuple[int, int, str]:
     return desired, max(min(int(status.get("readyReplicas", 0)) - older, updated), 0), ""
 
 
-def _still_missing(kind: str, desired: int, ready: int, waiting: list[Json], failure: str) -> str:
+def _still_missing(obj: Json, desired: int, ready: int, waiting: list[Json], failure: str) -> str:
     if failure:
         return "the Job failed"
     phases = sorted({str((pod.get("status") or {}).get("phase", "Pending")) for pod in waiting})
@@ -211,14 +271,20 @@ def _still_missing(kind: str, desired: int, ready: int, waiting: list[Json], fai
     text = f"{ready} of {desired} ready"
     if unplaced:
         return f"{text}; a pod cannot be placed: {unplaced}"
+    if refused := _refused(obj):
+        return f"{text}; its pods are refused: {refused}"
     return f"{text}; pods are {', '.join(phases)}" if phases else f"{text}; it has no pods yet"
 
 
+def _refused(obj: Json) -> str:
+    """Return why the API server takes no more pods of a Deployment: a quota, Pod Security, a policy, a webhook."""
+    found = condition(obj, "ReplicaFailure")
+    return " ".join(str(found.get("message", "")).split())[:400] if found.get("status") == "True" else ""
+
+
 def _unschedulable(pod: Json) -> str:
-    for condition in (pod.get("status") or {}).get("conditions") or []:
-        if condition["type"] == "PodScheduled" and condition["status"] == "False":
-            return str(condition.get("message", ""))[:200]
-    return ""
+    found = condition(pod, "PodScheduled")
+    return str(found.get("message", ""))[:200] if found.get("status") == "False" else ""
 
 
 def _own_pods(obj: Json, pods: Iterable[Json]) -> list[Json]:
@@ -258,4 +324,4 @@ def _age(pod: Json, now: datetime) -> timedelta:
     created = str(pod["metadata"].get("creationTimestamp") or "")
     if not created:
         return timedelta(0)
-    return now - datetime.fromisoformat(created.replace("Z", "+00:00"))
+    return now - moment_of(created)

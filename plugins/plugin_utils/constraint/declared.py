@@ -1,15 +1,20 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Constraints as a resolved recipe writes them."""
+"""Constraints as a resolved recipe writes them, the measurements that they may name, and whether they can be judged
+at all.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..outcome.errors import InputError
-from .model import Constraint, Quantifier, Severity
+from .evaluate import Constraint, Quantifier, Severity, parse_expression, parse_version, satisfies
+
+# Constraints as a resolved recipe writes them.
 
 
 def declared_constraint(entry: Mapping[str, Any]) -> Constraint:
@@ -31,3 +36,123 @@ def declared_constraint(entry: Mapping[str, Any]) -> Constraint:
         raise InputError(
             "recipe constraints", f"{entry!r} is not a constraint: {error}.", "correct the recipe"
         ) from None
+
+
+# The measurements of a cluster that a recipe's constraints may name (upstream's words: `Type.Subtype.Key`).
+
+SERVER_VERSION = "K8s.server.version"
+OS_ID = "OS.release.ID"
+OS_VERSION = "OS.release.VERSION_ID"
+KERNEL_RELEASE = "OS.sysctl./proc/sys/kernel/osrelease"
+# What the nodes of a running stack say by themselves, see recipe/measured.py.
+MEASURED = (SERVER_VERSION, OS_ID, OS_VERSION, KERNEL_RELEASE)
+
+GPU_NODE_LABEL = "NodeTopology.gpu-nodes.label"
+OPERATOR_VERSION = "Deployment.gpu-operator.version"
+DRIVER_VERSION = "Deployment.gpu-driver.version"
+SERVER = tuple(f"K8s.server.{key}" for key in ("version", "platform", "goVersion"))
+LABEL_COUNT = "NodeTopology.summary.label-count"
+TOPOLOGY = ("NodeTopology.summary.node-count", "NodeTopology.summary.taint-count", LABEL_COUNT)
+# The variables of /etc/os-release (freedesktop.org, os-release(5)) that tell systems apart.
+OS_RELEASE = tuple(
+    f"OS.release.{key}"
+    for key in (
+        "ID", "ID_LIKE", "NAME", "PRETTY_NAME", "VERSION", "VERSION_ID", "VERSION_CODENAME", "BUILD_ID",
+        "VARIANT", "VARIANT_ID", "PLATFORM_ID", "CPE_NAME",
+    )
+)  # fmt: skip
+NODE = tuple(
+    f"K8s.node.{key}"
+    for key in (
+        "provider", "provider-id", "container-runtime-id", "container-runtime-name", "container-runtime-version",
+        "kubelet-version", "kernel-version", "operating-system", "os-image",
+    )
+)  # fmt: skip
+GPU = tuple(f"GPU.smi.{key}" for key in ("driver", "cuda-version", "gpu-count", "gpu.model", "gpu.vbios-version"))
+# What follows is the name of something that only the cluster knows: a parameter, a module, an image.
+OPEN = ("OS.sysctl./proc/sys/", "OS.grub.", "OS.kmod.", "SystemD.", "K8s.image.", "K8s.policy.")
+# Known only after the components were installed, or after the load.
+OF_DEPLOYMENT = (OPERATOR_VERSION, DRIVER_VERSION)
+OF_PERFORMANCE = (
+    "nccl-all-reduce-bw",
+    "nccl-all-reduce-bw-net",
+    "nccl-all-reduce-bw-nvls",
+    "nccl-cre-all-reduce-bw",
+    "inference-throughput",
+    "inference-ttft-p99",
+)
+# How the benchmark is to be run that the bounds of a recipe are meant for (NVIDIA/aicr recipes/validators/catalog.yaml,
+# and the performance sections of its overlays): compared with how ours was run.
+OF_BENCHMARK = ("inference-model", "inference-concurrency-per-gpu")
+# The same of parts that only upstream's own benchmarks have: its router, its cache, its templates.
+OF_OTHER_BENCHMARKS = (
+    "inference-routing-mode",
+    "inference-model-cache-storage-class",
+    "nccl-benchmark-profile",
+    "nccl-benchmark-runtime-ref",
+)
+OF_CLUSTER = (*SERVER, *TOPOLOGY, *OS_RELEASE, *NODE, *GPU, KERNEL_RELEASE, GPU_NODE_LABEL)
+# The phase of validation whose constraints may name what no snapshot before it has.
+OF_PHASE = {"deployment": OF_DEPLOYMENT, "performance": (*OF_PERFORMANCE, *OF_BENCHMARK, *OF_OTHER_BENCHMARKS)}
+_LIKE = 0.8
+
+
+def is_measurable(name: str, phase: str = "") -> bool:
+    """Tell whether something measures what that name says, in a phase of validation or in a snapshot."""
+    if name in OF_CLUSTER or name in OF_PHASE.get(phase, ()):
+        return True
+    return any(name.startswith(prefix) and len(name) > len(prefix) for prefix in OPEN)
+
+
+def unknown_name(name: str, phase: str = "") -> str:
+    """Return what to write for a name that nothing measures, empty for one that is measured.
+
+    Args:
+        name: of a constraint.
+        phase: the phase of validation that has it; empty for the recipe's own constraints.
+    """
+    if is_measurable(name, phase):
+        return ""
+    belongs = next((other for other, names in OF_PHASE.items() if name in names), "")
+    if belongs:
+        return f"It is measured in phase {belongs}: write it below validation.{belongs}.constraints."
+    near = _nearest(name, (*OF_CLUSTER, *OF_PHASE.get(phase, ()), *OPEN))
+    return f"Did you mean {near!r}?" if near else f"Measured are {', '.join(MEASURED)} and more, see docs/validate.md."
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    from difflib import get_close_matches
+
+    folded = {entry.casefold(): entry for entry in known}
+    near = get_close_matches(name.casefold(), folded, 1, _LIKE)
+    return folded[near[0]] if near else ""
+
+
+# Whether a constraint can ever be judged as it is written, before anything is measured.
+
+# What other tools write for an order, and ours would take for a text.
+_FOREIGN_OPERATOR = re.compile(r"\s*(=>|=<|=(?!=)|~>|~=|~|\^|<>|!(?!=))")
+_ORDERS = (">=", "<=", ">", "<")
+
+
+def wrong_value(constraint: Constraint) -> str:
+    """Return what is wrong with the value of a constraint, or an empty text."""
+    if constraint.name == GPU_NODE_LABEL:
+        # A label or, with `!`, its absence; no expression.
+        return "" if constraint.value.removeprefix("!").strip() else f"{constraint.value!r} names no label."
+    foreign = _FOREIGN_OPERATOR.match(constraint.value)
+    if foreign:
+        return (
+            f"{constraint.value!r} begins with {foreign[1]}, which is no operator; there are >=, <=, >, <, ==, !=, in."
+        )
+    try:
+        for condition in parse_expression(constraint.value).conditions:
+            if constraint.unit:
+                # Compared with itself: whether value and unit can be read.
+                for value in condition.values:
+                    satisfies(value, value, constraint.unit)
+            elif condition.operator in _ORDERS:
+                parse_version(condition.value)
+    except InputError as error:
+        return f"{constraint.value!r} can be compared with nothing: {error.subject} {error.reason}"
+    return ""

@@ -1,17 +1,204 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Evaluation of constraints against measured values: a missing value is its own result and never a pass."""
+"""Constraints: their expressions and versions, and their evaluation: a missing value is its own result and never a
+pass.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
 
 from ..outcome.errors import InputError
-from .expression import Condition, parse_expression
-from .model import Constraint, ConstraintResult, ConstraintStatus, Quantifier
-from .version import parse_measured, parse_version
+
+# Constraint expressions: parsed once, without a look at the machine.
+#
+# One condition is an optional operator and a value (`>= 1.32.4`, `ubuntu`). Ours adds conditions joined by a comma
+# (`>= 1.30, < 1.36`: all must hold) and lists (`in [22.04, 24.04]`, `not in [...]`); both would be evaluation
+# errors or literal texts upstream, so no upstream expression changes its meaning.
+
+OPERATORS = (">=", "<=", "!=", "==", ">", "<")
+_LIST = re.compile(r"^(not in|in)\s*\[(.*)\]$", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One condition; the operator is one of OPERATORS, `in`, `not in`, or empty for an exact text."""
+
+    operator: str
+    values: tuple[str, ...]
+
+    @property
+    def value(self) -> str:
+        """The value compared with; only for conditions that have one."""
+        return self.values[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """Conditions that must all hold."""
+
+    text: str
+    conditions: tuple[Condition, ...]
+
+
+def _bad(text: str, reason: str) -> InputError:
+    return InputError(f"constraint expression {text!r}", reason, "Write for example '>= 1.32.4' or 'ubuntu'.")
+
+
+def _condition(part: str, whole: str) -> Condition:
+    stripped = part.strip()
+    for operator in OPERATORS:
+        if stripped.startswith(operator):
+            value = stripped[len(operator) :].strip()
+            if not value:
+                raise _bad(whole, f"the operator {operator} has no value.")
+            return Condition(operator, (value,))
+    if not stripped:
+        raise _bad(whole, "it is empty.")
+    return Condition("", (stripped,))
+
+
+def parse_expression(text: str) -> Expression:
+    """Return the conditions of an expression.
+
+    Raises:
+        InputError: empty, an operator without a value, or an empty list.
+    """
+    stripped = text.strip()
+    listed = _LIST.match(stripped)
+    if listed:
+        values = tuple(item.strip().strip("'\"") for item in listed.group(2).split(",") if item.strip())
+        if not values:
+            raise _bad(text, "the list is empty.")
+        return Expression(stripped, (Condition(listed.group(1), values),))
+    if stripped.startswith(OPERATORS) and "," in stripped:
+        return Expression(stripped, tuple(_condition(part, text) for part in stripped.split(",")))
+    return Expression(stripped, (_condition(stripped, text),))
+
+
+# Versions as constraints compare them: up to three numbers, and extras that do not count.
+
+# Azure Linux counts its rebuilds of a kernel in a fourth number, its virtualization hosts in a word (`uname -r` there
+# says 6.6.57.1-7.azl3, 6.6.135.mshv2-1.azl3; CBL-Mariner before it 5.15.158.1-1.cm2). No other version has four.
+_REBUILD = re.compile(r"(?<=\d)\.(?:\d+|mshv\d+)(?=-\S*\.(?:azl|cm)\d+\Z)")
+_FIRST_THREE = re.compile(r"\d+\.\d+\.\d+")
+_EXTRAS = re.compile(r"(?<=[0-9])[-+].*$", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One to three numbers; what follows the first `-` or `+` after a digit is left out."""
+
+    numbers: tuple[int, ...]
+
+    @property
+    def padded(self) -> tuple[int, int, int]:
+        """The three numbers, 0 for those not written."""
+        major, minor, patch = (*self.numbers, 0, 0)[:3]
+        return major, minor, patch
+
+    def compare(self, other: Version) -> int:
+        """Return -1, 0 or 1, compared at the smaller precision of the two (1.32 and 1.32.4 are equal)."""
+        precision = min(len(self.numbers), len(other.numbers))
+        mine, theirs = self.numbers[:precision], other.numbers[:precision]
+        return (mine > theirs) - (mine < theirs)
+
+
+def parse_version(text: str) -> Version:
+    """Return the version that a text spells (`v1.33.5-eks-3025e55` is 1.33.5).
+
+    Raises:
+        InputError: empty, more than three numbers, or a part that is not a number.
+    """
+    core = _EXTRAS.sub("", text.strip().removeprefix("v"))
+    parts = core.split(".")
+    if not core or len(parts) > 3 or not all(part.isascii() and part.isdigit() for part in parts):
+        raise InputError(
+            f"version {text!r}",
+            "is not a version; one to three numbers with dots are expected, such as 1.32.4.",
+        )
+    return Version(tuple(int(part) for part in parts))
+
+
+def parse_measured(text: str) -> Version:
+    """Return the version that a measured text is ordered by: parse_version, and of a kernel of Azure Linux the first
+    three numbers.
+
+    Raises:
+        InputError: see parse_version.
+    """
+    first = _FIRST_THREE.match(text)
+    if first and _REBUILD.match(text, first.end()):
+        return parse_version(first.group())
+    return parse_version(text)
+
+
+# A declared constraint and what its evaluation found.
+
+
+class Severity(str, Enum):
+    """What a constraint that does not hold does: stop, or be told."""
+
+    ERROR = "error"
+    WARNING = "warning"
+
+
+class Quantifier(str, Enum):
+    """Of how many GPU nodes the condition must hold; NONE_GIVEN for a value of the whole cluster."""
+
+    NONE_GIVEN = ""
+    ALL = "all"
+    ANY = "any"
+    NONE = "none"
+
+
+class ConstraintStatus(str, Enum):
+    """The result: it holds, it does not, it could not be evaluated, or nothing was measured."""
+
+    PASS = "pass"
+    FAIL = "fail"
+    ERROR = "error"
+    MISSING = "missing"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constraint:
+    """One declared requirement on one measured value (`K8s.server.version`, `>= 1.32.4`)."""
+
+    name: str
+    value: str
+    severity: Severity = Severity.ERROR
+    remediation: str = ""
+    unit: str = ""
+    nodes: Quantifier = Quantifier.NONE_GIVEN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConstraintResult:
+    """What one constraint's evaluation found.
+
+    `actual` is empty if nothing was measured; `nodes` names the nodes that decided it where it is about nodes, and
+    `measured_on` is the number of nodes that it was measured on, None where it is not about nodes.
+    """
+
+    constraint: Constraint
+    status: ConstraintStatus
+    actual: str = ""
+    reason: str = ""
+    nodes: tuple[str, ...] = ()
+    measured_on: int | None = None
+
+    @property
+    def blocks(self) -> bool:
+        """It stops the run: anything but a pass, unless it is only a warning."""
+        return self.status is not ConstraintStatus.PASS and self.constraint.severity is Severity.ERROR
+
+
+# Evaluation of constraints against measured values: a missing value is its own result and never a pass.
 
 Measured = str | int | float | bool | None
 

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatch
+from functools import cache
 
 from ..hardware.sku import Sku
 from ..outcome.errors import BringupError, InputError, ProblemsError
-from . import boot_arguments
-from .declaration import Declaration
-from .nvlink import nvlink_parts, services_of
-from .owners import mark_paths, owner_problems
-from .package_names import Part, load_package_names
+from ..runtime.files import RECIPES
+from ..runtime.strict import decode_file
+from .declaration import VARIABLE, Declaration
 from .reboot import (
     HOLDING_UNITS,
     ONCE_UNITS,
@@ -25,21 +25,100 @@ from .reboot import (
     unloadable,
     until_boot,
 )
-from .running_settings import not_in_force
-from .state import HostState, Ledger
+from .state import HostState, Ledger, Part, load_package_names, not_in_force, nvlink_parts, services_of
 from .transaction import Chosen, Transaction, held, package_names, pinned, transactions, wanted_sets
 from .written_files import (
     Unit,
     WrittenFile,
+    argument_problems,
+    arguments_for_grubby,
     effect_of,
     grub_file,
     kernel_arguments,
+    missing_arguments,
     our_units,
     pins,
     sysctl_settings,
     version_locks,
     written_files,
 )
+
+# One owner for each part of a host: a part that is declared and owned by somebody else is an error that names both.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnerMark:
+    """By what another owner of a part is seen; the fields are described in recipes/host_owners.yaml."""
+
+    owner: str
+    part: str
+    leave: str
+    source: str
+    path: str = ""
+    label: str = ""
+    values: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Owners:
+    owners: tuple[OwnerMark, ...]
+
+
+@cache
+def load_owner_marks() -> tuple[OwnerMark, ...]:
+    """Return the marks of all other owners.
+
+    Raises:
+        BringupError: the file is not what it must be.
+    """
+    return decode_file(_Owners, RECIPES / "host_owners.yaml").owners
+
+
+def mark_paths() -> tuple[str, ...]:
+    """Return the paths that the host is asked for, with `*` for any name."""
+    return tuple(dict.fromkeys(mark.path for mark in load_owner_marks() if mark.path))
+
+
+# What an operator that owns the driver brings with it.
+_WITH_THE_DRIVER = ("driver", "nvlink", "container_toolkit")
+
+
+def owner_problems(
+    declared: Declaration, state: HostState, labels: Mapping[str, str], driver_owner: str
+) -> list[BringupError]:
+    """Return one problem for each declared part that somebody else owns."""
+    return [*_site(declared, driver_owner), *_marks(declared, state, labels), *_settings(declared, state)]
+
+
+def _site(declared: Declaration, driver_owner: str) -> Iterator[BringupError]:
+    if driver_owner != "operator":
+        return
+    for part in (part for part in _WITH_THE_DRIVER if part in declared.parts):
+        yield _conflict(part, "the GPU operator", "gpufleet_driver_owner is operator", "declare one of the two")
+
+
+def _marks(declared: Declaration, state: HostState, labels: Mapping[str, str]) -> Iterator[BringupError]:
+    for mark in load_owner_marks():
+        if mark.part not in declared.parts:
+            continue
+        seen = [path for path in state.marks if mark.path and fnmatch(path, mark.path)]
+        value = labels.get(mark.label) if mark.label else None
+        if value is not None and (not mark.values or value in mark.values):
+            seen.append(f"node label {mark.label}={value}")
+        if seen:
+            yield _conflict(mark.part, mark.owner, ", ".join(seen), mark.leave)
+
+
+def _settings(declared: Declaration, state: HostState) -> Iterator[BringupError]:
+    for key, value, path in (row for row in state.set_elsewhere if len(row) == 3):
+        if key in declared.sysctl and " ".join(value.split()) != " ".join(declared.sysctl[key].split()):
+            found = f"{path} sets {key} = {value} and is read after our file"
+            yield _conflict("sysctl", f"the owner of {path}", found, f"take {key} out of one of the two")
+
+
+def _conflict(part: str, owner: str, seen: str, leave: str) -> BringupError:
+    return InputError(part, f"has two owners: {VARIABLE} declares it, and {owner} has it ({seen}).", leave)
+
 
 # The first kernel with DMA-BUF for peers (Linux 5.12, RDMA: Add dma-buf support).
 _DMA_BUF_KERNEL = (5, 12)
@@ -260,7 +339,7 @@ def _misfits(declared: Declaration, state: HostState, sku: Sku | None) -> Iterat
         reason = f"is installed as {' and '.join(versions)}: a transaction was ended in the middle."
         yield InputError(f"package {name}", reason, "`dnf remove --duplicates`, then converge the host again")
     if state.family == "redhat":
-        yield from boot_arguments.problems(kernel_arguments(declared), state.boot_arguments, state.command_line)
+        yield from argument_problems(kernel_arguments(declared), state.boot_arguments, state.command_line)
     if declared.gpu_direct == "dma-buf" and _kernel(state.kernel) < _DMA_BUF_KERNEL:
         yield InputError("gpu_direct", f"is dma-buf; kernel {state.kernel} has none (5.12).", "state peermem")
 
@@ -270,7 +349,7 @@ def _kernel(text: str) -> tuple[int, ...]:
 
 
 def _add_arguments(arguments: Sequence[str], state: HostState) -> tuple[str, ...]:
-    return boot_arguments.to_tell(arguments, state.boot_arguments) if state.family == "redhat" else ()
+    return arguments_for_grubby(arguments, state.boot_arguments) if state.family == "redhat" else ()
 
 
 def _remove_arguments(arguments: Sequence[str], state: HostState) -> tuple[str, ...]:
@@ -376,7 +455,7 @@ def _changes(plan: Plan, state: HostState) -> tuple[str, ...]:
     if plan.build_modules:
         missing = f"nvidia/{plan.build_modules} installed for the running kernel {state.kernel}"
         lines.append(f"build the modules of the driver: DKMS has no {missing}")
-    lacking = boot_arguments.missing(plan.add_arguments, state.boot_arguments)
+    lacking = missing_arguments(plan.add_arguments, state.boot_arguments)
     lines += [f"kernel command line: add {argument}" for argument in lacking]
     lines += [f"kernel command line: remove {argument}" for argument in plan.remove_arguments]
     return tuple(lines)

@@ -1,16 +1,245 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a host shows before it is converged, as module `node_state_info` answers."""
+"""What a host shows before it is converged, as module `node_state_info` answers, and the settings that its kernel
+has.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cache
+from typing import Any, Literal
 
+from ..hardware.sku import Sku
 from ..outcome.errors import InputError
-from ..runtime.strict import decode
-from .package_names import System
+from ..runtime.files import RECIPES
+from ..runtime.strict import decode, decode_file
+from .declaration import Declaration, Driver
+
+# What the packages of a host are called, by recipes/host_packages.yaml, and those that its NVLink fabric needs.
+
+# What the packages of a host are called: data of recipes/host_packages.yaml, and the choice of what fits a host.
+
+FILE = RECIPES / "host_packages.yaml"
+Part = Literal[
+    "driver",
+    "fabric-manager",
+    "nvsdm",
+    "imex",
+    "nvlsm",
+    "dcgm",
+    "dcgm-proprietary",
+    "ofed",
+    "container-toolkit",
+    "chrony",
+    "ptp",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackageSet:
+    """One set of packages; the fields are described in the file."""
+
+    part: Part
+    family: Literal["debian", "redhat", "any"]
+    packages: tuple[str, ...]
+    source: str
+    distributions: tuple[str, ...] = ()
+    releases: tuple[str, ...] = ()
+    architectures: tuple[str, ...] = ()
+    origin: Literal["nvidia", "ubuntu", ""] = ""
+    modules: Literal["open", "proprietary", ""] = ""
+    build: Literal["dkms", "precompiled", ""] = ""
+    from_branch: int = 0
+    until_branch: int = 100_000
+    version: Literal["driver", "own", "newest"] = "driver"
+    newest: tuple[str, ...] = ()
+    companions: tuple[str, ...] = ()
+    stream: str = ""
+    before: str = ""
+    conflicts: tuple[str, ...] = ()
+    units: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CudaOfBranch:
+    """From that branch on the driver brings that CUDA major."""
+
+    from_branch: int
+    cuda: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackageNames:
+    """The whole file."""
+
+    sets: tuple[PackageSet, ...]
+    cuda: tuple[CudaOfBranch, ...]
+    open_modules_only: tuple[str, ...]
+    unattended: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class System:
+    """What decides names: `family` debian or redhat, `distribution` as Ansible names it, its major `release`."""
+
+    family: str
+    distribution: str
+    release: str
+    architecture: str
+    kernel: str
+
+    def __str__(self) -> str:
+        return f"{self.distribution} {self.release} ({self.architecture})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Named:
+    """A set with its names written out for one host."""
+
+    part: Part
+    version: Literal["driver", "own", "newest"]
+    packages: tuple[str, ...]
+    newest: tuple[str, ...]
+    companions: tuple[str, ...]
+    conflicts: tuple[str, ...]
+    units: tuple[str, ...]
+    stream: str
+    before: str
+
+
+@cache
+def load_package_names() -> PackageNames:
+    """Return the names of all packages.
+
+    Raises:
+        BringupError: the file is not what it must be.
+    """
+    return decode_file(PackageNames, FILE)
+
+
+def named(part: Part, system: System, driver: Driver | None) -> Named:
+    """Return the packages of a part on a host with that driver.
+
+    Raises:
+        InputError: no names are known for this part there; what is known is listed.
+    """
+    names = load_package_names()
+    known = [found for found in names.sets if found.part == part]
+    fitting = next((found for found in known if _fits(found, system, driver)), None)
+    if fitting is None:
+        raise InputError(f"{part} on {system}", _nothing_known(part, system, driver), _what_is_known(known, system))
+    words = _words(system, driver, names)
+
+    def written(texts: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(text.format(**words) for text in texts)
+
+    # A package that was asked for is no companion of itself.
+    packages = written(fitting.packages)
+    return Named(
+        part=part,
+        version=fitting.version,
+        packages=packages,
+        newest=written(fitting.newest),
+        companions=tuple(name for name in written(fitting.companions) if name not in packages),
+        conflicts=written(fitting.conflicts),
+        units=fitting.units,
+        stream=fitting.stream.format(**words),
+        before=fitting.before.format(**words),
+    )
+
+
+def cuda_major(branch: int) -> int:
+    """Return the CUDA major of a branch of the driver.
+
+    Raises:
+        InputError: the branch is older than any that the file knows.
+    """
+    for row in load_package_names().cuda:
+        if branch >= row.from_branch:
+            return row.cuda
+    raise InputError(f"driver branch {branch}", "its CUDA major is not known.", f"take a branch that {FILE.name} has")
+
+
+def _words(system: System, driver: Driver | None, names: PackageNames) -> dict[str, str]:
+    found = {"kernel": system.kernel}
+    if driver:
+        cuda = next((str(row.cuda) for row in names.cuda if driver.branch >= row.from_branch), "")
+        found |= {"branch": str(driver.branch), "version": driver.version, "cuda": cuda}
+    return found
+
+
+def _fits(found: PackageSet, system: System, driver: Driver | None) -> bool:
+    branch = driver.branch if driver else found.from_branch
+    return (
+        found.family in (system.family, "any")
+        and (not found.distributions or system.distribution in found.distributions)
+        and (not found.releases or system.release in found.releases)
+        and (not found.architectures or system.architecture in found.architectures)
+        and found.from_branch <= branch <= found.until_branch
+        and (found.part != "driver" or _flavour(driver) == (found.origin, found.modules, found.build))
+    )
+
+
+def _flavour(driver: Driver | None) -> tuple[str, str, str]:
+    return (driver.origin, driver.modules, driver.build) if driver else ("", "", "")
+
+
+def _nothing_known(part: str, system: System, driver: Driver | None) -> str:
+    if driver is None:
+        return "no package names are known."
+    flavour = f", origin {driver.origin}, {driver.modules} modules, {driver.build}" if part == "driver" else ""
+    return f"no package names are known for branch {driver.branch}{flavour}."
+
+
+def _what_is_known(known: list[PackageSet], system: System) -> str:
+    here = [
+        found
+        for found in known
+        if found.family in (system.family, "any")
+        and (not found.distributions or system.distribution in found.distributions)
+    ]
+    words = sorted({" ".join(filter(None, (f.origin, f.modules, f.build))) or f.part for f in here})
+    return f"known there: {', '.join(words)}" if words else f"add a set to recipes/{FILE.name}"
+
+
+# What the NVLink fabric of a host needs: by declaration, or by the facts of its SKU.
+
+# NVLink 5 switches are managed over InfiniBand: the fabric manager needs nvlsm beside it.
+_NVLSM_GENERATION = 5
+_SERVICES: dict[str, tuple[Part, ...]] = {
+    "fabric-manager": ("fabric-manager",),
+    "fabric-manager-nvlsm": ("fabric-manager", "nvsdm", "nvlsm"),
+    "imex": ("imex",),
+    "none": (),
+}
+
+
+def services_of(sku: Sku | None) -> tuple[Part, ...]:
+    """Return the parts that a host of that SKU needs: trays of a rack have IMEX, the fabric manager is on switches."""
+    if sku is None or not sku.nvlink_links:
+        return ()
+    if sku.nvlink_domain == "rack":
+        return _SERVICES["imex"]
+    if not sku.nvswitches:
+        return ()
+    with_nvlsm = (sku.nvlink_generation or 0) >= _NVLSM_GENERATION
+    return _SERVICES["fabric-manager-nvlsm" if with_nvlsm else "fabric-manager"]
+
+
+def nvlink_parts(declared: Declaration, by_sku: Sequence[Part], architecture: str) -> tuple[Part, ...]:
+    """Return the parts beside the driver; libnvsdm exists for x86_64 alone."""
+    if declared.nvlink is None:
+        return ()
+    stated = declared.nvlink.services
+    parts = tuple(by_sku) if stated == "by-sku" else _SERVICES[stated]
+    return tuple(part for part in parts if part != "nvsdm" or architecture == "x86_64")
+
+
+# What a host shows before it is converged, as module `node_state_info` answers.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,3 +384,26 @@ def read_state(data: Any, host: str) -> HostState:
             "use the release of the collection that wrote it",
         )
     return state
+
+
+# Settings of sysctl that the kernel has not, although the file that says them is there.
+
+_NUMBER = re.compile(r"-?\d+")
+
+
+def not_in_force(wanted: Mapping[str, str], kernel: Mapping[str, str]) -> Iterator[str]:
+    """Yield each setting with what the kernel has: an agent sets it, its module came later, or it cannot be had.
+
+    Numbers alone are compared: lists of ports or processors are shown in other words than they were set. `kernel` has
+    names with dots alone, as `sysctl` shows them but for dots in names of interfaces.
+    """
+    for key, value in wanted.items():
+        if "*" in key or not all(_NUMBER.fullmatch(word) for word in value.split()):
+            continue
+        there = kernel.get(key.replace("/", "."), "").split()
+        if [_plain(word) for word in there] != [_plain(word) for word in value.split()]:
+            yield f"{key} {' '.join(there) or 'not seen'} -> {' '.join(value.split())}"
+
+
+def _plain(word: str) -> str:
+    return str(int(word)) if _NUMBER.fullmatch(word) else word

@@ -11,9 +11,7 @@ from dataclasses import dataclass
 
 from ..outcome.errors import BringupError, InputError
 from .declaration import Declaration
-from .nvlink import nvlink_parts
-from .package_names import Named, Part, named
-from .state import HostState, PackageState
+from .state import HostState, Named, PackageState, Part, named, nvlink_parts
 
 # Everything that works with one version of the driver only, declared or not: what is installed of it moves along.
 _EQUAL_PARTS: tuple[Part, ...] = ("fabric-manager", "nvsdm", "imex")

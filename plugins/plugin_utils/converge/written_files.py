@@ -1,7 +1,9 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The files that a declaration means: drop-ins of ours beside the files of others."""
+"""The files that a declaration means: drop-ins of ours beside the files of others, and what grubby is asked for on
+EL.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from ..outcome.errors import BringupError, InputError
 from .declaration import Declaration
-from .package_names import load_package_names
+from .state import load_package_names
 from .transaction import Chosen
+
+# The files that a declaration means: drop-ins of ours beside the files of others.
 
 MARK = "Written by gpufleet.bringup from gpufleet_converge; what is changed here is put back."
 LEDGER = "/etc/gpufleet/converged.json"
@@ -233,3 +238,45 @@ def pins(held: Sequence[Chosen]) -> tuple[str, ...]:
 def version_locks(held: Sequence[Chosen]) -> tuple[str, ...]:
     """Return lines of dnf's versionlock list: name-epoch:version-release, any architecture."""
     return tuple(f"{package.name}-{package.version}.*" for package in held)
+
+
+# What grubby is told on EL, where arguments of the kernel stand in boot entries and in no drop-in.
+#
+# `grubby --args` replaces every argument of the same name (rhboot/grubby grubby-bls, update_args), so whatever of a
+# name may stand more than once has to be told together.
+
+# Names that may stand more than once, those that belong together beside each other; each page size is followed by its
+# number of pages (Linux, Documentation/admin-guide/kernel-parameters.txt).
+_REPEATED = (("console",), ("earlycon",), ("hugepagesz", "hugepages"))
+
+
+def missing_arguments(wanted: Sequence[str], entry: str) -> tuple[str, ...]:
+    """Return the arguments that the default boot entry lacks."""
+    there = entry.split()
+    return tuple(argument for argument in wanted if argument not in there)
+
+
+def arguments_for_grubby(wanted: Sequence[str], entry: str) -> tuple[str, ...]:
+    """Return what grubby is told to add: what is missing, and with it what it would drop of the same name.
+
+    Empty where nothing is missing, or where grubby shows no entry.
+    """
+    lacking = missing_arguments(wanted, entry) if entry else ()
+    names = {_name(argument) for argument in lacking}
+    together = {name for group in _REPEATED for name in group if names & set(group)}
+    stated = [argument for argument in wanted if _name(argument) in names | together]
+    others = [argument for argument in entry.split() if _name(argument) in together and argument not in stated]
+    return (*others, *stated)
+
+
+def argument_problems(wanted: Sequence[str], entry: str, running: str) -> Iterator[BringupError]:
+    """Yield what nobody on the host can do: it has no boot entry, and was not started with what is declared."""
+    lacking = missing_arguments(wanted, running)
+    if lacking and not entry:
+        reason = f"{' '.join(lacking)} cannot be added: `grubby --info=DEFAULT` shows no boot entry of the host."
+        fix = "state it where the host is started from (network, image), or install grubby"
+        yield InputError("kernel_arguments", reason, fix)
+
+
+def _name(argument: str) -> str:
+    return argument.partition("=")[0]

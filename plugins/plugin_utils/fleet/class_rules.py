@@ -13,9 +13,9 @@ from functools import cache
 from pathlib import Path
 
 from ..outcome.errors import InputError
-from ..runtime.recipe_files import RECIPES
+from ..runtime.files import RECIPES
 from ..runtime.strict import decode_file
-from ..store.service_model import Figure
+from ..store.records import Figure
 from ..verdict.drift import DriftLimits
 from ..verdict.peers import PeerLimits
 
@@ -51,13 +51,14 @@ class Units:
 class Shared:
     """How figures of something are compared that all nodes share, and that others' work makes slow: of each span of
     `hours` the best sample of a node counts, and less than `tolerance` (relative) is no difference. Only `figures` are
-    compared. A node is bad by one of them where its repeats were spans of several samples, else by `agreeing` of them
-    (by all, where it has fewer): what slows a client down slows down more than one."""
+    compared. A node is bad by one figure of `alone` where its repeats were spans of several samples, else by `agreeing`
+    figures (by all, where it has fewer): what slows a client down slows down more than one."""
 
     figures: tuple[str, ...]
     hours: float
     tolerance: float
     agreeing: int = 1
+    alone: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse what means nothing.

@@ -10,25 +10,281 @@ understood, compared with nobody, seen with a part that is in the node no more.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import takewhile
+from operator import and_
+from statistics import median
 
 from ..outcome.model import Rating, Status
-from ..store.service_model import NodeClass, NodeResult
-from ..verdict.digest_majority import LEAST
-from ..verdict.drift import First
-from ..verdict.peers import allowed
+from ..outcome.wording import first_of
+from ..store.records import NodeClass, NodeResult
+from ..verdict.digest_majority import LEAST, Majority, majority
+from ..verdict.drift import Drift, First
+from ..verdict.peers import PeerLimits, PeerVerdict, allowed, compare
 from ..verdict.repeats import Stand, Standing, standing
 from .class_rules import ClassLimits, FigureRules, Word
-from .cohorts import FirstKey, blame_lines, blamed, cohorts, drifts, fleet_lines, low_words, with_drift
-from .digests import digests
-from .events import events, may_repeat
-from .figure_findings import figure_findings
-from .finding import Context, Finding, newest_in_a_row
-from .references import References
-from .series import Record, records
+from .cohorts import Cohort, FirstKey, Group, blame_lines, blamed, cohorts, drifts, fleet_lines, low_words, with_drift
+from .series import Record, References, Series, records
 from .standing import DAY_S, other_part, parts_now
+
+# Results that are near to each other in time are one event: a congested leaf, a hot hall, a user beside it. Pure.
+# Repeats prove something only where they are independent. Those of one hour are the same hour measured again.
+
+_HOUR_S = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """The results of one test on one node within one span of time, the oldest first; never none."""
+
+    results: tuple[NodeResult, ...]
+
+    def all(self, is_so: Callable[[NodeResult], bool]) -> bool:
+        """Whether all of them say so: what was well once in that time is well."""
+        return all(map(is_so, self.results))
+
+    def any(self, is_so: Callable[[NodeResult], bool]) -> bool:
+        """Whether one of them says so, for what one result proves."""
+        return any(map(is_so, self.results))
+
+
+def events(results: Sequence[NodeResult], hours: float) -> tuple[Event, ...]:
+    """Return the events of results, the oldest first; each begins with a result and lasts that long."""
+    found: list[list[NodeResult]] = []
+    for result in results:
+        if not found or result.started_s - found[-1][0].started_s >= hours * _HOUR_S:
+            found.append([result])
+        else:
+            found[-1].append(result)
+    return tuple(Event(tuple(entry)) for entry in found)
+
+
+def may_repeat(results: Sequence[NodeResult], hours: float, now_s: float) -> bool:
+    """Whether one more result now would be another event than the newest one."""
+    return not results or now_s - events(results, hours)[-1].results[0].started_s >= hours * _HOUR_S
+
+
+# What GPUs of one cohort computed: whose digest is not that of most is a hard fact about its node. Pure.
+
+Key = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Digests:
+    """What the newest digests of one test and cohort say; `blame`: why nobody is named though they differ."""
+
+    found: Majority[tuple[str, str], str]
+    blame: str = ""
+
+    def wrong(self, result: NodeResult) -> tuple[str, ...]:
+        """Return the parts of a result that computed something else than most do."""
+        if self.found.split or self.found.total < LEAST:
+            return ()
+        return tuple(part for part, digest in result.digests.items() if digest != self.found.usual)
+
+
+def digests(records: Mapping[Key, Record], limits: PeerLimits) -> dict[Key, Digests]:
+    """Return by test and cohort what digests say."""
+    members: dict[Key, dict[tuple[str, str], str]] = {}
+    for record in records.values():
+        if record.known and record.known[-1].cohort:
+            newest = record.known[-1]
+            of_cohort = members.setdefault((record.test, newest.cohort), {})
+            of_cohort |= {(record.node, part): digest for part, digest in newest.digests.items()}
+    made = {key: majority(found) for key, found in members.items()}
+    return {
+        key: Digests(found=found, blame=_blame(key, found, len({node for node, _part in members[key]}), limits))
+        for key, found in made.items()
+        if found is not None
+    }
+
+
+def _blame(key: Key, found: Majority[tuple[str, str], str], nodes: int, limits: PeerLimits) -> str:
+    test, cohort = key
+    if found.split:
+        said = f"{found.agreeing} of {found.total} GPUs computed the same, and no digest is that of most"
+        return (
+            f"{test}: digests of cohort {cohort} differ and nobody can be named: {said}; look at driver and libraries"
+        )
+    wrong = sorted({node for node, _part in found.minority})
+    if len(wrong) > allowed(nodes, limits):
+        said = f"{len(wrong)} of {nodes} nodes ({first_of(wrong, 4)}) differ, more than {limits.share:.0%}"
+        return f"{test}: digests of cohort {cohort}: {said}; look at driver and libraries before any of them"
+    return ""
+
+
+# What is said of one node by one test, and what all nodes are judged by.
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One sentence about a node, and what it makes of it. `row`: how many of the newest events in a row say so.
+    `sure`: more than half of its repeats were low, each the best of several samples. `repeat`: whether another result
+    of the node would tell more."""
+
+    word: Word
+    text: str
+    row: int = 0
+    sure: bool = False
+    repeat: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What all nodes are judged by; `hard` and `marginal` are by test and cohort why a cohort is to blame."""
+
+    now_s: float
+    rules: FigureRules
+    limits: ClassLimits
+    cohorts: Mapping[Group, Cohort]
+    hard: Mapping[tuple[str, str], str]
+    marginal: Mapping[tuple[str, str], str]
+    drifts: Mapping[Series, Drift]
+    digests: Mapping[tuple[str, str], Digests]
+    figures: Mapping[tuple[str, str], Mapping[str, float]]
+    parts: Mapping[str, Mapping[str, str]]
+    references: References = field(default_factory=dict)
+
+    def needed(self, test: str) -> int:
+        """Return how many of the repeats of a test have to be low."""
+        return self.limits.needed(test, self.rules)
+
+    def age(self, result: NodeResult) -> str:
+        """Return how old a result is, for people."""
+        hours = max(0.0, self.now_s - result.started_s) / 3600
+        return f"{hours / 24:.1f} days" if hours >= 48 else f"{hours:.1f} h"
+
+
+def newest_in_a_row(low: Sequence[bool]) -> int:
+    """Return how many samples at the end of a series, the oldest first, are low."""
+    return len(list(takewhile(bool, reversed(low))))
+
+
+# What figures say of a node: compared with its equals, with what it has to reach, and with themselves. Pure. Fewer
+# than four nodes are compared all the same: the slower one is a suspect, and that they agree proves nothing. Parts of
+# one host are each other's equals, too. What nothing but its own history was compared with is unchanged, not healthy.
+
+
+def figure_findings(record: Record, context: Context) -> list[Finding]:
+    """Return what the comparison of figures says, with equals first, then with what they have to reach, then with
+    themselves."""
+    found = [Finding(Word.UNKNOWN, problem) for problem in record.problems]
+    within = _within_host(record, context)
+    for series in record.series:
+        cohort, own = context.cohorts[series.group], context.drifts[series]
+        if cohort.verdict.evaluated:
+            found += _against_peers(series, cohort, within.get(series.figure), context)
+        found += _against_reference(series, context)
+        if own.drifting:
+            why = f"; {cohort.blame}" if cohort.blame else ""
+            found.append(Finding(Word.DRIFTING, f"{series.name} is slower than it was: {own.arithmetic}{why}"))
+    found += _not_compared(record, within, context)
+    shared = context.rules.shared.get(record.test)
+    return _agreeing(found, record, shared.agreeing) if shared else found
+
+
+def _within_host(record: Record, context: Context) -> dict[str, PeerVerdict]:
+    """Return by figure how the parts of one host compare, where they are enough to compare."""
+    by_figure: dict[str, dict[str, float]] = {}
+    for series in record.series:
+        if series.part and series.speeds:
+            by_figure.setdefault(series.figure, {})[series.part] = series.speeds[-1]
+    limits = context.limits.peers_of(record.test)
+    enough = {figure: values for figure, values in by_figure.items() if len(values) >= limits.least}
+    return {figure: compare(values, limits) for figure, values in enough.items()}
+
+
+def _not_compared(record: Record, within: dict[str, PeerVerdict], context: Context) -> list[Finding]:
+    """Return the figures of which nothing says that they are as they should be.
+
+    Parts of one host that agree are as they should be where another figure of theirs reaches what it has to: what slows
+    a whole host down (power, clocks, a library) slows that one down, too.
+    """
+    if record.test in context.rules.held and record.known:
+        newest = record.known[-1]
+        if newest.status is Status.PASSED and newest.rating is Rating.GOOD:
+            return []
+    anchored = any((record.node, series.test, series.figure) in context.references for series in record.series)
+    found = []
+    for series in record.series:
+        cohort, own = context.cohorts[series.group], context.drifts[series]
+        if (record.node, series.test, series.figure) in context.references:
+            continue
+        if series.figure in within and anchored:
+            continue
+        if cohort.evaluated and (not cohort.blame or own.evaluated):
+            continue
+        peers = cohort.blame or f"peers: {cohort.verdict.arithmetic}"
+        same = "; unchanged is not known to be good: accept a run as the baseline" if own.evaluated else ""
+        text = f"{series.name} was compared with nobody ({peers}; history: {own.arithmetic}{same})"
+        found.append(Finding(Word.UNKNOWN, text))
+    return found
+
+
+def _agreeing(found: list[Finding], record: Record, least: int) -> list[Finding]:
+    """Return findings of what all nodes share: nobody is bad by single samples of one figure, where there are more.
+
+    One sample of a day is that of its hour, and of many nodes and figures some are low by chance for weeks.
+    """
+    bad = [finding for finding in found if finding.word is Word.BAD]
+    if len(bad) >= min(least, len(record.series)) or any(finding.sure for finding in bad):
+        return found
+    text = f"; {len(bad)} of {len(record.series)} figures by single samples, which names nobody: {least} figures would"
+    return [
+        replace(finding, word=Word.SUSPECT, text=f"{finding.text}{text}") if finding in bad else finding
+        for finding in found
+    ]
+
+
+def _against_peers(series: Series, cohort: Cohort, within: PeerVerdict | None, context: Context) -> list[Finding]:
+    verdict, repeats = cohort.verdict, context.limits.repeats
+    low = [speed < verdict.limit for speed in series.speeds]
+    seen = standing(low, repeats, needed=context.needed(series.test))
+    if seen.stand is Stand.CLEAR:
+        return []
+    newest, ratio = series.shown[-1], series.speeds[-1] / verdict.median if verdict.median else 0.0
+    said = f"{series.name} is {newest:.4g} {series.unit}, {ratio:.1%} of the speed of its peers ({seen.text})"
+    if cohort.blame:
+        return [Finding(Word.SUSPECT, f"{said}; {cohort.blame}")]
+    said += f"; line: {verdict.arithmetic}"
+    if seen.stand is not Stand.CONFIRMED:
+        return [Finding(Word.SUSPECT, said)]
+    if not cohort.evaluated and not _is_low_within(series, within, context):
+        few = f"{cohort.nodes} nodes do not tell which of them is as it should be"
+        return [Finding(Word.SUSPECT, f"{said}; {few}: accept a run as the baseline, or test a known good node")]
+    named = median(series.speeds[-repeats:]) < cohort.named_below
+    less = "" if named else "not as slow as it takes to be named: "
+    said = f"{said}; {less}{cohort.named_by}"
+    sure = 2 * sum(map(and_, low[-repeats:], series.of_many[-repeats:])) > repeats
+    return [Finding(Word.BAD if named else Word.SUSPECT, said, newest_in_a_row(low), sure)]
+
+
+def _is_low_within(series: Series, within: PeerVerdict | None, context: Context) -> bool:
+    """Whether a part is slower than the others of its own host, again and again."""
+    if within is None or within.cohort_to_blame:
+        return False
+    low = [speed < within.limit for speed in series.speeds]
+    return standing(low, context.limits.repeats, needed=context.needed(series.test)).stand is Stand.CONFIRMED
+
+
+def _against_reference(series: Series, context: Context) -> list[Finding]:
+    reference = context.references.get((series.node, series.test, series.figure))
+    if reference is None or not series.speeds:
+        return []
+    stands = partial(standing, repeats=context.limits.repeats, needed=context.needed(series.test))
+    low = [speed < reference.marginal * reference.speed for speed in series.speeds]
+    far = [speed < reference.bad * reference.speed for speed in series.speeds]
+    seen, worse = stands(low), stands(far)
+    if seen.stand is Stand.CLEAR:
+        return []
+    said = f"{series.name} is {series.shown[-1]:.4g} {series.unit}, {series.speeds[-1] / reference.speed:.1%} of "
+    said += reference.text
+    if worse.stand is Stand.CONFIRMED:
+        return [Finding(Word.BAD, f"{said} ({worse.text})", newest_in_a_row(far))]
+    return [Finding(Word.SUSPECT, f"{said} ({seen.text})", repeat=seen.stand is not Stand.CONFIRMED)]
+
 
 _ORDER = tuple(Word)
 _MOST_REASONS = 12

@@ -14,9 +14,9 @@ from ..check.node_tests.settings import ContinuousSettings
 from ..check.node_tests.spec import NodeTest
 from ..runtime.clock import Deadline
 from ..runtime.progress import Emit, Progress, silent
+from ..store.records import Cycle, Lease, NodeResult
 from ..store.service import ServiceStore
-from ..store.service_model import Cycle, Lease, NodeResult
-from ..workload.model import JobResult, JobSpec
+from ..workload.job import JobResult, JobSpec
 from .node_logs import NodeLogs
 from .queue_model import BatchLimits, BatchPlan, QueueNode
 

@@ -20,8 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..clients.kube.cluster import Cluster
-from ..clients.kube.conditions import is_true
-from ..clients.kube.kinds import CONTROLLER_REVISIONS, DAEMON_SETS, NODES, PODS
+from ..clients.kube.objects import CONTROLLER_REVISIONS, DAEMON_SETS, NODES, PODS, is_true
 from ..clients.kube.permission import Permission
 from ..outcome.wording import first_of
 from ..runtime.clock import Deadline, elapsed_text

@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from ..runtime.clock import now_utc
 from ..runtime.progress import Emit, silent
-from .decide import Decision, next_wave
-from .journal import Journal
+from .journal import Decision, Journal, next_wave
 from .model import Event, NodeState, Policy, Stage
 
 
@@ -72,7 +72,7 @@ class Roll:
 
     def decision(self) -> Decision:
         """Return what comes next, without doing it."""
-        return next_wave(self.journal.plan, self.journal.states, self._policy)
+        return next_wave(self.journal.plan, self.journal.states, self._policy, now_utc())
 
     def at(self, *stages: Stage) -> tuple[str, ...]:
         """Return the nodes that are there, in the order of the plan."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from ..probe.slurm_nodes import HARMLESS_FLAGS, SlurmNode
-from .node_use import NodeUse, Use, absent
+from .free_nodes import NodeUse, Use, absent
 from .slurm_drain import OWNER
 
 

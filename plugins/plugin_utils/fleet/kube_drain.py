@@ -18,16 +18,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..clients.kube.cluster import Cluster
-from ..clients.kube.controller import controller_of
 from ..clients.kube.eviction import evict
-from ..clients.kube.kinds import PODS
+from ..clients.kube.objects import PODS, controller_of
 from ..clients.kube.permission import Permission
 from ..runtime.clock import Deadline, elapsed_text
 from ..runtime.pool import map_bounded
 from ..runtime.progress import Emit, Progress, silent
 from ..workload.capacity import gpus_asked
-from ..workload.own_cordon import CORDON_TAINT
-from ..workload.tolerations import toleration_of
+from ..workload.nodes import CORDON_TAINT, toleration_of
 
 Json = dict[str, Any]
 _MIRROR = "kubernetes.io/config.mirror"

@@ -19,13 +19,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..clients.kube.cluster import Cluster
-from ..clients.kube.kinds import NODES
+from ..clients.kube.objects import NODES
 from ..clients.kube.permission import Permission
 from ..outcome.errors import NotFoundError
 from ..runtime.clock import Deadline
 from ..runtime.progress import Emit, Progress, silent
-from ..workload.nodes import not_ready
-from ..workload.own_cordon import HELD_TAINT, MARK, REASON, marked_by, out_by
+from ..workload.nodes import HELD_TAINT, MARK, REASON, marked_by, not_ready, out_by
 from . import kube_drain
 from .driver_upgrade import standings, unguarded, upgrade_nodes
 from .kube_drain import DrainLimits, drain_nodes, preview_drain

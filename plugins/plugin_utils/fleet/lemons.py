@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ..outcome.model import Status
-from ..store.service_model import NodeResult, OurCordon
+from ..store.records import NodeResult, OurCordon
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

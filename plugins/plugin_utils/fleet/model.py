@@ -78,7 +78,8 @@ class Policy:
     `by`: `rack` makes a wave of a rack, `share` takes nodes of all racks in turn; `size`, `keep` and `budget` are a
     number of nodes or a share of them (`25%`). `size`: most nodes in a wave; `per_rack`: most nodes of a rack in a wave
     (0: no limit); `keep`: nodes of the site that stay in service; `budget`: how many of the roll may end held (one more
-    stops it); `canaries`: how many nodes go first, `canary_nodes`: which.
+    stops it); `canaries`: how many nodes go first, `canary_nodes`: which; `soak_h`: how many hours the canaries, and
+    the nodes of each of the two waves behind them, work before the next wave begins.
     """
 
     by: str = "share"
@@ -88,6 +89,7 @@ class Policy:
     budget: str = "5%"
     canaries: int = 1
     canary_nodes: tuple[str, ...] = ()
+    soak_h: float = 0.0
 
     def __post_init__(self) -> None:
         """Refuse what means nothing.
@@ -99,7 +101,7 @@ class Policy:
             raise InputError("gpufleet_wave_by", f"is {self.by!r}, expected rack or share.", "gpufleet_wave_by: share")
         for name in ("size", "keep", "budget"):
             nodes_of(str(getattr(self, name)), 1, name)
-        for name in ("per_rack", "canaries"):
+        for name in ("per_rack", "canaries", "soak_h"):
             if getattr(self, name) < 0:
                 raise InputError(
                     f"gpufleet_wave_{name}",
@@ -183,9 +185,10 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeState:
-    """Where a node stands, by its last event."""
+    """Where a node stands, by its last event, and since when."""
 
     stage: Stage = Stage.PENDING
+    at: str = ""
     reason: str = ""
     reboot: bool = False
     boot_id: str = ""

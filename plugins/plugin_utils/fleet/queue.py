@@ -15,12 +15,28 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..check.kit.counting import count
+from ..check.node_tests.settings import ContinuousSettings
+from ..check.node_tests.spec import NodeTest
 from ..outcome.errors import InputError
-from ..outcome.wording import natural
-from ..store.service_model import Lease
+from ..outcome.wording import count, natural
+from ..store.records import Lease
 from .queue_model import BatchLimits, BatchPlan, Demand, DueTest, Position, QueueNode, Standing, Urgency
 from .standing import DAY_S, Key, day_text, due_of
+
+# What every node owes, by the settings of the tests. Pure.
+
+
+def demands_of(tests: Iterable[NodeTest], settings: ContinuousSettings) -> tuple[Demand, ...]:
+    """Return the demand of each test: its age, and how long it takes at most with the wait for its node and image."""
+    return tuple(
+        Demand(
+            test=test.id,
+            max_age_days=test.common.days,
+            longest_s=settings.schedule_s + test.common.pull_s + test.common.timeout_s,
+        )
+        for test in tests
+    )
+
 
 _NO_PLACE = "not stated"
 # See due_of.

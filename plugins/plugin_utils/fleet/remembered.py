@@ -10,8 +10,8 @@ newest answer says nothing all results of some weeks: how often they were tried,
 from __future__ import annotations
 
 from ..outcome.model import Status
+from ..store.records import NodeResult
 from ..store.service import ServiceStore
-from ..store.service_model import NodeResult
 from .standing import DAY_S, is_dated, is_measured
 
 _TRIES_S, _GIVEN_BACK_S = 30 * DAY_S, DAY_S

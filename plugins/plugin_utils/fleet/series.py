@@ -15,9 +15,33 @@ from dataclasses import dataclass, field
 
 from ..outcome.errors import InputError
 from ..outcome.model import Status
-from ..store.service_model import Figure, NodeResult
+from ..store.records import Figure, NodeResult
 from .class_rules import ClassLimits, FigureRules
 from .standing import SKEW_S, is_measured
+
+# What a figure of a node is held against beside its equals: what a person accepted, what its hardware is published to
+# reach. Pure. A site of one to three nodes has no equals that prove anything by agreeing, and a history proves that
+# nothing changed, not that it is as it should be.
+
+# By node, test and figure.
+References = Mapping[tuple[str, str, str], "Reference"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reference:
+    """A speed (more is better, as FigureRules.speed) that every part reaches; under the part `marginal` of it a node is
+    suspect, under `bad` its repeats make it bad. `source` says where it comes from, `shown` the figure in its unit."""
+
+    speed: float
+    marginal: float
+    bad: float
+    source: str
+    shown: str
+
+    @property
+    def text(self) -> str:
+        """In words."""
+        return f"{self.shown} ({self.source}; suspect under {self.marginal:.0%}, bad under {self.bad:.0%})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +50,8 @@ class Series:
 
     `earlier` is the newest sample of the same part from before its cohort changed, `earlier_cohort` its cohort.
     `tolerance` is the least relative difference that counts, 0 for that of all figures. `of_many` says of each speed
-    whether it is the best of more than one sample; empty where each is a sample. `began_s`: when the first one was.
+    whether it is the best of more than one sample; empty for a figure that names no node alone. `began_s`: when the
+    first one was.
     """
 
     node: str
@@ -153,12 +178,14 @@ def _series(
         if shared is not None:
             # One sample before a change and one after it are of two hours: that tells nothing of the change.
             samples.earlier = None
+    alone = shared.alone if shared else ()
     made = tuple(
         Series(
             node=newest.node, test=newest.test, figure=samples.figure.name, unit=samples.figure.unit,
             part=samples.figure.part, cohort=newest.cohort, speeds=tuple(samples.speeds), shown=tuple(samples.shown),
             earlier=samples.earlier, earlier_cohort=samples.earlier_cohort,
-            tolerance=shared.tolerance if shared else 0.0, of_many=tuple(samples.of_many),
+            tolerance=shared.tolerance if shared else 0.0,
+            of_many=tuple(samples.of_many) if samples.figure.name in alone else (),
             began_s=samples.at_s[0] if samples.at_s else 0.0,
         )
         for samples in wanted.values()

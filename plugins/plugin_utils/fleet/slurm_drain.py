@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from ..outcome.errors import InputError, UnavailableError
 from ..probe.slurm_nodes import SlurmNode, parse
 from ..runtime.clock import Deadline, elapsed_text
-from ..runtime.command import run_command
+from ..runtime.process import run_command
 from ..runtime.progress import Emit, Progress, silent
 
 OWNER = "gpufleet.bringup"

@@ -10,7 +10,10 @@ ever cancelled. While a job of a user waits for a node that we hold, our test th
 
 from __future__ import annotations
 
+import math
 import os
+import re
+import shlex
 import shutil
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -22,26 +25,233 @@ from ..outcome.errors import BringupError, InputError, UnavailableError
 from ..probe import slurm_jobs, slurm_nodes
 from ..probe.slurm_jobs import QUEUE_FORMAT, QueuedJob, SlurmJob
 from ..runtime.clock import Deadline, now_utc
-from ..runtime.command import CommandResult, run_command
-from ..runtime.files import make_dirs, write_atomic, writing
+from ..runtime.files import RECIPES, make_dirs, write_atomic, writing
+from ..runtime.process import CommandResult, run_command
 from ..runtime.progress import Emit, Progress, silent
 from ..workload.follow import Ending
-from ..workload.model import JobResult, JobSpec, PodResult
-from .slurm_script import (
-    LOG,
-    OWNER,
-    SlurmWays,
-    directory_of,
-    ending_of,
-    machine_of,
-    mark,
-    no_container,
-    sbatch_words,
-    script_of,
-    seconds_of,
-    waits,
-    whole_log,
+from ..workload.job import CONFIG_DIR, DATA_DIR, JobResult, JobSpec, PodResult
+from ..workload.manifests import data_directory
+
+# A test of one node as a job of Slurm: its script, the words of sbatch, and what its end means. Pure. The directory
+# of a job lies where controller and nodes see it by one path: the programs of the test are there, and its log. The
+# last line of the log says that the script came to its end, so that a log that is cut, or of another job, is never
+# taken for a whole one. (sbatch.1, scontrol.1, squeue.1 "JOB STATE CODES"; schedmd.com)
+
+OWNER = "gpufleet.bringup"
+LOG = "job.log"
+_PROGRAMS = RECIPES / "workloads" / "slurm"
+_BEGAN = re.compile(rf"^{re.escape(OWNER)}: job (\d{{1,12}}) runs on (\S{{1,253}})$", re.M)
+# srun without the plugin does not know its options; with it, slurmstepd says why there is no container.
+_NO_CONTAINER = re.compile(
+    r"^srun: (?P<option>unrecognized option '--(?:no-)?container[^\n]*)$"
+    r"|^(?:slurmstepd\S*|srun): error: pyxis: (?:failed to import docker image|failed to create container filesystem"
+    r"|container start failed|failed to start container|container exited too soon"
+    r"|container was not started successfully)[^\n]*$",
+    re.M,
 )
+_END = re.compile(rf"^{re.escape(OWNER)}: job (\d{{1,12}}) ended with (\d{{1,3}})$")
+_WAITS = frozenset({"PENDING"})
+_GOES_ON = frozenset(
+    {"CONFIGURING", "POWER_UP_NODE", "RUNNING", "COMPLETING", "RESIZING", "SIGNALING", "STAGE_OUT"}
+)  # fmt: skip
+_BY_ITSELF = {"COMPLETED": "succeeded", "FAILED": "failed", "OUT_OF_MEMORY": "failed"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlurmWays:
+    """How a site wants these jobs; words that are empty are not said to sbatch."""
+
+    directory: Path
+    containers: str = "pyxis"
+    partition: str = ""
+    account: str = ""
+    qos: str = ""
+    nice: int = 10000
+
+
+def mark(cycle_id: str) -> str:
+    """Return the comment by which a job of a cycle is known."""
+    return f"{OWNER}:{cycle_id}"
+
+
+def seconds_of(spec: JobSpec, ways: SlurmWays) -> float:
+    """Return the time limit of a job, as Slurm has it: whole minutes, in which its image is pulled as well."""
+    pull_s = spec.pull_s if ways.containers == "pyxis" else 0.0
+    return 60.0 * max(1, math.ceil((spec.timeout_s + pull_s) / 60.0))
+
+
+def sbatch_words(spec: JobSpec, ways: SlurmWays, cycle_id: str, gpus: int | None) -> tuple[str, ...]:
+    """Return the words of sbatch behind its name, for a script on its standard input.
+
+    Args:
+        spec: the job.
+        ways: how the site wants it.
+        cycle_id: whose job it is.
+        gpus: how many GPUs Slurm gives out on the node, None where it does not know of any.
+    """
+    limit_s, directory = seconds_of(spec, ways), directory_of(spec, ways, cycle_id)
+    words = [
+        "--parsable", f"--job-name=gpufleet-{spec.name}", f"--comment={mark(cycle_id)}", "--nodes=1", "--ntasks=1",
+        f"--nodelist={spec.nodes[0]}", "--exclusive", "--mem=0", "--no-requeue", f"--nice={ways.nice}",
+        f"--time={int(limit_s // 60)}", f"--deadline=now+{math.ceil(spec.placing_s + limit_s)}",
+        f"--output={directory / LOG}", "--open-mode=truncate", f"--chdir={directory}",
+        # Limits of the node's own slurmd: this controller's are what it happens to have, 8 MiB of locked memory maybe.
+        "--propagate=NONE",
+    ]  # fmt: skip
+    words += [f"--gres=gpu:{spec.gpus_per_node}"] if gpus is not None and spec.gpus_per_node else []
+    stated = {"partition": ways.partition, "account": ways.account, "qos": ways.qos}
+    return (*words, *(f"--{name}={value}" for name, value in stated.items() if value))
+
+
+def directory_of(spec: JobSpec, ways: SlurmWays, cycle_id: str) -> Path:
+    """Return the directory of a job."""
+    return ways.directory / cycle_id / spec.name
+
+
+def script_of(spec: JobSpec, ways: SlurmWays, cycle_id: str) -> str:
+    """Return the script of a job: a line with the machine's name, its command, and a last line with its exit code."""
+    environment = {"PYTHONDONTWRITEBYTECODE": "1", **spec.env}
+    if ways.containers == "pyxis":
+        command = step_words(spec, ways, cycle_id, environment)
+        environment = {**_hooks(spec), **environment}
+    else:
+        directory, data = str(directory_of(spec, ways, cycle_id)), data_path(spec)
+        environment = {name: data if value == DATA_DIR else value for name, value in environment.items()}
+        command = shlex.join(word.replace(CONFIG_DIR, directory) for word in _command(spec, environment))
+    lines = [f"export {name}={shlex.quote(value)}" for name, value in environment.items()]
+    first = f'echo "{OWNER}: job $SLURM_JOB_ID runs on $(uname -n)"'
+    last = f'echo "{OWNER}: job $SLURM_JOB_ID ended with $rc"'
+    return "\n".join(["#!/bin/sh", first, *lines, command, "rc=$?", last, 'exit "$rc"', ""])
+
+
+def _command(spec: JobSpec, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return what runs on the node: the command itself, or what starts it once for every GPU."""
+    if spec.kind == "plain-job":
+        return spec.command
+    script = (_PROGRAMS / "ranks.sh").read_text(encoding="utf-8")
+    return ("sh", "-c", script, "ranks.sh", str(spec.ranks), ",".join(environment), *spec.command)
+
+
+def data_path(spec: JobSpec) -> str:
+    """Return the directory of the nodes that is the volume of a job; empty without one.
+
+    Raises:
+        InputError: it is no directory of the nodes.
+    """
+    return data_directory(spec.data) if spec.data else ""
+
+
+def _hooks(spec: JobSpec) -> dict[str, str]:
+    """Return what Enroot's hooks are told that a container is to get of the node: GPUs, and for ranks all adapters.
+
+    What the job says goes before what the image says; an image that says nothing would get no GPU, and none gets
+    adapters by itself (NVIDIA/enroot: conf/hooks/98-nvidia.sh, 99-mellanox.sh).
+    """
+    return {
+        "NVIDIA_VISIBLE_DEVICES": "all" if spec.gpus_per_node else "void",
+        "NVIDIA_DRIVER_CAPABILITIES": "compute,utility",
+        "MELLANOX_VISIBLE_DEVICES": "void" if spec.kind == "plain-job" else "all",
+    }
+
+
+def step_words(spec: JobSpec, ways: SlurmWays, cycle_id: str, environment: Mapping[str, str]) -> str:
+    """Return the command line of the one step of a job, whose task Pyxis puts into a container.
+
+    As a pod has it: the program in CONFIG_DIR, the volume in DATA_DIR, no home, no entrypoint, a file system that can
+    be written, and this environment before what the image says. Values of several lines cannot be named in
+    `--container-env`, and reach the task where the image does not have them (NVIDIA/pyxis: README, args.c,
+    pyxis_slurmstepd.c). Who starts ranks needs no MPI plugin of Slurm (slurm: srun.1 `--mpi=none`).
+    """
+    mounts = [f"{directory_of(spec, ways, cycle_id)}:{CONFIG_DIR}:ro"]
+    mounts += [f"{data_path(spec)}:{DATA_DIR}"] if spec.data else []
+    names = [name for name, value in environment.items() if value and "\n" not in value]
+    words = [
+        "--mpi=none", f"--container-image={pyxis_image(spec.image)}", f"--container-mounts={','.join(mounts)}",
+        "--no-container-mount-home", "--no-container-remap-root", "--no-container-entrypoint", "--container-writable",
+        f"--container-env={','.join(names)}", *_command(spec, environment),
+    ]  # fmt: skip
+    # One task with all CPUs of the node: a step does not take them over from its job (srun.1, --cpus-per-task).
+    return f'srun --ntasks=1 --cpus-per-task="$SLURM_CPUS_ON_NODE" {shlex.join(words)}'
+
+
+def pyxis_image(image: str) -> str:
+    """Return the name of an image as pyxis has it: `nvcr.io#nvidia/pytorch:25.08-py3` (NVIDIA/pyxis, README)."""
+    registry, slash, rest = image.partition("/")
+    named = bool(registry) and bool(slash) and ("." in registry or ":" in registry or registry == "localhost")
+    return f"{registry}#{rest}" if named and "#" not in image else image
+
+
+def whole_log(text: str, job_id: str) -> tuple[str, int | None]:
+    """Return a log without our own lines, and the exit code that the last one says; None where it is not that line."""
+    body, _newline, last = text.rstrip("\n").rpartition("\n")
+    match = _END.fullmatch(last)
+    if match is None or match.group(1) != job_id:
+        return text, None
+    began = _began(body, job_id)
+    body = body.replace(began.group(0), "", 1).removeprefix("\n") if began else body
+    return f"{body}\n" if body else "", int(match.group(2))
+
+
+def machine_of(text: str, job_id: str) -> str:
+    """Return what the node of a job calls itself, without its domain, as NCCL says it; empty where its log does not
+    say so."""
+    began = _began(text, job_id)
+    return began.group(2).partition(".")[0] if began else ""
+
+
+def _began(text: str, job_id: str) -> re.Match[str] | None:
+    return next((match for match in _BEGAN.finditer(text) if match.group(1) == job_id), None)
+
+
+def no_container(log: str) -> Ending | None:
+    """Return how a job ended whose container was never there, by what srun and Pyxis print; None where it was.
+
+    The program of the test did not begin then, so whatever its exit code is says nothing about the node.
+    """
+    match = _NO_CONTAINER.search(log)
+    if match is None:
+        return None
+    if match.group("option"):
+        hint = "install Pyxis 0.15 or newer, or state continuous.slurm_containers=none"
+        return Ending(
+            "refused", f"srun on the node has no Pyxis, or an old one ({match.group('option')[:120]}); {hint}"
+        )
+    return Ending("image", match.group(0).strip()[:200])
+
+
+def waits(job: SlurmJob) -> bool:
+    """Tell whether it has no node yet."""
+    return job.state in _WAITS
+
+
+def ending_of(job: SlurmJob, node: str) -> Ending | None:
+    """Return how a job ended by what Slurm says of it, None while it goes on. Its log may still say otherwise.
+
+    Only COMPLETED with exit code 0 on the node that was asked for succeeded. Whatever else ends a job before its time
+    says nothing about the node, and a state that we do not know says nothing at all.
+    """
+    state, said = job.state, f"job {job.job_id} is {job.state}{f' ({job.reason})' if job.reason else ''}"
+    if state in _WAITS or state in _GOES_ON:
+        return None
+    if state in _BY_ITSELF or state == "TIMEOUT":
+        if job.nodes != node:
+            return Ending("unknown", f"{said} on {job.nodes or 'no node'}, and was made for {node}")
+        code = f"{said}, exit code {job.exit_code}{f', signal {job.signal}' if job.signal else ''}"
+        if state == "COMPLETED" and (job.exit_code or job.signal):
+            return Ending("unknown", code)
+        if state == "TIMEOUT":
+            return Ending("timeout", said)
+        return Ending("succeeded" if state == "COMPLETED" else "failed", code)
+    if state in ("PREEMPTED", "SUSPENDED", "STOPPED"):
+        return Ending("preempted", said)
+    if state == "CANCELLED":
+        return Ending("preempted", f"{said}: somebody took its place back")
+    if state == "DEADLINE":
+        return Ending("unschedulable", said)
+    if state in ("NODE_FAIL", "BOOT_FAIL"):
+        return Ending("lost-node", said)
+    return Ending("unknown", said)
+
 
 _COMMAND_S, _POLL_S = 60.0, 2.0
 # How long a log may take to be seen here after its job, and how long Slurm may be silent.

@@ -13,10 +13,9 @@ import math
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 
-from ..check.kit.counting import count
 from ..outcome.model import Rating, Status
-from ..outcome.wording import natural
-from ..store.service_model import NodeResult
+from ..outcome.wording import count, natural
+from ..store.records import NodeResult
 from .queue_model import BatchLimits, Demand, DueTest, Standing, Urgency
 
 Key = tuple[str, str]

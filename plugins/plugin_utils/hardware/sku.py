@@ -13,8 +13,15 @@ from typing import Any, Literal
 
 from ..outcome.errors import BringupError, InputError, NotFoundError, ProblemsError
 from ..runtime.strict import decode, nearest_hint, read_yaml
-from .accelerator import Accelerator, accelerator_or_error, beside, load_accelerators
-from .published import PublishedBusbw, PublishedOfKind, unstated
+from .accelerator import (
+    Accelerator,
+    PublishedBusbw,
+    PublishedOfKind,
+    accelerator_or_error,
+    beside,
+    load_accelerators,
+    unstated,
+)
 
 _HCA_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 Fabric = Literal["infiniband", "roce", "efa", "tcpx", "tcpxo", "none"]

@@ -1,21 +1,26 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The one decoder of data: plain data strictly to dataclasses and back, every place that does not fit named."""
+"""The one decoder of data: plain data strictly to dataclasses and back, every place that does not fit named, what
+saved data lacks, and saved outcomes.
+"""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args, get_origin
+from types import NoneType, UnionType
+from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from .errors import InputError
-from .model import Scalar
+from .model import Outcome, Scalar, blocked_cause
+
+# The one decoder of data: plain data strictly to dataclasses and back, every place that does not fit named.
 
 T = TypeVar("T")
 _POINTS = tuple[tuple[float, float], ...]
@@ -299,3 +304,106 @@ def load_json(path: Path) -> Any:
 def load(kind: type[T], path: Path) -> T:
     """Return the value object saved in a JSON file (see load_json and from_plain for errors)."""
     return from_plain(kind, load_json(path), str(path))
+
+
+# Tells what saved data lacks of the value object that was saved: every field is written, so every field must be
+# there.
+#
+# Read by its default, a field that is gone would say that nothing was wrong.
+
+_Look = Callable[[Any, str], Iterator[str]]
+
+
+def require_complete(kind: type[Any], data: Any, source: str, hint: str) -> None:
+    """Refuse data that is not that value object, or lacks a field of it, also one that has a default.
+
+    Raises:
+        InputError: an unknown key, a wrong type, or the first field that is not there.
+    """
+    from_plain(kind, data, source)
+    look: _Look = _look_into(kind)  # type: ignore[arg-type]  # a class is hashable, which type[Any] does not say
+    lacking = next(look(data, ""), None)
+    if lacking is not None:
+        raise InputError(source, f"has no {lacking.lstrip('.')}, which is always written.", hint)
+
+
+@cache
+def _look_into(kind: Any) -> _Look:
+    """Return what finds the fields that data of that type lacks, each by its path."""
+    origin, inner = get_origin(kind), get_args(kind)
+    whole = origin or kind
+    if isinstance(whole, type) and is_dataclass(whole):
+        hints, given = get_type_hints(whole), _given(kind, {})
+        return _of_fields({entry.name: _filled(hints[entry.name], given) for entry in fields(whole) if entry.init})
+    if origin in (Union, UnionType):
+        others = [entry for entry in inner if entry is not NoneType]
+        return _look_into(others[0]) if len(others) == 1 else _nothing
+    if origin is tuple and inner[1:] == (...,):
+        return _of_entries(_look_into(inner[0]), enumerate)
+    if origin is dict:
+        return _of_entries(_look_into(inner[1]), dict.items)
+    return _nothing
+
+
+def _given(kind: Any, outer: dict[Any, Any]) -> dict[Any, Any]:
+    """Return by type variable what a class and its bases were given."""
+    whole, inner = get_origin(kind) or kind, get_args(kind)
+    found = dict(zip(getattr(whole, "__parameters__", ()), (_filled(entry, outer) for entry in inner), strict=False))
+    for base in getattr(whole, "__orig_bases__", ()):
+        if get_origin(base) is not Generic:
+            found = _given(base, found) | found
+    return found
+
+
+def _filled(kind: Any, given: dict[Any, Any]) -> Any:
+    """Return a type with what its class was given for type variables."""
+    if kind in given:
+        return given[kind]
+    open_ones = getattr(kind, "__parameters__", ())
+    return kind[tuple(given[entry] for entry in open_ones)] if open_ones else kind
+
+
+def _nothing(_data: Any, _path: str) -> Iterator[str]:
+    yield from ()
+
+
+def _of_fields(kinds: dict[str, Any]) -> _Look:
+    def look(data: Any, path: str) -> Iterator[str]:
+        if data is None:
+            return
+        for name, kind in kinds.items():
+            if name not in data:
+                yield f"{path}.{name}"
+            else:
+                yield from _look_into(kind)(data[name], f"{path}.{name}")
+
+    return look
+
+
+def _of_entries(inner: _Look, entries: Callable[[Any], Any]) -> _Look:
+    if inner is _nothing:
+        return _nothing
+
+    def look(data: Any, path: str) -> Iterator[str]:
+        for place, entry in entries(data) if data is not None else ():
+            yield from inner(entry, f"{path}[{place}]")
+
+    return look
+
+
+# Reads saved outcomes, also those of earlier releases.
+
+# Releases before the field `blocked_by` wrote the check only into the cause.
+_OLD_CAUSE = blocked_cause("")
+
+
+def outcome_from_plain(plain: Mapping[str, Any], source: str) -> Outcome:
+    """Return an outcome read from JSON; `source` names the file for the error.
+
+    Raises:
+        InputError: unknown key, missing field, wrong type, or an invariant of Outcome does not hold.
+    """
+    cause = plain.get("cause")
+    if "blocked_by" not in plain and isinstance(cause, str):
+        plain = {**plain, "blocked_by": cause.removeprefix(_OLD_CAUSE) if cause.startswith(_OLD_CAUSE) else ""}
+    return from_plain(Outcome, plain, source)

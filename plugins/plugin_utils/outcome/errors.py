@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from .wording import first_of
+from .wording import count, first_of
 
 _SHOWN = 3
 
@@ -100,7 +100,7 @@ class ProblemsError(InputError):
             raise ValueError("ProblemsError needs at least one problem")
         # As many as there are lines: one of hundreds of hosts is one.
         lines = tuple(_told_once(problems))
-        super().__init__(subject, f"{len(lines)} problem(s) found.", evidence=lines)
+        super().__init__(subject, f"{count(len(lines), 'problem')} found.", evidence=lines)
         self.problems = problems
 
     def __str__(self) -> str:

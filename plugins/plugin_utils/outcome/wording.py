@@ -31,3 +31,8 @@ def shortened(text: str, most: int) -> str:
 def natural(name: str) -> tuple[tuple[int, int | str], ...]:
     """Return a key that sorts gpu2 before gpu10."""
     return tuple((0, int(part)) if part.isdecimal() else (1, part) for part in _DIGITS.split(name) if part)
+
+
+def count(number: int, thing: str) -> str:
+    """Return `1 GPU`, `2 GPUs`."""
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"

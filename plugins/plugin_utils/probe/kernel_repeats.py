@@ -23,6 +23,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+from ..runtime.clock import moment_of
+
 RepeatKind = Literal[
     "memory-corrected",
     "machine-check-corrected",
@@ -129,7 +131,7 @@ def seconds(time: str) -> float | None:
     except ValueError:
         pass
     try:
-        return datetime.fromisoformat(time.replace(",", ".").replace("Z", "+00:00")).timestamp()
+        return moment_of(time.replace(",", ".")).timestamp()
     except ValueError:
         pass
     try:

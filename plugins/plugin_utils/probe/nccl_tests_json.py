@@ -12,8 +12,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from .nccl_tests import TOOL, rate
-from .nccl_tests_model import Half, NcclTest, RankLine, Row
+from .nccl_tests import TOOL, Half, NcclTest, RankLine, Row, rate
 from .text import unreadable
 
 Json = dict[str, Any]

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..constraint.model import Constraint, Quantifier, Severity
+from ..constraint.evaluate import Constraint, Quantifier, Severity
+from .advertiser import EXTERNAL
 from .criteria import Dimension
 from .model import ComponentRef, Fragment, Phase, Profile
 from .schema import PHASES
@@ -86,8 +87,15 @@ def profile(data: Mapping[str, Any] | None) -> Profile | None:
     """Return the profile of a layer, if it has one."""
     if data is None:
         return None
-    choices = {name: fragment(choice or {}) for name, choice in data["values"].items()}
-    return Profile(name=data["name"], default=data["default"], choices=choices)
+    choices = {name: _choice(choice or {}) for name, choice in data["values"].items()}
+    external = (name for name, choice in data["values"].items() if (choice or {}).get("advertiser") == EXTERNAL)
+    return Profile(name=data["name"], default=data["default"], choices=choices, external=frozenset(external))
+
+
+def _choice(data: Mapping[str, Any]) -> Fragment:
+    """Return what a value of a profile adds; its readiness constraints hold once all is installed."""
+    later = data.get("readinessConstraints")
+    return fragment({**data, "validation": {"readiness": {"constraints": later}}} if later else data)
 
 
 def dimension(name: str, data: Mapping[str, Any]) -> Dimension:

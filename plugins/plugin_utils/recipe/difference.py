@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..runtime.secret_forms import MASK
-from ..runtime.secret_keys import redact_data
+from ..runtime.redaction import MASK, redact_data
 from .model import Catalogue, RecipeResult
 from .paths import leaves, parse_path, shown
 from .query import query_map

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from ..outcome.errors import NotFoundError
+from ..outcome.wording import count
 from .hydrate import file_values, value_files
 from .merge import Draft
 from .model import Catalogue, RecipeResult
@@ -48,7 +49,7 @@ class Origin:
             replacing = f", replacing {_text(self.replaced)}" if not self.first else ""
             return [f"{head} {_text(self.value)}{replacing}"]
         changed = [name for name in after if name not in before or before[name] != after[name]]
-        lines = [f"{head} {len(changed)} value(s)"]
+        lines = [f"{head} {count(len(changed), 'value')}"]
         for name in changed:
             lines.append(f"    {name} = {_text(after[name])}" + _replacing(before, name))
         return lines + [
@@ -206,7 +207,7 @@ def _watched(result: RecipeResult, catalogue: Catalogue, path: Path) -> list[Sta
     if not stages:
         return []
     last = stages[-1].result
-    defaulted = tuple(with_defaults(c, catalogue.registry.get(c.name)) for c in last.components)
+    defaulted = tuple(with_defaults(c, catalogue) for c in last.components)
     complete = replace(last, components=defaulted, order=deployment_order(defaulted))
     stages.append(Stage("registry", _registry_file(catalogue, path), complete))
     stages.append(Stage("overrides", "", result))

@@ -11,6 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from ..outcome.wording import count
 from .dialect import UPSTREAM_APIS
 from .hydrate import value_files
 from .model import Catalogue, RecipeResult
@@ -49,9 +50,14 @@ def data_files(result: RecipeResult, catalogue: Catalogue, dest: Path) -> dict[P
 
 
 def foreign_warnings(
-    result: RecipeResult, catalogue: Catalogue, dest: Path | None, *, self_contained: bool
+    result: RecipeResult,
+    catalogue: Catalogue,
+    dest: Path | None,
+    *,
+    self_contained: bool,
+    option: str = "self_contained",
 ) -> tuple[str, ...]:
-    """Return what whoever gives the recipe to the NVIDIA tool must know."""
+    """Return what whoever gives the recipe to the NVIDIA tool must know; `option` is what would write it for that."""
     if dest is None:
         return ()
     files = manifest_files(result)
@@ -59,11 +65,13 @@ def foreign_warnings(
         if not files:
             return ()
         root = data_directory(dest)
-        return (f"{dest} names {len(files)} manifest file(s): give the NVIDIA tool --data {root}, where they are.",)
+        return (
+            f"{dest} names {count(len(files), 'manifest file')}: give the NVIDIA tool --data {root}, where they are.",
+        )
     values = [name for component in result.components for name in value_files(component, catalogue)]
     if not (values or files):
         return ()
     return (
-        f"{dest} names {len(values)} values file(s) and {len(files)} manifest file(s) of this catalogue: the "
-        "NVIDIA tool would take its own of the same name. For that tool, write it with self_contained.",
+        f"{dest} names {count(len(values), 'values file')} and {count(len(files), 'manifest file')} of this catalogue: "
+        f"the NVIDIA tool would take its own of the same name. For that tool, write it with {option}.",
     )

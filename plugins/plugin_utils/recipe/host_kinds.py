@@ -15,7 +15,7 @@ from typing import Any
 
 from ..hardware.sku import Sku, load_hardware, sku_or_error
 from ..outcome.errors import BringupError, InputError, ProblemsError
-from ..runtime.recipe_files import recipe_directories
+from ..runtime.files import recipe_directories
 from .criteria import make_criteria, parse_criteria
 from .model import Catalogue
 from .support import not_honoured

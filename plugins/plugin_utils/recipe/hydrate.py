@@ -9,12 +9,51 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ..constraint.model import Constraint, Quantifier, Severity
+from ..constraint.evaluate import Constraint, Quantifier, Severity
 from ..outcome.errors import InputError
+from .advertiser import require_one_advertiser
 from .criteria import ANY, UPSTREAM_DIMENSIONS
+from .health_checks import installed_asserts
 from .merge import over_values
 from .model import Catalogue, ComponentRef, Phase, RecipeResult, copied
 from .tree import read_text, unsafe_reason
+from .yaml_dump import dump_yaml
+
+# The quota by which GKE admits a component's pods of system priority, where its registry entry asks for it. GKE
+# scopes a quota of kube-system by these priorities, and from then on the API server admits such pods only in
+# namespaces that have one, too. Upstream's overlays bring none: its bundler makes it (NVIDIA/aicr,
+# pkg/bundler/bundler.go: injectGKECriticalPriorityQuotas).
+
+_FILE = "gke-critical-pods.yaml"
+# The quota admits, it is no limit: more than a component ever has.
+_LEAST_PODS, _PODS_PER_NODE = 10_000, 32
+
+
+def quota_manifests(component: ComponentRef, result: RecipeResult, catalogue: Catalogue) -> list[dict[str, str]]:
+    """Return the quota that goes before a component's chart on GKE, nothing elsewhere and for other components."""
+    entry = catalogue.registry.get(component.name)
+    stated = result.criteria.to_dict()
+    asked = entry is not None and entry.data.get("gkeCriticalPriority") and stated.get("service") == "gke"
+    if not asked or component.namespace in ("", "kube-system"):
+        return []
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "gke-critical-pods", "namespace": component.namespace},
+        "spec": {
+            "hard": {"pods": str(max(_LEAST_PODS, _PODS_PER_NODE * int(stated.get("nodes") or 0)))},
+            "scopeSelector": {
+                "matchExpressions": [
+                    {
+                        "scopeName": "PriorityClass",
+                        "operator": "In",
+                        "values": ["system-node-critical", "system-cluster-critical"],
+                    }
+                ]
+            },
+        },
+    }
+    return [{"when": "before", "file": f"components/{component.name}/{_FILE}", "text": dump_yaml(quota)}]
 
 
 def file_values(name: str, catalogue: Catalogue) -> Mapping[str, Any]:
@@ -33,7 +72,7 @@ def file_values(name: str, catalogue: Catalogue) -> Mapping[str, Any]:
 
     data = decode(read_text(path), str(path))
     if data is not None and not isinstance(data, dict):
-        raise InputError(str(path), "must be a mapping of chart values.")
+        raise InputError(f"{path}:1", "must be a mapping of chart values.")
     catalogue.values[name] = data or {}
     return catalogue.values[name]
 
@@ -164,8 +203,9 @@ def hydrated(result: RecipeResult, catalogue: Catalogue) -> dict[str, Any]:
     A disabled component is provided by somebody else: it is only named in `metadata.disabled`, and nobody waits for it.
 
     Raises:
-        InputError: a values file cannot be read.
+        InputError: a file cannot be read, or a component gives out GPUs that somebody else does, too.
     """
+    require_one_advertiser(result, catalogue, component_values)
     data = plain(result)
     data.setdefault("constraints", [])
     enabled = {component.name for component in result.components if component.enabled}
@@ -173,8 +213,12 @@ def hydrated(result: RecipeResult, catalogue: Catalogue) -> dict[str, Any]:
     for component, entry in zip(result.components, data["componentRefs"], strict=True):
         if component.name in enabled:
             entry["values"] = component_values(component, catalogue)
-            manifests = manifest_texts(component, catalogue)
-            if manifests:
+            if asserts := installed_asserts(component, catalogue):
+                entry["healthCheckAsserts"] = asserts
+            quota = quota_manifests(component, result, catalogue)
+            if quota:
+                entry["preManifestFiles"] = [*(item["file"] for item in quota), *component.pre_manifest_files]
+            if manifests := quota + manifest_texts(component, catalogue):
                 entry["manifests"] = manifests
             entry["dependencyRefs"] = [name for name in component.dependency_refs if name in enabled]
             entries.append(entry)

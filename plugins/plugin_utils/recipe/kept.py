@@ -20,7 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ..outcome.errors import BringupError
-from ..runtime.recipe_files import COLLECTION_ROOT, RECIPES
+from ..runtime.files import COLLECTION_ROOT, RECIPES
 from .model import Catalogue
 from .tree import Signature, signature_of
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ..hardware.accelerator import DIRECTORY, Accelerator, load_accelerators
 from ..outcome.errors import BringupError, InputError, ProblemsError
-from ..runtime.recipe_files import RECIPES
+from ..runtime.files import RECIPES
 from . import decode
 from .criteria import (
     ANY,
@@ -194,6 +194,9 @@ def _layer_criteria(document: Document, vocabulary: Vocabulary, told: list[str])
             for problem in error.problems
         )
         raise ProblemsError(str(document.file.path), problems) from None
+    for name in (name for name, value in data.items() if value is None):
+        at = document.at(("spec", "criteria", name))
+        told.append(f"{at}: {name} has no value, so the layer is for every one. Write {ANY} if that is meant.")
     alone = {name: value for name, value in data.items() if value not in (None, "", ANY)}
     if alone and not criteria.stated and document.foreign:
         words = ", ".join(f"{name}: {value}" for name, value in alone.items())
@@ -218,6 +221,7 @@ def _take_layer(loading: _Loading, document: Document, vocabulary: Vocabulary, d
         dialect=dialect,
         foreign=document.foreign,
         root=document.file.root,
+        refused=document.refusals(),
     )
     if _is_new(loading, document, "overlay", name):
         loading.layers[name] = layer
@@ -239,7 +243,13 @@ def _take_mixin(loading: _Loading, document: Document, dialect: Dialect) -> None
     if _is_new(loading, document, "mixin", name):
         fragment = decode.fragment(document.data["spec"])
         loading.mixins[name] = Mixin(
-            name=name, file=str(document.file.path), fragment=fragment, dialect=dialect, foreign=document.foreign
+            name=name,
+            file=str(document.file.path),
+            fragment=fragment,
+            dialect=dialect,
+            foreign=document.foreign,
+            root=document.file.root,
+            refused=document.refusals(),
         )
 
 
@@ -256,7 +266,10 @@ def _take_registry(loading: _Loading, document: Document) -> None:
             hint = "Names are unique in a directory."
             loading.problems.append(document.problem(("components", index, "name"), reason, hint))
         loading.documents[f"component {data['name']}"] = document
-        loading.registry[data["name"]] = Component(name=data["name"], file=str(document.file.path), data=data)
+        refused = document.refusals("components", index)
+        loading.registry[data["name"]] = Component(
+            name=data["name"], file=str(document.file.path), data=data, refused=refused
+        )
 
 
 def _take(loading: _Loading, document: Document, vocabulary: Vocabulary, dialect: Dialect) -> None:
@@ -371,7 +384,7 @@ def _verified(catalogue: Catalogue, loading: _Loading, directories: Sequence[Pat
         found = {
             str(error): (layer, error)
             for layer, error in unresolvable(catalogue, private)
-            if not any(text.startswith(f"{error.subject}: ") for text in warnings)
+            if not any(text.startswith(f"{error.subject}: ") for text in (*loading.warnings, *warnings))
         }
         loading.problems += [error for layer, error in found.values() if not layer.foreign]
         warnings = (*warnings, *(text for text, (layer, _error) in found.items() if layer.foreign))

@@ -9,9 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Protocol
 
-from ..constraint.evaluate import evaluate, evaluate_nodes
-from ..constraint.model import Constraint, ConstraintResult
-from ..constraint.names import KERNEL_RELEASE, OS_ID, OS_VERSION, SERVER_VERSION
+from ..constraint.declared import KERNEL_RELEASE, OS_ID, OS_VERSION, SERVER_VERSION
+from ..constraint.evaluate import Constraint, ConstraintResult, evaluate, evaluate_nodes
 from .os_image import os_release
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..constraint.model import Constraint
+from ..constraint.evaluate import Constraint
 from .dialect import Dialect
 from .model import ComponentRef, Fragment, Phase, copied
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ..constraint.model import Constraint
+from ..constraint.evaluate import Constraint
+from ..outcome.errors import InputError
 from .criteria import Criteria, Vocabulary
 from .dialect import RESULT_API, Dialect
 
@@ -27,6 +28,16 @@ def copied(value: T) -> T:
     if isinstance(value, list):
         return [copied(item) for item in value]  # type: ignore[return-value]
     return value
+
+
+# Either one says that somebody else provides a component; `install` since 1.0, as some charts read `enabled` themselves
+# (NVIDIA/aicr pkg/recipe, ComponentRef.IsEnabled).
+INSTALL_KEYS = ("enabled", "install")
+
+
+def installs(overrides: Mapping[str, Any]) -> bool:
+    """Tell whether a component with these overrides is installed."""
+    return all(overrides.get(key) is not False for key in INSTALL_KEYS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,8 +65,8 @@ class ComponentRef:
 
     @property
     def enabled(self) -> bool:
-        """It is to be installed: no layer says `overrides.enabled: false`."""
-        return self.overrides.get("enabled") is not False
+        """It is to be installed: no layer says `overrides.enabled: false`, or `install: false`."""
+        return installs(self.overrides)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +96,8 @@ class Profile:
     name: str
     default: str
     choices: Mapping[str, Fragment]
+    # Its values with which somebody else's device plugin, such as GKE's own, gives out the GPUs.
+    external: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +118,7 @@ class Layer:
     dialect: Dialect = Dialect.CURRENT
     foreign: bool = False
     root: int = 0
+    refused: tuple[InputError, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +130,8 @@ class Mixin:
     fragment: Fragment = Fragment()
     dialect: Dialect = Dialect.CURRENT
     foreign: bool = False
+    root: int = 0
+    refused: tuple[InputError, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +141,7 @@ class Component:
     name: str
     file: str
     data: Mapping[str, Any]
+    refused: tuple[InputError, ...] = ()
 
     @property
     def is_kustomize(self) -> bool:
@@ -164,6 +181,7 @@ class Catalogue:
     warnings: tuple[str, ...] = ()
     dialect: Dialect = Dialect.CURRENT
     values: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

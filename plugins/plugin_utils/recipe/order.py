@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 
 from ..outcome.errors import InputError
 from .model import ComponentRef
@@ -14,11 +15,13 @@ from .nearest import unknown_hint
 
 
 class DependencyError(InputError):
-    """A component depends on another one that is not there, or that depends on it."""
+    """A component depends on another one that is not there, or that depends on it: `edges` are all of the cycle."""
 
-    def __init__(self, component: str, dependency: str, reason: str, hint: str) -> None:
+    def __init__(
+        self, component: str, dependency: str, reason: str, hint: str, edges: tuple[tuple[str, str], ...] = ()
+    ) -> None:
         super().__init__(f"component {component}", reason, hint)
-        self.component, self.dependency = component, dependency
+        self.edges = edges or ((component, dependency),)
 
 
 def find_cycle(edges: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
@@ -68,7 +71,7 @@ def sorted_graph(edges: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
     if len(result) != len(edges):
         cycle = find_cycle(edges)
         reason = f"the dependencies form a cycle: {' -> '.join(cycle)}."
-        raise DependencyError(cycle[0], cycle[1], reason, "Remove one of them.")
+        raise DependencyError(cycle[0], cycle[1], reason, "Remove one of them.", tuple(pairwise(cycle)))
     return tuple(result)
 
 

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
-from ..runtime.recipe_files import RECIPES
+from ..runtime.files import RECIPES
 from ..runtime.strict import decode, read_yaml
 
 _VOCABULARY = RECIPES / "criteria.yaml"

@@ -14,7 +14,7 @@ from typing import Any
 from ..outcome.errors import InputError
 from ..outcome.wording import first_of
 from ..runtime.files import PRIVATE_FILE, file_to_write, write_atomic
-from ..runtime.secret_keys import redact_data
+from ..runtime.redaction import redact_data
 from .effect import without_effect
 from .foreign_data import data_files
 from .hydrate import hydrated, in_api, plain, self_contained

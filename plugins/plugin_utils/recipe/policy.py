@@ -10,7 +10,11 @@ from enum import Enum
 from ..outcome.errors import InputError
 from .criteria import Criteria
 from .model import Catalogue, RecipeResult
+from .resolve import BASE
 from .support import impossible, not_honoured
+
+# What whoever comes from the upstream tool is used to.
+_FALLBACK = "Its own tool takes the layers that fit: so does this with unsupported=warn (docs/from-aicr.md)."
 
 
 class Unsupported(str, Enum):
@@ -49,5 +53,5 @@ def require_supported(result: RecipeResult, catalogue: Catalogue, policy: Unsupp
     if not reason:
         return ()
     if policy is Unsupported.ERROR or impossible(result.criteria, catalogue.vocabulary):
-        raise InputError("criteria", reason, hint)
+        raise InputError("criteria", reason, f"{hint} {_FALLBACK}" if catalogue.layers[BASE].foreign else hint)
     return (f"criteria: {reason} {hint}",)

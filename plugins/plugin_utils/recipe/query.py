@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..runtime.secret_keys import redact_data
+from ..runtime.redaction import redact_data
 from .hydrate import component_data, component_values, plain
-from .model import Catalogue, RecipeResult
+from .model import Catalogue, RecipeResult, installs
 from .paths import lookup, parse_path
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def document_map(document: Mapping[str, Any]) -> dict[str, Any]:
     data = {name: value for name, value in document.items() if name != "componentRefs"}
     components = {}
     for entry in document["componentRefs"]:
-        enabled = (entry.get("overrides") or {}).get("enabled") is not False
+        enabled = installs(entry.get("overrides") or {})
         components[entry["name"]] = _component({**entry, "enabled": enabled}, entry["values"])
     return {**data, "components": components}
 

@@ -10,10 +10,14 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from ..outcome.errors import InputError
+from .advertiser import require_one_advertiser
 from .criteria import Criteria
+from .health_checks import registry_asserts
+from .hydrate import component_values
 from .merge import Draft
-from .model import Catalogue, Component, ComponentRef, Layer, Mixin, Phase, RecipeResult, copied
+from .model import Catalogue, ComponentRef, Layer, Mixin, Phase, RecipeResult, copied
 from .nearest import unknown_hint
+from .newer import refuse
 from .order import DependencyError, deployment_order
 
 BASE = "base"
@@ -126,14 +130,24 @@ def merged(layers: tuple[Layer, ...], mixins: tuple[Mixin, ...]) -> Draft:
     return draft
 
 
-def with_defaults(component: ComponentRef, entry: Component | None) -> ComponentRef:
-    """Return a component with what the registry says about what no layer said."""
+def with_defaults(component: ComponentRef, catalogue: Catalogue) -> ComponentRef:
+    """Return a component with what the registry says about what no layer said.
+
+    Raises:
+        InputError: the file of its health check cannot be read.
+    """
+    entry = catalogue.registry.get(component.name)
     if entry is None:
         return component
+    asserts = registry_asserts(component, catalogue)
     kind = component.type or ("Kustomize" if entry.is_kustomize else "Helm")
+    # In place of a list that no layer gives (NVIDIA/aicr, docs/contributor/recipe.md: manifestFiles).
+    manifests = component.manifest_files or tuple(entry.data.get("manifestFiles") or ())
     if kind == "Kustomize":
         return replace(
             component,
+            manifest_files=manifests,
+            health_check_asserts=asserts,
             type=kind,
             source=component.source or entry.default("kustomize", "defaultSource"),
             tag=component.tag or entry.default("kustomize", "defaultTag"),
@@ -142,6 +156,8 @@ def with_defaults(component: ComponentRef, entry: Component | None) -> Component
     manifest_namespace = entry.default("manifest", "defaultNamespace")
     return replace(
         component,
+        manifest_files=manifests,
+        health_check_asserts=asserts,
         type=kind,
         source=component.source or entry.default("helm", "defaultRepository"),
         version=component.version or entry.default("helm", "defaultVersion"),
@@ -178,10 +194,11 @@ def _ordered(
     except DependencyError as error:
         from .document import place_of
 
-        owners: tuple[Layer | Mixin, ...] = (*layers, *mixins)
+        # Of the dependencies that meet, the one that came last: a site's own before those of the catalogue.
+        owners: list[Layer | Mixin] = sorted((*layers, *mixins), key=lambda owner: owner.root)
         for owner in reversed(owners):
             for index, ref in enumerate(owner.fragment.components):
-                if ref.name == error.component and error.dependency in ref.dependency_refs:
+                if any(ref.name == name and need in ref.dependency_refs for name, need in error.edges):
                     at = place_of(owner.file, ("spec", "componentRefs", index, "dependencyRefs"))
                     raise InputError(at, f"{error.subject}: {error.reason}", error.hint) from None
         raise
@@ -197,10 +214,9 @@ def finished(
         draft = with_profiles(merged(layers, mixins), layers, chosen)
     except MixinError as error:
         raise located_mixin(error, mixins) from None
-    components = tuple(
-        _own(with_defaults(draft.components[name], catalogue.registry.get(name))) for name in sorted(draft.components)
-    )
-    return RecipeResult(
+    components = tuple(_own(with_defaults(draft.components[name], catalogue)) for name in sorted(draft.components))
+    refuse(layers, mixins, components, catalogue)
+    result = RecipeResult(
         criteria=criteria,
         components=components,
         constraints=tuple(draft.constraints[name] for name in sorted(draft.constraints)),
@@ -210,6 +226,8 @@ def finished(
         mixins=tuple(mixin.name for mixin in mixins),
         profiles=chosen,
     )
+    require_one_advertiser(result, catalogue, component_values)
+    return result
 
 
 def resolve(

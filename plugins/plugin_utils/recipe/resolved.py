@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..constraint.model import Constraint
+from ..constraint.evaluate import Constraint
 from ..outcome.errors import InputError
 from . import decode
 from .hydrate import component_values
@@ -17,8 +17,7 @@ from .model import copied
 from .order import deployment_order
 from .paths import lookup, parse_path
 from .request import catalogue_of
-from .schema import COMPONENT_REF, CONSTRAINT
-from .shape import Checker, Shape
+from .schema import COMPONENT_REF, CONSTRAINT, Checker, Shape
 
 
 def _checked(data: Any, shape: Shape, subject: str) -> None:

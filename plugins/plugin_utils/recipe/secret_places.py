@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..runtime.secret_keys import redact_data
+from ..runtime.redaction import redact_data
 from .paths import leaves, shown
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from ..outcome.errors import BringupError, InputError, NotFoundError
-from ..runtime.recipe_files import RECIPES
+from ..runtime.files import RECIPES
 
 # Path, times of change of content and of state, and size of every file.
 Signature = tuple[tuple[str, int, int, int], ...]

@@ -10,20 +10,22 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 from .document import Document
+from .health_checks import assert_file, readiness_file
 from .model import Catalogue, ComponentRef, Layer, Mixin
 from .nearest import unknown_hint
 from .schema import Kind
 from .tree import TreeFile
 
-# Read by others, in the directory itself: SKU facts, kinds of GPU, expectations.
+# Read by others, in the directory itself: SKU facts, kinds of GPU, expectations, what was read of versions.
 _READ_BY_OTHERS: Mapping[str, tuple[str, ...]] = {
     "hardware": (".yaml", ".yml"),
     "accelerators": (".yaml",),
     "thresholds": (".yaml",),
+    "": ("versions.yaml",),
 }
 # What is kept beside data for people and for tools.
 _FOR_PEOPLE = (".md", ".rst", ".txt", ".license")
-_FOR_PEOPLE_NAMES = ("license", "notice", "codeowners", "makefile", "readme")
+_FOR_PEOPLE_NAMES = ("license", "notice", "codeowners", "makefile", "readme", "proven.yaml")
 _SHOWN = 12
 
 
@@ -37,12 +39,15 @@ def _refs(catalogue: Catalogue) -> Iterable[ComponentRef]:
 
 
 def named_files(catalogue: Catalogue) -> frozenset[str]:
-    """Return every file that a layer, a mixin or a profile of a catalogue names, with the values that come with it."""
+    """Return every file that a layer, a mixin, a profile or a registry names, with the values that come with it."""
     found: set[str] = set()
     for ref in _refs(catalogue):
         found.update((*ref.pre_manifest_files, *ref.manifest_files))
         if ref.values_file:
             found.update((ref.values_file, f"components/{ref.name}/values.yaml"))
+    for name, entry in catalogue.registry.items():
+        files = (assert_file(name, catalogue), readiness_file(name, catalogue))
+        found.update((*(entry.data.get("manifestFiles") or ()), *files))
     return frozenset(found)
 
 

@@ -9,12 +9,14 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from ..constraint.model import Constraint
-from ..constraint.names import unknown_name
-from ..constraint.wording import wrong_value
+from ..constraint.declared import unknown_name, wrong_value
+from ..constraint.evaluate import Constraint
 from ..outcome.errors import BringupError, InputError
+from ..runtime.files import RECIPES
 from .document import Document
-from .model import Catalogue, ComponentRef, Fragment, Layer, Mixin, Profile
+from .health_checks import assert_file
+from .hydrate import file_values, value_files
+from .model import INSTALL_KEYS, Catalogue, ComponentRef, Fragment, Layer, Mixin, Profile
 from .nearest import unknown_hint
 from .order import find_cycle
 from .resolve import applied_layers, finished
@@ -22,6 +24,7 @@ from .tree import unsafe_reason
 from .yaml_text import Path
 
 BASE = "base"
+_OWN_TREE = RECIPES.resolve()
 
 
 @dataclass
@@ -120,10 +123,11 @@ class _Verifier:
                 self.warnings.append(f"{owner.file}: {reason}")
             else:
                 self._report(document, (*at, "name"), reason, unknown_hint(component.name, registry))
-        enabled = component.overrides.get("enabled")
-        if enabled is not None and not isinstance(enabled, bool):
-            reason = f"overrides.enabled of {component.name} must be true or false."
-            self._report(document, (*at, "overrides", "enabled"), reason, "It decides whether it is installed.")
+        for key in INSTALL_KEYS:
+            said = component.overrides.get(key)
+            if said is not None and not isinstance(said, bool):
+                reason = f"overrides.{key} of {component.name} must be true or false."
+                self._report(document, (*at, "overrides", key), reason, "It decides whether it is installed.")
         files = [("valuesFile", component.values_file)] if component.values_file else []
         files += [("preManifestFiles", name) for name in component.pre_manifest_files]
         files += [("manifestFiles", name) for name in component.manifest_files]
@@ -142,6 +146,53 @@ class _Verifier:
         elif name not in self.catalogue.files:
             near = [known for known in self.catalogue.files if known.startswith("components/")]
             self._report(document, at, f"{key} {name!r} does not exist in any tree.", unknown_hint(name, near)[:300])
+
+    def values_files(self) -> None:
+        """Check that the chart values of trees other than our own, whose tests hold it, can be read."""
+        owners: tuple[Layer | Mixin, ...] = (*self.catalogue.layers.values(), *self.catalogue.mixins.values())
+        refs = [(owner.foreign, ref) for owner in owners for ref in owner.fragment.components]
+        for layer in self.catalogue.layers.values():
+            choices = layer.profile.choices.values() if layer.profile is not None else ()
+            refs += [(layer.foreign, ref) for choice in choices for ref in choice.components]
+        named = {file: foreign for foreign, ref in refs for file in value_files(ref, self.catalogue)}
+        for file, foreign in named.items():
+            path = self.catalogue.files.get(file)
+            if path is None or path.is_relative_to(_OWN_TREE):
+                continue
+            try:
+                file_values(file, self.catalogue)
+            except InputError as error:
+                if foreign:
+                    self.warnings.append(str(error))
+                else:
+                    self.problems.append(error)
+
+    def override_keys(self) -> None:
+        """Check that no word of `--set` means two components."""
+        meant: dict[str, str] = {}
+        entries = self.catalogue.registry.items()
+        roots = {name: self.documents[f"component {name}"].file.root for name, _entry in entries}
+        for name, entry in sorted(entries, key=lambda item: roots[item[0]]):
+            for key in (name, *(entry.data.get("valueOverrideKeys") or ())):
+                other = meant.setdefault(key, name)
+                if other != name:
+                    document = self.documents[f"component {name}"]
+                    index = [data["name"] for data in document.data["components"]].index(name)
+                    reason = f"{key!r} of {name} is also what --set calls {other}."
+                    self._report(document, ("components", index, "valueOverrideKeys"), reason, "Take another word.")
+
+    def registry(self) -> None:
+        """Check that the manifest files and health checks of registry entries exist."""
+        for name, entry in self.catalogue.registry.items():
+            document = self.documents.get(f"component {name}")
+            names = [data.get("name") for data in document.data["components"]] if document is not None else []
+            checked = assert_file(name, self.catalogue)
+            files: list[tuple[tuple[str, ...], str]] = [
+                (("manifestFiles",), file) for file in entry.data.get("manifestFiles") or ()
+            ]
+            files += [(("healthCheck", "assertFile"), checked)] if checked else []
+            for steps, file in files:
+                self._file(document, ("components", names.index(name), *steps), steps[-1], file)
 
     def _checks(self, owner: Layer | Mixin, fragment: Fragment, document: Document | None) -> None:
         known = self.catalogue.checks
@@ -182,5 +233,8 @@ def verify(catalogue: Catalogue, documents: Mapping[str, Document], problems: li
         verifier.layer(layer)
     for mixin in catalogue.mixins.values():
         verifier.fragment(mixin, documents.get(f"mixin {mixin.name}"))
+    verifier.registry()
+    verifier.override_keys()
+    verifier.values_files()
     verifier.cycles()
     return tuple(verifier.warnings)

@@ -13,7 +13,7 @@ import re
 from functools import cache
 from typing import Any
 
-from .yaml_text import scalar
+from .yaml_text import ODD, scalar
 
 # Numbers of YAML 1.2's core schema, of 1.1 and of readers of both: signs, bases, underscores, exponents. To ruamel.yaml
 # underscores alone are one, too (`-_`).
@@ -21,13 +21,16 @@ _LIKE_A_NUMBER = re.compile(
     r"[-+]?(?:0[xX][0-9a-fA-F_]+|0[oO]?[0-7_]+|0[bB][01_]+|[0-9_]+"
     r"|(?:\.[0-9_]+|[0-9][0-9_]*(?:\.[0-9_]*)?)(?:[eE][-+]?[0-9_]+)?|\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))"
 )
+_ODD_START = re.compile(f"[{ODD}]")
 # Truth values of YAML 1.1 that PyYAML does not know.
 _WORDS = frozenset("yYnN")
 
 
 def needs_quotes(text: str) -> bool:
     """Tell whether some reader would take an unquoted text for something else."""
-    return text in _WORDS or bool(_LIKE_A_NUMBER.fullmatch(text)) or not isinstance(scalar(text), str)
+    # A text that begins with an odd space is one that our own reader refuses as a slip of the keyboard.
+    looks_other = _LIKE_A_NUMBER.fullmatch(text) or _ODD_START.match(text)
+    return text in _WORDS or bool(looks_other) or not isinstance(scalar(text), str)
 
 
 @cache

@@ -16,8 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..outcome.errors import InputError
-from ..runtime.kubernetes_yaml import number, parser
-from ..runtime.plain_yaml import MAX_DEPTH, MAX_NODES
+from ..runtime.foreign_yaml import MAX_DEPTH, MAX_NODES, number, parser
 
 Path = tuple[str | int, ...]
 
@@ -31,6 +30,9 @@ _WORDS: dict[str, Any] = {
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
 }
+# Spaces that look like one to people, and are letters to YAML: in the margin, after a dash, after a key.
+ODD = "\u00a0\u1680\u2000-\u200b\u202f\u205f\u3000\ufeff"
+_ODD_SPACE = re.compile(rf"^ *(?:- +)*(?:-|[\w./-]+:)? *([{ODD}])")
 _TAGS = {"tag:yaml.org,2002:str", "!"}
 
 
@@ -56,18 +58,45 @@ class _Frame:
     merges: list[dict[str, Any] | list[Any]] = field(default_factory=list)
 
 
+def _odd_space(name: str, text: str, line: int) -> InputError | None:
+    """Return the error for a space that is none to YAML, in a line or the one before it, where an error is told."""
+    if text.isascii():
+        return None
+    for row, written in enumerate(text.splitlines()[:line], start=1):
+        found = _ODD_SPACE.match(written) if row >= line - 1 else None
+        if found is not None:
+            return _odd(f"{name}:{row}", found[1])
+    return None
+
+
+def _odd(place: str, character: str) -> InputError:
+    reason = f"has the character U+{ord(character):04X} where YAML needs a space."
+    return InputError(place, reason, "Type a plain space.")
+
+
+def _line_of(error: Any, text: str) -> int:
+    """Return the line of a YAML error: that of its mark, or of its place in the bytes of the text."""
+    mark = getattr(error, "problem_mark", None)
+    if mark is not None:
+        return int(mark.line) + 1
+    before = text.encode("utf-8", "surrogatepass")[: getattr(error, "position", None) or 0]
+    return before.count(b"\n") + 1
+
+
 @contextmanager
-def _told(name: str) -> Iterator[None]:
+def _told(name: str, text: str) -> Iterator[None]:
     """Turn what the YAML library raises into an error with file and line."""
     import yaml
 
     try:
         yield
     except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f":{mark.line + 1}" if mark is not None else ""
+        line = _line_of(error, text)
+        odd = _odd_space(name, text, line)
+        if odd is not None:
+            raise odd from None
         problem = getattr(error, "problem", None) or getattr(error, "reason", None) or type(error).__name__
-        raise InputError(f"{name}{line}", f"not YAML: {problem}.") from None
+        raise InputError(f"{name}:{line}", f"not YAML: {problem}.") from None
     except (ValueError, UnicodeError) as error:
         raise InputError(name, f"not YAML: {error}.") from None
 
@@ -133,6 +162,8 @@ class _Builder:
     def _take_key(self, frame: _Frame, text: str) -> None:
         if text in frame.container:
             raise self._fail(f"the key {text!r} is written twice in the same mapping.", "Keep one of the two.")
+        if not text.isascii() and self._event.implicit[0] and (odd := _ODD_SPACE.match(text)):
+            raise _odd(f"{self._name}:{self._line}", odd[1])
         frame.key, frame.has_key = text, True
 
     def _wants_key(self) -> bool:
@@ -222,7 +253,7 @@ class _Builder:
             yaml.AliasEvent: self.on_alias,
             yaml.DocumentStartEvent: self.on_document,
         }
-        with _told(self._name):
+        with _told(self._name, text):
             # Asked for one by one: yaml.parse() would add a third to the time.
             loader = parser()(text)
             try:

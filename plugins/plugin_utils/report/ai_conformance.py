@@ -15,15 +15,14 @@ from functools import cache
 from pathlib import Path
 
 from ..outcome.errors import InputError
-from ..outcome.gates import GATE_IDS
+from ..outcome.gates import GATE_IDS, PHASE_GATES, PHASES
 from ..outcome.model import Outcome, Status
-from ..outcome.phases import PHASE_GATES, PHASES
-from ..runtime.files import write_atomic
-from ..runtime.recipe_files import RECIPES
+from ..outcome.wording import count
+from ..runtime.files import RECIPES, write_atomic
 from ..runtime.strict import decode, nearest_hint, read_yaml
 from ..verdict.run import RunRecord
+from .facts import ctrf_path, read_own_outcomes, read_phase_outcomes
 from .markdown import plain
-from .suites import ctrf_path, read_own_outcomes, read_phase_outcomes
 
 PASS, SKIP, FAIL = "PASS", "SKIP", "FAIL"
 _EXCERPT_LINES = 12
@@ -108,7 +107,7 @@ def outcomes_of(run_dir: Path, record: RunRecord) -> tuple[Outcome, ...]:
 
 
 def _require_verdict(run_dir: Path, record: RunRecord) -> None:
-    part = f"looked at {len(record.wave)} node(s) of a roll" if record.wave else ""
+    part = f"looked at {count(len(record.wave), 'node')} of a roll" if record.wave else ""
     driver = "has of gate gpu_stack only what needs the driver" if record.driver_only else ""
     mode = "was made in check mode, which tests nothing" if record.check_mode else ""
     what_if = f"is a what-if, judged by other settings ({record.what_if})" if record.what_if else ""

@@ -18,9 +18,8 @@ from ..runtime.clock import elapsed_text
 from ..runtime.redaction import redact
 from ..verdict.gate import Blocking, GateVerdict
 from ..verdict.restart import not_looked_at, restart
-from ..verdict.run import RunRecord, run_summary
-from ..verdict.work import Work, shown_rows
-from .looks import Looks, behind_lines, look_lines, read_looks
+from ..verdict.run import RunRecord, Work, run_summary, shown_rows
+from .facts import Looks, behind_lines, look_lines, read_looks
 
 _HEAD = ("#", "gate", "status", "checks", "duration", "key figure")
 _PHASES_HEAD = ("phase", "status", "checks", "duration", "result")
@@ -89,7 +88,8 @@ def closing_lines(record: RunRecord, run_dir: Path) -> list[str]:
         return [*banner, *table, f"verdict  {run_summary(record)}", *paths]
     paths += [f"results  {run_dir / 'ctrf'}/  {run_dir / 'junit'}/", f"metrics  {run_dir / 'metrics.prom'}"]
     looks = read_looks(run_dir, [])
-    told = [f"limit    {line}" for line in _limits(record.own_limits, run_dir)[:20]]
+    limits = [] if refused else _limits(record.own_limits, run_dir)[:20]
+    told = [f"limit    {line}" for line in limits]
     told += [f"note     {line}" for line in _notes(record, run_dir)]
     told += [f"resumed  {line}" for line in record.resumed]
     return [

@@ -1,30 +1,35 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""CTRF suites: write the outcomes of a gate, and read a suite back, ours or a third party's.
-
-The official schema (npm package `ctrf`) forbids unknown keys, so an outcome travels whole in a test's `extra.outcome`.
-"""
+"""CTRF suites: write the outcomes of a gate, read a suite back, ours, a third party's or an earlier release's."""
 
 from __future__ import annotations
 
 import json
 import time
 from collections import Counter
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from ..outcome.codec import load_json, to_plain
-from ..outcome.errors import InputError
+from ..outcome.codec import load_json, outcome_from_plain, to_plain
+from ..outcome.errors import BringupError, InputError
 from ..outcome.model import Outcome, Rating, Status, Subject, SubjectKind, names_of
-from ..outcome.saved import outcome_from_plain
-from ..runtime.files import write_atomic
-from ..runtime.run_dir import require_run, run_id_of
+from ..runtime.clock import moment_of
+from ..runtime.files import require_run, run_id_of, write_atomic
+from ..verdict.gate import AppliedDecision, Blocking, GateVerdict
+from ..verdict.run import RunRecord
+
+# CTRF suites: write the outcomes of a gate, and read a suite back, ours or a third party's.
+#
+# The official schema (npm package `ctrf`) forbids unknown keys, so an outcome travels whole in a test's
+# `extra.outcome`.
 
 TOOL = "gpufleet.bringup"
 SPEC_VERSION = "0.0.0"
+# How a value is refused by the name that it has in the code (outcome/codec.py).
+_NO_OUTCOME = "not a valid Outcome: "
 _FAIL_HINT = "read that tool's own report"
 
 
@@ -107,7 +112,7 @@ def _tags(outcome: Outcome, *, rehearsal: bool) -> list[str]:
 def _epoch_ms(moment: str) -> int | None:
     if not moment:
         return None
-    return round(datetime.fromisoformat(moment.replace("Z", "+00:00")).timestamp() * 1000)
+    return round(moment_of(moment).timestamp() * 1000)
 
 
 def read_suite(path: Path, gate: str, gates: tuple[str, ...] = ()) -> tuple[Outcome, ...]:
@@ -165,7 +170,13 @@ def _own_outcome(path: Path, number: int, test: dict[str, Any]) -> Outcome:
     plain = test.get("extra", {}).get("outcome") if isinstance(test.get("extra"), dict) else None
     if not isinstance(plain, dict):
         raise InputError(str(path), f"test {number} carries no outcome.", "run the gate again")
-    outcome = outcome_from_plain(plain, f"{path} test {number}")
+    try:
+        outcome = outcome_from_plain(plain, str(path))
+    except BringupError as error:
+        about = (
+            f"result {number} of check {plain['check']}" if isinstance(plain.get("check"), str) else f"result {number}"
+        )
+        raise InputError(str(path), f"{about} cannot be read: {_told(error)}", "run the gate again") from None
     if outcome.status.value != test["status"]:
         raise InputError(
             str(path),
@@ -173,6 +184,12 @@ def _own_outcome(path: Path, number: int, test: dict[str, Any]) -> Outcome:
             "run the gate again",
         )
     return outcome
+
+
+def _told(error: BringupError) -> str:
+    """Return what is wrong with a result, without the name that it has in the code."""
+    reason = error.reason.removeprefix(_NO_OUTCOME).rstrip(".")
+    return f"{reason}."
 
 
 def read_foreign_suite(path: Path, gate: str, check: str, site: str) -> tuple[Outcome, ...]:
@@ -201,4 +218,33 @@ def _foreign_outcome(test: dict[str, Any], path: Path, gate: str, check: str, si
         summary=f"{test.get('name', 'unnamed test')}: {message or status.value}",
         cause=f"third-party-{status.value}" if held else "",
         hint=f"{_FAIL_HINT}: {path}" if held else "",
+    )
+
+
+# Records of earlier releases: they name the subjects of a result only as text.
+
+Entry = TypeVar("Entry", Blocking, AppliedDecision)
+_Names = dict[tuple[str, str], tuple[Subject, ...]]
+
+
+def with_subjects(record: RunRecord, outcomes: Mapping[str, tuple[Outcome, ...]]) -> RunRecord:
+    """Return the record with the subjects that its results have; `outcomes` are the results by gate id."""
+    return replace(record, gates=tuple(_filled(verdict, outcomes.get(verdict.gate, ())) for verdict in record.gates))
+
+
+def _filled(verdict: GateVerdict, outcomes: tuple[Outcome, ...]) -> GateVerdict:
+    known: _Names = {(outcome.check, names_of(outcome.subjects)): outcome.subjects for outcome in outcomes}
+    return replace(
+        verdict,
+        blocking=_all(verdict.blocking, known),
+        waived=_all(verdict.waived, known),
+        accepted=_all(verdict.accepted, known),
+        expired=_all(verdict.expired, known),
+    )
+
+
+def _all(entries: tuple[Entry, ...], known: _Names) -> tuple[Entry, ...]:
+    return tuple(
+        entry if entry.subjects else replace(entry, subjects=known.get((entry.check, entry.subject), ()))
+        for entry in entries
     )

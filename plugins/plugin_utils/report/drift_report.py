@@ -9,10 +9,12 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..snapshot.drift_rules import Importance
-from .prometheus_text import Families
+from ..outcome.wording import count
+from ..snapshot.difference import Importance
+from .metrics import Families
 
 PREFIX = "gpufleet_drift"
+HOSTS = "hosts"
 _SAME = "nothing that matters changed"
 _NOT_COMPARED = "not one figure could be compared with an accepted one"
 
@@ -41,7 +43,7 @@ class FigureDrift:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriftFacts:
-    """Both, at one moment; without `figures` no run was named."""
+    """Both, at one moment; without `figures` no run was named. `hosts_run` is the run that read the hosts, if any."""
 
     site: str
     rehearsal: bool
@@ -49,6 +51,7 @@ class DriftFacts:
     written: str
     snapshot: SnapshotDrift
     figures: FigureDrift | None = None
+    hosts_run: str = ""
 
     @property
     def reasons(self) -> tuple[str, ...]:
@@ -57,11 +60,13 @@ class DriftFacts:
         # Whoever asked for no failure (fail_on: never) gets none for what could not be compared either.
         if seen.important and not seen.complete:
             changed = (
-                f"; {len(seen.importances)} change(s), the most important {self._worst}" if seen.importances else ""
+                f"; {count(len(seen.importances), 'change')}, the most important {self._worst}"
+                if seen.importances
+                else ""
             )
             found.append(f"snapshot: not everything could be compared{changed}")
         elif seen.important:
-            found.append(f"snapshot: {len(seen.importances)} change(s), of which at least one is important")
+            found.append(f"snapshot: {count(len(seen.importances), 'change')}, the first: {seen.lines[0]}")
         if self.figures is not None:
             found += [f"figures: {name} is worse than accepted" for name in self.figures.worse]
             found += [] if self.figures.compared else [f"figures: {_NOT_COMPARED}"]
@@ -90,6 +95,28 @@ def drift_verdict(facts: DriftFacts) -> str:
     """Return the verdict in one sentence."""
     head = f"{'REHEARSAL ' if facts.rehearsal else ''}drift of {facts.site}"
     return f"{head}: {'; '.join(facts.found)}"
+
+
+def next_step(facts: DriftFacts) -> str:
+    """Return what a person does about the first of the reasons, or to compare the rest; empty if nothing is left."""
+    again = f"; then let gate nodes read the hosts again, for {facts.hosts_run} is as it was" if facts.hosts_run else ""
+    if facts.snapshot.important and not facts.snapshot.complete:
+        return "let it look at what it could not (named above), and compare again"
+    if facts.snapshot.important:
+        return (
+            "undo what was not planned; after a planned change prove the cluster again (playbook "
+            "gpufleet.bringup.site) and take a new snapshot (playbook gpufleet.bringup.snapshot) to compare with"
+            f"{again}"
+        )
+    if facts.reasons and facts.figures is not None and facts.figures.compared:
+        return (
+            "run the gate that measures the figure again (-e gpufleet_from_gate=GATE); its report names the slow hosts"
+        )
+    if facts.reasons:
+        return "name a run in gpufleet_drift_figures that measured what was accepted"
+    if HOSTS in facts.snapshot.one_sided and not facts.hosts_run:
+        return "compare hosts too: -e gpufleet_run=.run/latest (a run of gate nodes), or -e gpufleet_snapshot_pods=gpu"
+    return ""
 
 
 def report_lines(facts: DriftFacts) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..outcome.model import Outcome, Status, names_of
 from ..runtime.files import write_atomic
-from ..runtime.visible import visible
+from ..runtime.text import visible
 
 
 def write_junit(path: Path, gate: str, outcomes: Sequence[Outcome], *, rehearsal: bool) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..outcome.codec import dumps, to_plain
 from ..runtime.files import write_atomic
-from ..runtime.secret_keys import redact_data
+from ..runtime.redaction import redact_data
 from ..verdict.run import RunRecord
 from .facts import AlreadyRead, load_facts
 from .html import render_page

@@ -9,8 +9,7 @@ import math
 import re
 from collections.abc import Iterable
 
-from ..outcome.model import Scalar
-from ..outcome.series import Axis
+from ..outcome.model import Axis, Scalar
 
 _NUMBERED = re.compile(r"(.*?)(\d+)")
 _AT_SIZE = re.compile(r" at (\d+) B$")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from ..check.validators.catalog import ValidatorImage
 from ..outcome.codec import load
-from ..outcome.phases import READINESS
+from ..outcome.gates import READINESS
 from .run import Run
 
 ASKED = "validation.json"

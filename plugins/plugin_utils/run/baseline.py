@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..check.comparison.against_baseline import BaselineSettings
 from ..check.comparison.against_baseline import place_of as measured_at
-from ..check.comparison.settings import BaselineSettings
 from ..check.comparison.specs import BASELINE_CHECKS, baseline_spec
 from ..check.spec import JudgeContext
 from ..outcome.errors import BringupError, InputError, NotFoundError
@@ -20,8 +20,8 @@ from ..outcome.wording import first_of
 from ..runtime.clock import now_utc
 from ..runtime.redaction import redact
 from ..store.baselines import AcceptedRun, BaselineStore, Withdrawal, open_baselines
-from ..store.place import place_of
-from ..store.service_model import Acceptance
+from ..store.database import place_of
+from ..store.records import Acceptance
 from ..verdict.baseline import (
     AcceptedBaseline,
     AcceptedFigure,

@@ -18,9 +18,9 @@ from ..check.inference_acceptance.settings import GATE, InferenceSettings
 from ..check.kit.saved_settings import save_recipe_settings
 from ..check.kit.settings import settings_in
 from ..check.kit.settings_layers import SITE
-from ..constraint.names import OF_BENCHMARK
+from ..constraint.declared import OF_BENCHMARK
 from ..outcome.errors import InputError
-from ..outcome.phases import PERFORMANCE
+from ..outcome.gates import PERFORMANCE
 from ..recipe.sections import constraints_of
 from .run import Run
 

@@ -10,6 +10,7 @@ which a test failed is left alone from then on: its evidence is worth more than 
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ..check.benchmark.plan import BenchmarkHost, placement, planned_hosts
-from ..check.burn_in.burn_in_soak import SPEC, SoakSettings
+from ..check.burn_in.burn_in_soak import SPEC, TOO_SHORT, SoakSettings
 from ..check.burn_in.dcgm_round import DCGM, diagnose, refuse_without_operator
 from ..check.burn_in.model import ROUNDS, Soak, SoakResult
 from ..check.node_tests.dl_unit import LOADED, DlUnit
@@ -29,28 +30,84 @@ from ..clients.kube.cluster import Cluster
 from ..clients.kube.connection import connection_from
 from ..fleet.node_logs import NodeLogs
 from ..outcome.codec import dumps, load, to_plain
+from ..outcome.decisions import Quarantine
 from ..outcome.errors import InputError
+from ..outcome.gates import BURN_IN
 from ..outcome.model import Status
-from ..outcome.phases import BURN_IN
-from ..runtime.clock import Deadline, elapsed_text
+from ..outcome.wording import count, first_of
+from ..runtime.clock import Deadline, elapsed_text, hours_text, part_of_hours
 from ..runtime.files import write_atomic
 from ..runtime.interrupt import interruptible
 from ..runtime.progress import Emit, Progress
+from ..runtime.text import extra_variable
 from ..site.model import Site
-from ..store.service_model import NodeResult
-from ..verdict.gate import GateVerdict
-from ..workload.keeping import working
-from ..workload.launch import run_jobs
-from ..workload.model import JobResult
+from ..store.records import NodeResult
+from ..verdict.gate import Blocking, GateVerdict
+from ..verdict.run import RunRecord, Work, WorkRow, with_site
+from ..workload.job import JobResult
+from ..workload.jobs import run_jobs
+from ..workload.lease import working
 from ..workload.namespace import TemporaryNamespace
 from .asked import asked_of
-from .burn_in_work import with_burn_in
 from .cycle import chosen_tests, log_dir_of, test_context
 from .holding import end_hold, take_hold
 from .node_test_place import node_test_namespace
 from .observing import observe_gate
 from .run import Run
 from .validation import decide_phase, declared_phase
+
+# What a burn-in did, as the verdict of its run: every host, how long it was under load, and why it ended. Pure.
+
+VERB = "burn-in"
+_HEAD = ("host", "end", "under load", "tests", "reason")
+_SHOWN = 3
+
+
+def with_burn_in(record: RunRecord, done: Soak, verdict: GateVerdict, directory: Path) -> RunRecord:
+    """Return the record with what a burn-in found, by the verdict of its phase; `directory` is that of its run."""
+    held = _by_host(done, verdict)
+    ends = {host: held[host].status if host in held else verdict.status for host in done.hosts}
+    if held:
+        # Only those that are named are not passed.
+        ends |= {host: Status.PASSED for host in done.hosts if host not in held}
+    counts = Counter(end.value for end in ends.values())
+    return replace(record, work=Work(
+        verb=VERB, head=_HEAD, rows=tuple(_row(done, host, ends[host], held) for host in done.hosts),
+        sentence=_sentence(done, counts, held, verdict), passed=verdict.opens_next, failed=not verdict.opens_next,
+        again=_again(verdict, directory), counts=dict(counts),
+    ))  # fmt: skip
+
+
+def _by_host(done: Soak, verdict: GateVerdict) -> dict[str, Blocking]:
+    """Return the first reason against each host; one that is about no host is against all of them."""
+    found: dict[str, Blocking] = {}
+    for entry in verdict.blocking:
+        named = {subject.node for subject in entry.subjects} & set(done.hosts)
+        for host in named or ({entry.subject} & set(done.hosts)) or done.hosts:
+            found.setdefault(host, entry)
+    return found
+
+
+def _again(verdict: GateVerdict, directory: Path) -> str:
+    """Return what goes on with it: hours that are missing are added; after a failure a new one begins."""
+    short = {entry.cause for entry in verdict.blocking} == {TOO_SHORT}
+    return extra_variable("gpufleet_burn_in_run", str(directory)).removeprefix("-e ") if short else ""
+
+
+def _row(done: Soak, host: str, end: Status, held: Mapping[str, Blocking]) -> WorkRow:
+    reason = f"{held[host].check}: {held[host].cause}" if host in held else done.note or "-"
+    tests = f"{len(done.of_host(host))} in {count(done.rounds, 'round')}"
+    hours = part_of_hours(done.soaked_s(host) / 3600, done.hours)
+    return WorkRow(cells=(host, end.value, hours, tests, reason), good=end is Status.PASSED)
+
+
+def _sentence(done: Soak, counts: Counter[str], held: Mapping[str, Blocking], verdict: GateVerdict) -> str:
+    text = f"{counts[Status.PASSED.value]} of {len(done.hosts)} hosts passed {hours_text(done.hours)} under load"
+    names = [f"{host} ({entry.check}: {entry.cause})" for host, entry in held.items()]
+    if names:
+        return f"{text}; {first_of(names, _SHOWN)}"
+    return text if verdict.opens_next else f"{text}; {verdict.message}"
+
 
 _NAME = "burn-in"
 # Pulls, pauses and rounds that were given back to users take their time besides.
@@ -104,6 +161,53 @@ def _of_one_node(tests: Sequence[NodeTest], options: Mapping[str, Any]) -> tuple
     return tuple(test for test in tests if not isinstance(test, PairTest))
 
 
+def narrow(run: Run, names: Sequence[str], *, keep: bool) -> None:
+    """Let the burn-in of this run be about these hosts alone, and say so in its record if that is to be kept.
+
+    Raises:
+        InputError: one is not in scope, or the burn-in was begun with others: those would leave it without a result.
+    """
+    path = run.path / ROUNDS
+    begun_with = load(Soak, path).hosts if path.is_file() else tuple(names)
+    if set(begun_with) != set(names):
+        text = f"names {', '.join(names)}, and the burn-in in {run.path} was begun with {', '.join(begun_with)}."
+        raise InputError(
+            "gpufleet_burn_in_nodes", text, "leave it out, or begin a new one without gpufleet_burn_in_run"
+        )
+    site = of_nodes(run.site, names)
+    if not keep:
+        run.site = site
+    elif site != run.site:
+        run.save_site(site)
+        note = f"this burn-in is of {first_of(list(names), _SHOWN)} alone (gpufleet_burn_in_nodes)"
+        run.save_record(replace(with_site(run.record, site), notes=(*run.record.notes, note)))
+
+
+def of_nodes(site: Site, names: Sequence[str]) -> Site:
+    """Return the site with every other host set aside; itself where no host is named.
+
+    Raises:
+        InputError: one is not in its scope.
+    """
+    if not names:
+        return site
+    aside, there = site.quarantined, [host.name for host in site.in_scope]
+    for name in names:
+        if name not in there:
+            reason = "is quarantined." if name in aside else "is not in the inventory."
+            hint = (
+                "take it out of gpufleet_quarantine first" if name in aside else f"there are {first_of(there, _SHOWN)}"
+            )
+            raise InputError(f"gpufleet_burn_in_nodes {name!r}", reason, hint)
+    # They stay hosts of the site: its cabling plan names them.
+    others = tuple(
+        Quarantine(node=name, reason="not in this burn-in", ticket="gpufleet_burn_in_nodes", who="playbook burn_in")
+        for name in there
+        if name not in names
+    )
+    return replace(site, quarantine=(*site.quarantine, *others), minimum_nodes=0)
+
+
 def refuse_without_kubernetes(site: Site) -> None:
     """Refuse a site on which no pod can be started, and name who gives its nodes work.
 
@@ -155,13 +259,13 @@ def begun(run: Run, context: ObserveContext, tests: Sequence[NodeTest]) -> Soak:
         raise InputError("burn-in", "has no test to run.", "enable one: gpufleet_settings: {dl_unit: {enabled: true}}")
     if not path.is_file():
         hosts = tuple(host.name for host in context.site.in_scope)
-        return Soak(hours=hours, tests=names, hosts=hosts, load_s=load_s)
+        return Soak(hours=hours, tests=names, hosts=hosts, load_s=load_s, directory=str(run.path))
     found = load(Soak, path)
     if found.tests != names:
         text = f"was begun with {', '.join(found.tests)}, and now there are {', '.join(names)}."
         raise InputError(str(path), text, "go on with the same tests, or begin a new run")
     # What counts is what counted when it began: time of pods is never taken for time under load.
-    return replace(found, hours=hours, note="")
+    return replace(found, hours=hours, note="", directory=str(run.path))
 
 
 def _load_by(tests: Sequence[NodeTest], context: ObserveContext) -> None:
@@ -191,12 +295,12 @@ class Soaking:
             reason = self._over(idle)
             if reason:
                 return self._kept(replace(done, note=reason))
-            before = {host: done.soaked_s(host) for host in left}
+            before = {host: done.missing(host) for host in left}
             done = self._kept(replace(done, rounds=done.rounds + 1))
             for test in self.tests:
                 done = self._step(done, test)
             done = self._diagnosed(done)
-            idle = idle + 1 if all(done.soaked_s(host) == was for host, was in before.items()) else 0
+            idle = idle + 1 if all(done.missing(host) == was for host, was in before.items()) else 0
             self._tell(done)
         return self._kept(done)
 
@@ -258,14 +362,16 @@ class Soaking:
         found = read_job(test, f"{_NAME}-{done.rounds}", host, clean, started_s)
         before = [entry for entry in done.of_host(host.name) if entry.test == test.id]
         first = not any(entry.status is Status.PASSED for entry in before)
-        log = ""
+        log, parts = "", test.blamed(host, clean) if found.status is Status.FAILED else ()
         if found.status is not Status.PASSED:
-            log = self.logs.keep(test.id, host.name, started_s, log_of(clean))
+            # Whoever reads of it does not know where logs are kept.
+            kept = self.logs.keep(test.id, host.name, started_s, log_of(clean))
+            log = str(self.logs.directory / kept) if kept else ""
             self.emit(f"{found.status.value} {test.id} on {host.name}: {found.summary}")
         return SoakResult(
             host=host.name, test=test.id, round=done.rounds, status=found.status,
             seconds=0.0 if first else found.duration_s, loaded_s=_loaded_s(found), cause=found.cause,
-            summary=found.summary, log=log,
+            summary=found.summary, log=log, parts=parts,
         )  # fmt: skip
 
     def _kept(self, done: Soak) -> Soak:
@@ -275,7 +381,7 @@ class Soaking:
     def _tell(self, done: Soak) -> None:
         left = [host for host in done.hosts if done.still_to_do(host)]
         least = min((done.soaked_s(host) for host in left), default=0.0)
-        told = f"{len(left)} of {len(done.hosts)} hosts left, the last at {least / 3600:.2f} of {done.hours:g} h"
+        told = f"{len(left)} of {len(done.hosts)} hosts left, the last at {part_of_hours(least / 3600, done.hours)}"
         self.emit(f"burn-in, round {done.rounds}: {told if left else 'all hosts are through'}")
 
 
@@ -311,6 +417,6 @@ def decide_burn_in(run: Run, options: Mapping[str, Any], emit: Emit) -> tuple[So
     emit(f"burn-in: {verdict.status.value}. {verdict.message}")
     path = run.path / ROUNDS
     done = load(Soak, path) if path.is_file() else Soak(hours=1.0, tests=(), hosts=())
-    run.save_record(with_burn_in(run.record, done, verdict))
+    run.save_record(with_burn_in(run.record, done, verdict, run.path))
     run.save_whole_suite()
     return done, verdict

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Mapping
 from ..check.dl_unit.rates import reference_of
 from ..check.dl_unit.settings import ID as DL_UNIT
 from ..fleet.class_rules import FigureRules
-from ..fleet.references import Reference, References
+from ..fleet.series import Reference, References
 from ..hardware.sku import Sku
 from ..outcome.errors import InputError
-from ..probe.dl_unit_model import RATES
+from ..probe.dl_unit import RATES
 from ..site.model import Host
-from ..store.service_model import Figure
+from ..store.records import Figure
 from ..verdict.baseline import AcceptedFigure
 from ..verdict.ceiling import CeilingLimits
 from ..verdict.figures import SKU

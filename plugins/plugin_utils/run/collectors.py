@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..constraint.declared import declared_constraint
-from ..outcome.phases import READINESS
+from ..outcome.gates import READINESS
 from ..recipe.sections import section_of
 from ..snapshot.measure import collectors_for
 

@@ -7,21 +7,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from ..check.phase_rights import phase_rights
 from ..check.rights import LEVELS, choices_of, needed_rights
-from ..clients.kube.asked import ask_all
-from ..clients.kube.cluster import Cluster
+from ..clients.kube.cluster import Cluster, ask_all
 from ..clients.kube.connection import connection_from
 from ..clients.kube.identity import ClusterIdentity, cluster_identity, is_simulated
-from ..clients.kube.kinds import NODES
+from ..clients.kube.objects import NODES
 from ..clients.kube.permission import AskedPermission, Permission
-from ..collect.snapshot_rights import RIGHTS_OF
+from ..collect.snapshot import RIGHTS_OF
+from ..component_stack.pins import document_pins
+from ..component_stack.versions import kubernetes_lines, recorded_versions
 from ..outcome.errors import BringupError, ProblemsError, UnavailableError
-from ..runtime.files import write_atomic
+from ..runtime.files import CLUSTER, write_atomic
 from ..runtime.progress import Emit
-from ..runtime.run_dir import CLUSTER
 from ..site.model import Site
 from .collectors import collectors_needed
 from .controller import needs_api
@@ -70,6 +71,7 @@ def _check_api(run: Run, options: Mapping[str, Any], emit: Emit) -> list[Bringup
         with Cluster(connection_from(options), patience_s=_PATIENCE_S) as cluster:
             version = cluster.version()
             emit(f"contact: API server answers with version {version}")
+            _note_unsupported(run, options, version, emit)
             if denied := denied_rights(cluster, wanted_rights(run, options)):
                 return denied
             simulated, identity = _simulated_nodes(cluster), _identity(cluster)
@@ -86,6 +88,20 @@ def _check_api(run: Run, options: Mapping[str, Any], emit: Emit) -> list[Bringup
     except BringupError as error:
         return [error]
     return []
+
+
+def _note_unsupported(run: Run, options: Mapping[str, Any], version: str, emit: Emit) -> None:
+    """Say, and note in the run, which charts are not for this Kubernetes by their projects: before they are installed.
+
+    A rehearsal has the version of its own toolchain, which says nothing of the site's.
+    """
+    if run.recipe is None or run.site.rehearsal:
+        return
+    lines = kubernetes_lines(document_pins(run.recipe), version, recorded_versions(options.get("recipe_data") or ()))
+    for line in lines:
+        emit(f"contact: {line}")
+    if new := [line for line in lines if line not in run.record.notes]:
+        run.save_record(replace(run.record, notes=(*run.record.notes, *new)))
 
 
 def _simulated_nodes(cluster: Cluster) -> list[str]:

@@ -8,16 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..converge.converged import converged
+from ..converge.converged import converged, simulation_problems
 from ..converge.declaration import VARIABLE, Declaration, read_declaration
 from ..converge.plan import Plan, plan_host, question
-from ..converge.simulated import simulation_problems
 from ..converge.state import HostState, read_state
 from ..converge.transaction import Chosen
 from ..hardware.sku import Sku, load_hardware
 from ..outcome.codec import to_plain
 from ..outcome.errors import InputError, ProblemsError
-from ..runtime.recipe_files import recipe_directories
+from ..runtime.files import recipe_directories
 from ..runtime.strict import nearest_hint
 
 

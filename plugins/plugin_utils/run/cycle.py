@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,40 +21,469 @@ from ..check.node_tests.spec import NodeTest
 from ..check.spec import ObserveContext
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.connection import connection_from
-from ..fleet.class_rules import figure_rules
+from ..fleet.class_rules import ClassLimits, FigureRules, Word, figure_rules
+from ..fleet.classify import Classified, classify
 from ..fleet.cycle import FleetCycle
 from ..fleet.cycle_model import CycleLog, CycleWork, RunJobs, Stock
-from ..fleet.free_nodes import OURS
+from ..fleet.free_nodes import OURS, NodeUse, Use
+from ..fleet.kube_drain import DrainLimits
+from ..fleet.kube_nodes import KubernetesNodes
+from ..fleet.lemons import lemons
 from ..fleet.node_logs import NodeLogs
-from ..fleet.node_use import NodeUse, Use
-from ..outcome.errors import InputError
-from ..remediation.policy import policy_of
+from ..fleet.others import Others
+from ..fleet.series import References
+from ..fleet.slurm_drain import SlurmLimits, SlurmNodes
+from ..fleet.slurm_jobs import SlurmCommands, SlurmRunner, SlurmWays
+from ..fleet.standing import DAY_S
+from ..outcome.errors import BringupError, InputError
+from ..outcome.wording import first_of
+from ..remediation.carry_out import (
+    CORDON,
+    LABEL,
+    OWNER,
+    SLURM_DRAIN,
+    WEBHOOK,
+    Hands,
+    Policy,
+    Site,
+    Steps,
+    Turn,
+    carry_out,
+    label_nodes,
+    notify,
+    policy_of,
+    steps,
+)
+from ..report.service import (
+    ServiceFacts,
+    counted,
+    coverage,
+    node_lines,
+    render_service_markdown,
+    render_service_metrics,
+    render_service_page,
+)
 from ..runtime.clock import Deadline, now_utc
-from ..runtime.files import make_dirs
+from ..runtime.files import file_mode, make_dirs, write_atomic
 from ..runtime.interrupt import interruptible
-from ..runtime.progress import Emit, Progress
+from ..runtime.process import controller_pid
+from ..runtime.progress import Emit, Progress, silent
+from ..runtime.redaction import redact
 from ..store.baselines import open_baselines
-from ..store.place import place_of
-from ..store.service import ServiceStore, open_service
-from ..store.service_model import Cycle
-from ..workload.keeping import working
-from ..workload.launch import run_jobs
-from ..workload.model import JobResult, JobSpec
+from ..store.database import place_of
+from ..store.records import Cycle, NodeClass
+from ..store.service import FirstFigure, ServiceStore, add_first_figures, first_figures, open_service
+from ..verdict.drift import First, first_of_history
+from ..workload.job import JobResult, JobSpec
+from ..workload.jobs import run_jobs
+from ..workload.lease import hold_hosts, working
+from ..workload.manifests import plain_path
 from ..workload.namespace import TemporaryNamespace
-from .after_cycle import Service, after_cycle, classified
-from .class_limits import class_limits
 from .class_references import class_references
-from .cycle_place import CyclePlace, forget_dead
-from .cycle_suite import CycleDone, save_cycle
-from .cycle_work import with_cycle
+from .cycle_suite import CycleDone, save_cycle, with_cycle
 from .decision import run_day
-from .holding import claim_of_run, end_hold, take_hold
+from .holding import WAIT, claim_of_run, end_hold, take_hold
 from .node_test_place import node_test_namespace
 from .passive import TEST as PASSIVE
 from .passive import passive_results
 from .run import Run
-from .site_nodes import limits_of, queue_nodes, uses_in_kubernetes
-from .slurm_place import slurm_place
+from .site_nodes import limits_of, queue_nodes, uses_in_kubernetes, uses_in_slurm
+
+# What follows a cycle of tests: every node gets its class, the policy of the site is carried out, the daily report is
+# written.
+
+_WINDOWS = (30, 90)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    """What is proven continuously, and where it is told.
+
+    `nodes`: every node of the site by its name there, with its name in Kubernetes or Slurm; `tests`: ids of the tests
+    that each of them has to pass again; `directory`: where the daily report is written; `racks`: of the nodes that have
+    one; `rules`: which way figures are better; `limits`: of all comparisons; `references`: what figures are held
+    against beside their equals.
+    """
+
+    nodes: Mapping[str, str]
+    tests: tuple[str, ...]
+    directory: Path
+    policy: Policy = field(default_factory=Policy)
+    racks: Mapping[str, str] = field(default_factory=dict)
+    rules: FigureRules = field(default_factory=figure_rules)
+    limits: ClassLimits = field(default_factory=ClassLimits)
+    references: References = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CycleEnd:
+    """What came of it: the class of every node, what was done (in check mode: would be done), why the breaker stopped
+    it (empty: it did not), the files of the report by `html`, `markdown`, `metrics`, and the tests that suspects should
+    repeat at once, as (node, test)."""
+
+    classes: tuple[NodeClass, ...]
+    actions: tuple[str, ...] = ()
+    stopped: str = ""
+    files: Mapping[str, Path] = field(default_factory=dict)
+    repeats: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Acted:
+    """What was done by node, what besides, what could not be done, why the breaker holds, how many are out by us."""
+
+    by_node: Mapping[str, str] = field(default_factory=dict)
+    besides: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+    stopped: str = ""
+    out: int = 0
+
+
+def classified(store: ServiceStore, cycle: Cycle, service: Service, now_s: float) -> Classified:
+    """Return what the nodes are taken for by what is remembered now; its `repeats` are owed by suspects.
+
+    Raises:
+        BringupError: the history cannot be read.
+    """
+    since_s = now_s - service.limits.history_days * DAY_S
+    results = store.results(cycle.site, rehearsal=cycle.rehearsal, since_s=since_s, tests=service.tests)
+    firsts = {
+        (row.node, row.test, row.cohort, row.part, row.name): First(row.middle, row.spread, row.results)
+        for row in first_figures(store, cycle.site, rehearsal=cycle.rehearsal)
+    }
+    return classify(
+        cycle.cycle_id,
+        tuple(service.nodes),
+        service.tests,
+        results,
+        now_s,
+        service.rules,
+        service.limits,
+        service.racks,
+        service.references,
+        firsts,
+    )
+
+
+def after_cycle(
+    store: ServiceStore,
+    cycle: Cycle,
+    service: Service,
+    *,
+    now_s: float,
+    cluster: Cluster | None = None,
+    check_mode: bool = False,
+    emit: Emit = silent,
+) -> CycleEnd:
+    """Classify, act, report.
+
+    Args:
+        store: the open history of the service; classes and cordons are recorded there.
+        cycle: the one that ended.
+        service: nodes, tests, policy, directory of the report.
+        now_s: seconds since the epoch.
+        cluster: where labels, taints and cordons are set; None where the policy asks for none.
+        check_mode: nothing is changed or recorded but the report, which says so; what would be done is said.
+        emit: progress.
+
+    Raises:
+        BringupError: the history or the report cannot be written, or the policy needs a cluster that was not given.
+    """
+    if cluster is None and {CORDON, LABEL} & set(service.policy.acts):
+        said = f"asks for {first_of(sorted({CORDON, LABEL} & set(service.policy.acts)), 2)}, and there is no cluster."
+        raise InputError("continuous policy acts", said, "give a kubeconfig, or leave these acts out")
+    found = classified(store, cycle, service, now_s)
+    if not check_mode:
+        store.add_classes(found.classes)
+        _remember_firsts(store, cycle, service, found)
+    before = _before(store, cycle, now_s)
+    acted = _act(store, cycle, service, found, before, cluster, now_s=now_s, check_mode=check_mode)
+    classes = tuple(replace(entry, action=acted.by_node.get(entry.node, "")) for entry in found.classes)
+    if not check_mode:
+        store.add_classes(entry for entry in classes if entry.action)
+    found = replace(found, classes=classes)
+    facts = _facts(store, cycle, service, found, before, acted, now_s=now_s, check_mode=check_mode)
+    files = write_report(facts, service.directory)
+    done = (f"{node}: {text}" for node, text in sorted(acted.by_node.items()))
+    actions = (*done, *acted.besides, *acted.problems)
+    counts = ", ".join(f"{number} {word.value}" for word, number in facts.words.items())
+    for line in (f"{len(classes)} nodes: {counts}", *found.cohorts[:5], *actions[:20]):
+        emit(redact(line))
+    return CycleEnd(
+        classes=classes, actions=actions, stopped=acted.stopped, files=files, repeats=found.repeats
+    )  # fmt: skip
+
+
+def _remember_firsts(store: ServiceStore, cycle: Cycle, service: Service, found: Classified) -> None:
+    """Write what series began with, once they have as many samples as a reference takes."""
+    limits, rows = service.limits.drift, list[FirstFigure]()
+    kept = first_figures(store, cycle.site, rehearsal=cycle.rehearsal)
+    known = {(row.node, row.test, row.cohort, row.part, row.name) for row in kept}
+    every = (series for record in found.records.values() for series in record.series)
+    for series in (series for series in every if series.first_key not in known):
+        first = first_of_history(series.speeds, limits)
+        if first is not None and first.count == limits.most:
+            node, test, cohort, part, name = series.first_key
+            rows.append(FirstFigure(
+                node=node, test=test, cohort=cohort, part=part, name=name, middle=first.middle, spread=first.spread,
+                results=first.count, since_s=series.began_s,
+            ))  # fmt: skip
+    add_first_figures(store, cycle.site, rows, rehearsal=cycle.rehearsal)
+
+
+def write_report(facts: ServiceFacts, directory: Path) -> dict[str, Path]:
+    """Write the daily report and return its files.
+
+    Raises:
+        BringupError: the directory cannot be written.
+    """
+    make_dirs(directory)
+    texts = {
+        "html": ("continuous.html", render_service_page(facts)),
+        "markdown": ("continuous.md", render_service_markdown(facts)),
+        "metrics": ("continuous.prom", render_service_metrics(facts)),
+    }
+    for name, text in texts.values():
+        write_atomic(directory / name, text, file_mode(directory))
+    return {kind: directory / name for kind, (name, _text) in texts.items()}
+
+
+def _before(store: ServiceStore, cycle: Cycle, now_s: float) -> tuple[NodeClass, ...]:
+    known = store.classes(cycle.site, rehearsal=cycle.rehearsal, since=_utc(now_s - _WINDOWS[0] * DAY_S))
+    return tuple(entry for entry in known if entry.cycle_id != cycle.cycle_id)
+
+
+def _act(
+    store: ServiceStore, cycle: Cycle, service: Service, found: Classified, before: tuple[NodeClass, ...],
+    cluster: Cluster | None, *, now_s: float, check_mode: bool,
+) -> _Acted:  # fmt: skip
+    """Carry out the policy. What cannot be done is said, and keeps neither classes nor report from being written."""
+    policy, besides, problems = service.policy, list[str](), list[str]()
+    by_node, todo, out = dict[str, str](), Steps(), 0
+    try:
+        if cluster is not None and LABEL in policy.acts:
+            words = {entry.node: entry.word for entry in found.classes}
+            changed = label_nodes(cluster, words, service.nodes, dry_run=check_mode)
+            if changed:
+                besides.append(f"label {'would be' if check_mode else 'was'} set on {len(changed)} nodes")
+        hands = _hands(policy, cluster, service.nodes)
+        if hands is not None:
+            site = _site(store, cycle, service, found, hands)
+            todo = steps(site, policy)
+            reasons = {entry.node: "; ".join(entry.reasons[:2]) for entry in found.classes}
+            turn = Turn(site=cycle.site, rehearsal=cycle.rehearsal, cycle_id=cycle.cycle_id, now=_utc(now_s))
+            by_node = carry_out(todo, reasons, hands, store, turn, check_mode=check_mode)
+            out = len(site.out if check_mode else hands.ours(tuple(service.nodes)))
+    except BringupError as error:
+        problems.append(f"the policy could not be carried out: {redact(str(error))}")
+    news = _news(cycle, found, before, by_node, todo.stopped)
+    if WEBHOOK in policy.acts and news:
+        failed = "" if check_mode else notify(policy, news)
+        told = f"webhook {'would tell' if check_mode else 'told'} of {len(news['nodes'])} nodes"
+        (problems if failed else besides).append(f"webhook failed: {failed}" if failed else told)
+    return _Acted(
+        by_node=by_node, besides=tuple(besides), problems=tuple(problems), stopped=todo.stopped, out=out
+    )  # fmt: skip
+
+
+def _hands(policy: Policy, cluster: Cluster | None, names: Mapping[str, str]) -> Hands | None:
+    if CORDON in policy.acts and cluster is not None:
+        # Its role reads nodes and no DaemonSets.
+        others = Others(cluster, "allow", locks=False)
+        return KubernetesNodes(cluster, OWNER, names, DrainLimits(), others=others)
+    if SLURM_DRAIN in policy.acts:
+        return SlurmNodes(OWNER, names, SlurmLimits(scontrol=policy.scontrol))
+    return None
+
+
+def _site(store: ServiceStore, cycle: Cycle, service: Service, found: Classified, hands: Hands) -> Site:
+    recorded = store.open_cordons(cycle.site, rehearsal=cycle.rehearsal)
+    ours = {node for node, cordon in recorded.items() if cordon.by.startswith(f"{OWNER}/")}
+    cohorts: dict[str, set[str]] = {}
+    for record in found.records.values():
+        if record.known and record.known[-1].cohort:
+            cohorts.setdefault(record.node, set()).add(record.known[-1].cohort)
+    return Site(
+        words={entry.node: entry.word for entry in found.classes}, out=hands.ours(tuple(service.nodes)), recorded=ours,
+        elsewhere=set(recorded) - ours, cohorts=cohorts, in_a_row=found.in_a_row,
+    )  # fmt: skip
+
+
+def _news(
+    cycle: Cycle, found: Classified, before: tuple[NodeClass, ...], by_node: Mapping[str, str], stopped: str
+) -> dict[str, Any]:
+    """Return what another system is told: nodes that became bad or are so no more; nothing where nothing is new."""
+    last = {entry.node: entry.word for entry in before}
+    bad = Word.BAD.value
+    new = [entry for entry in found.classes if (entry.word == bad) != (last.get(entry.node) == bad)]
+    if not new and not stopped:
+        return {}
+    nodes = [
+        {"node": entry.node, "class": entry.word, "was": last.get(entry.node, ""), "reasons": list(entry.reasons),
+         "action": by_node.get(entry.node, "")}
+        for entry in new
+    ]  # fmt: skip
+    about = {"site": cycle.site, "rehearsal": cycle.rehearsal, "cycle": cycle.cycle_id}
+    return {"kind": "gpufleet.continuous", **about, "stopped": stopped, "nodes": nodes}
+
+
+def _facts(
+    store: ServiceStore, cycle: Cycle, service: Service, found: Classified, before: tuple[NodeClass, ...],
+    acted: _Acted, *, now_s: float, check_mode: bool,
+) -> ServiceFacts:  # fmt: skip
+    lines = node_lines(found, service.tests, before, now_s)
+    known = [result for record in found.records.values() for result in record.known]
+    cordons = store.cordons(cycle.site, rehearsal=cycle.rehearsal)
+    begins = {most: now_s - most * DAY_S for most in _WINDOWS}
+    days = {test: service.limits.fresh_days(test) for test in service.tests}
+    return ServiceFacts(
+        site=cycle.site, rehearsal=cycle.rehearsal, cycle_id=cycle.cycle_id, written=_utc(now_s), now_s=now_s,
+        check_mode=check_mode, words=counted(lines),
+        coverage=coverage(tuple(service.nodes), days, found.records, now_s), lines=lines,
+        told=found.cohorts, problems=acted.problems,
+        stopped=acted.stopped, out=acted.out,
+        lemons={most: lemons(known, cordons, since_s, _utc(since_s)) for most, since_s in begins.items()},
+    )  # fmt: skip
+
+
+def _utc(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+# Where a cycle runs its tests, whoever gives the nodes work, and what dead cycles left in the history.
+
+_DEAD_DAYS = 90
+
+
+@dataclass(frozen=True, slots=True)
+class CyclePlace:
+    """What a cycle is told of its place, which is held by then: its tests, how stock is taken, and `jobs`, within which
+    tests are run and which adds to the notes what it leaves; `cluster` is None where there is no Kubernetes."""
+
+    context: ObserveContext
+    tests: tuple[NodeTest, ...]
+    stock: Callable[[], Stock]
+    jobs: Callable[[list[str]], AbstractContextManager[RunJobs]]
+    cluster: Cluster | None = None
+
+
+def others(store: ServiceStore, cycle: Cycle) -> tuple[Cycle, ...]:
+    """Return the cycles of the site beside this one that may have left something."""
+    since = (datetime.now(UTC) - timedelta(days=_DEAD_DAYS)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    known = store.cycles(cycle.site, rehearsal=cycle.rehearsal, since=since)
+    return tuple(other for other in known if other.cycle_id != cycle.cycle_id)
+
+
+def forget_dead(
+    store: ServiceStore, cycle: Cycle, emit: Emit, dead: Callable[[str], bool] = lambda _cycle_id: True
+) -> None:
+    """End what cycles of dead controllers left in the history.
+
+    Whoever holds the place is the only one that tests there, and what dead runs left was removed: so nothing runs any
+    more under the leases of others. The leases of cycles that are not `dead` stay until they run out.
+    """
+    for lease in store.leases(cycle.site, rehearsal=cycle.rehearsal):
+        if lease.cycle_id != cycle.cycle_id and dead(lease.cycle_id) and store.release(lease):
+            emit(f"lease of {lease.test} on {lease.node} taken over from dead cycle {lease.cycle_id}")
+    for other in others(store, cycle):
+        if not other.ended and dead(other.cycle_id):
+            store.end_cycle(other.cycle_id, now_utc(), "its controller died")
+
+
+# A cluster of Slurm as the place of a cycle: holds its hosts, ends jobs of dead cycles, and says how tests are run.
+# The hold is a lock of this controller. So only cycles of this controller whose runs lie beside this one are known to
+# be dead; jobs and leases of any other are left alone, and end by the time limits that they have in Slurm.
+
+
+def slurm_place(
+    run: Run, options: Mapping[str, Any], store: ServiceStore, cycle: Cycle,
+    context_of: Callable[[str], ObserveContext], emit: Emit,
+) -> CyclePlace:  # fmt: skip
+    """Hold the hosts, remove what dead cycles left, and return the place.
+
+    Raises:
+        HeldError: another run of this controller holds the hosts.
+        InputError: a setting is missing, or a test is asked for that is not enabled.
+        BringupError: Slurm does not answer.
+    """
+    context = context_of(claim_of_run(run).holder)
+    ways = ways_of(context.settings_of(CONTINUOUS, ContinuousSettings))
+    tests = enabled_tests(context, options["tests"])
+    commands = SlurmCommands(str(options["scontrol"]))
+    wait_s = float(options.get("wait_s") or 0.0) if options.get("when_held") == WAIT else 0.0
+    hold_hosts(claim_of_run(run), run.path, pid=controller_pid(), wait_s=wait_s, emit=emit)
+    dead = {other.cycle_id for other in others(store, cycle) if _beside(run, other, cycle)}
+    remains = commands.remove(dead, emit) if dead else ()
+    if not remains:
+        forget_dead(store, cycle, emit, dead.__contains__)
+    for test in tests:
+        test.look(None)
+
+    @contextmanager
+    def jobs(notes: list[str]) -> Iterator[RunJobs]:
+        notes += remains
+        yield SlurmRunner(commands, ways, cycle.cycle_id, emit).run
+
+    def stock() -> Stock:
+        # What we drained takes no jobs, ours neither: a person resumes it after its repair.
+        uses = uses_in_slurm(commands.scontrol, context.site, context.hardware)
+        hosts = {
+            host.name: BenchmarkHost(name=host.name, node=host.node_name or host.name, sku=host.sku)
+            for host in run.site.in_scope
+        }
+        return Stock(queue_nodes(context, uses, {}), hosts)
+
+    return CyclePlace(context, tests, stock, jobs)
+
+
+def _beside(run: Run, other: Cycle, cycle: Cycle) -> bool:
+    """Tell whether the lock that we hold was held by that cycle: it ran here, and its run lies beside ours."""
+    run_id = other.cycle_id.rpartition("-cycle-")[0]
+    return other.controller == cycle.controller and bool(run_id) and (run.path.parent / run_id).is_dir()
+
+
+def ways_of(settings: ContinuousSettings) -> SlurmWays:
+    """Return how the site wants jobs of tests.
+
+    Raises:
+        InputError: no directory is stated, or no path.
+    """
+    directory = Path(settings.slurm_dir)
+    if not plain_path(settings.slurm_dir):
+        said = f"is {settings.slurm_dir!r}." if settings.slurm_dir else "is not stated."
+        hint = (
+            "state one that this controller and all nodes see alike: gpufleet_set=continuous.slurm_dir=/shared/gpufleet"
+        )
+        raise InputError("continuous.slurm_dir", said, hint)
+    return SlurmWays(
+        directory=directory, containers=settings.slurm_containers, partition=settings.slurm_partition,
+        account=settings.slurm_account, qos=settings.slurm_qos, nice=settings.slurm_nice,
+    )  # fmt: skip
+
+
+# By which limits the nodes of a site are classified, from its settings: those of gates where both judge.
+
+# A result falls due after its days, and a queue takes its time: the queue itself becomes urgent at twice the days.
+_STALE = 2.0
+
+
+def class_limits(tests: Sequence[NodeTest], settings: ContinuousSettings, passive: Mapping[str, float]) -> ClassLimits:
+    """Return the limits of classification.
+
+    Args:
+        tests: those of the cycle.
+        settings: of continuous validation.
+        passive: how old the results of passive checks may be, by test; they are made by every cycle.
+    """
+    peers = {test.id: test.peers for test in tests if test.peers is not None}
+    stale = {test.id: _STALE * test.common.days for test in tests}
+    return ClassLimits(
+        stale_by_test=stale | dict(passive),
+        peers_by_test=peers,
+        event_h=settings.event_h,
+        congestion_h=settings.congestion_h,
+    )
+
 
 _NAME = "cycle"
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from datetime import date, datetime
+from datetime import date
 from pathlib import Path
 
 from ..check.comparison.gate import compare_gate
@@ -15,12 +15,10 @@ from ..check.declare import Declaration
 from ..check.judge import judge_gate
 from ..outcome.errors import BringupError, InputError
 from ..outcome.model import Outcome, Status
-from ..report.adopted import adopt
-from ..report.key_figure import key_figure, load_key_figures
-from ..report.suites import foreign_path, foreign_suites, read_foreign_outcomes
-from ..runtime.clock import now_utc
-from ..runtime.collector import collector_held
-from ..runtime.recipe_files import RECIPES
+from ..report.facts import adopt, foreign_path, foreign_suites, key_figure, load_key_figures, read_foreign_outcomes
+from ..runtime.clock import now_utc, seconds_since
+from ..runtime.files import RECIPES
+from ..runtime.interpreter import collector_held
 from ..runtime.redaction import redact
 from ..site.model import Site
 from ..verdict.gate import Blocking, GateVerdict, decide
@@ -93,9 +91,7 @@ def refuse_gate(run: Run, gate: str, problem: str) -> GateVerdict:
 
 
 def _timed(verdict: GateVerdict, record: RunRecord) -> GateVerdict:
-    begun = datetime.fromisoformat(record.updated.replace("Z", "+00:00"))
-    ended = datetime.fromisoformat(now_utc().replace("Z", "+00:00"))
-    return replace(verdict, started=record.updated, duration_s=round((ended - begun).total_seconds(), 3))
+    return replace(verdict, started=record.updated, duration_s=seconds_since(record.updated))
 
 
 def verdict_from_files(run: Run, declaration: Declaration) -> GateVerdict:

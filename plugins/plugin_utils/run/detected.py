@@ -30,7 +30,7 @@ def detected(snapshot: Snapshot, recipe_data: tuple[Path, ...]) -> Detection:
     Raises:
         BringupError: the recipe data are wrong.
     """
-    from ..snapshot.criteria import cluster_facts
+    from ..snapshot.measure import cluster_facts
 
     vocabulary = catalogue_of(recipe_data).vocabulary
     return detect(cluster_facts(snapshot), vocabulary, parse_criteria({}, vocabulary))
@@ -78,7 +78,7 @@ def _facts_at(place: str, options: Mapping[str, Any]) -> ClusterFacts:
     """Return the facts of a snapshot in a file, at an https address or in a ConfigMap, or of the cluster now."""
     from ..clients.kube.cluster import Cluster
     from ..clients.kube.connection import connection_from
-    from ..snapshot.criteria import cluster_facts
+    from ..snapshot.measure import cluster_facts
 
     if place == CLUSTER:
         from .snapshot import take_snapshot

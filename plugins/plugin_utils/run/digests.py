@@ -17,8 +17,7 @@ from pathlib import Path
 from ..outcome.codec import dumps, load_json
 from ..outcome.errors import InputError
 from ..outcome.model import Status
-from ..runtime.files import write_atomic
-from ..runtime.run_dir import DIGESTS, RUN
+from ..runtime.files import DIGESTS, RUN, write_atomic
 from ..verdict.run import RunRecord
 
 # The first form of run.json that goes with digests.

@@ -11,25 +11,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..check.kit.counting import count
 from ..check.node_tests.registry import enabled_tests
 from ..check.node_tests.settings import CONTINUOUS, ContinuousSettings
 from ..check.spec import ObserveContext
-from ..clients.kube.asked import ask_all
-from ..clients.kube.cluster import Cluster
+from ..clients.kube.cluster import Cluster, ask_all
 from ..clients.kube.connection import connection_from
 from ..clients.kube.errors import ForbiddenError
-from ..fleet.demands import demands_of
-from ..fleet.free_nodes import RIGHTS
-from ..fleet.node_use import NodeUse
-from ..fleet.queue import plan_batch
+from ..fleet.free_nodes import RIGHTS, NodeUse
+from ..fleet.queue import demands_of, plan_batch
 from ..fleet.queue_model import BatchPlan
 from ..fleet.remembered import remembered
 from ..fleet.standing import day_text, parts_now, standings
+from ..outcome.wording import count
 from ..runtime.progress import Emit
-from ..store.place import place_of
+from ..store.database import place_of
+from ..store.records import Lease, NodeResult
 from ..store.service import open_service
-from ..store.service_model import Lease, NodeResult
 from .decision import run_day
 from .run import Run
 from .site_nodes import busy_hosts, limits_of, queue_nodes, uses_in_kubernetes, uses_in_slurm

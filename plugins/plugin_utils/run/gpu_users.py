@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..clients.kube.cluster import Cluster
-from ..runtime.files import write_atomic
-from ..runtime.run_dir import RUN
+from ..runtime.files import RUN, write_atomic
 from ..site.model import Site
 from ..workload.capacity import gpu_users
 

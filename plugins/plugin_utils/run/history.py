@@ -12,9 +12,9 @@ from ..outcome.errors import BringupError, InputError
 from ..outcome.model import Outcome, SubjectKind
 from ..runtime.progress import Emit
 from ..runtime.redaction import redact
+from ..store.database import Place, place_of
 from ..store.history import open_store
-from ..store.model import Recorded
-from ..store.place import Place, place_of
+from ..store.records import Recorded
 from ..verdict.gate import GateVerdict
 from .decision import run_day
 from .run import Run

@@ -11,12 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from ..outcome.errors import InputError, NotFoundError, UnavailableError
-from ..store.care import back_up, problems_of
-from ..store.claims import read_claims
+from ..store.care import back_up, problems_of, thin
+from ..store.database import VARIABLE, Place, place_of
 from ..store.export import export
-from ..store.imported import ImportPlan, import_claims
-from ..store.place import VARIABLE, Place, place_of
-from ..store.retention import thin
+from ..store.imported import ImportPlan, import_claims, read_claims
 from ..store.service import ServiceStore, open_service
 
 _DAY_S = 86400

@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -24,16 +24,63 @@ from ..converge.declaration import declaration_problems
 from ..hardware.sku import Sku, load_hardware
 from ..outcome.errors import BringupError, InputError, ProblemsError
 from ..outcome.gates import GATE_IDS
-from ..runtime.recipe_files import recipe_directories, recipe_roots
+from ..runtime.clock import moment_of
+from ..runtime.files import recipe_directories, recipe_roots
 from ..site.adapters import VARIABLE as HCAS
-from ..site.bmc import VARIABLE as BMC
+from ..site.inventory import VARIABLE as BMC
 from ..site.inventory import InventoryFacts, site_from_inventory
-from ..site.model import DriverOwner, Site
-from ..site.profiles import load_profiles
-from .ahead import problems_ahead
+from ..site.model import DriverOwner, Site, load_profiles
 from .inventory_hosts import Inventory
 from .known_checks import checks_by_id, gates_of_release
 from .settings_sources import merged_settings
+
+# Times that a site states and that lie too far ahead: decisions without an end, and a start that hides all.
+
+# A decision is renewed by whoever still stands behind it.
+LONGEST_DECISION = timedelta(days=366)
+
+
+def problems_ahead(options: Mapping[str, Any], loaded: Loaded, now: datetime) -> tuple[BringupError, ...]:
+    """Return what is wrong with the times of an inventory.
+
+    Args:
+        options: the options of `preflight_inventory`.
+        loaded: every setting that applies.
+        now: the time, with its zone.
+    """
+    return (*_decisions(options, now.date()), *_start_of_xids(loaded, now))
+
+
+def _decisions(options: Mapping[str, Any], today: date) -> Iterator[BringupError]:
+    last = today + LONGEST_DECISION
+    for kind in ("waivers", "acceptances"):
+        entries = options.get(kind)
+        for number, entry in enumerate(entries if isinstance(entries, list) else ()):
+            day = _day(entry.get("until")) if isinstance(entry, Mapping) else None
+            if day is not None and day > last:
+                reason = f"is {day}, and a decision holds for {LONGEST_DECISION.days} days at most."
+                hint = f"write {last} or earlier, and renew it then"
+                yield InputError(f"gpufleet_{kind}[{number}].until", reason, hint)
+
+
+def _day(stated: Any) -> date | None:
+    """Return a day; what is none is told by those who read decisions."""
+    try:
+        return date.fromisoformat(str(stated))
+    except ValueError:
+        return None
+
+
+def _start_of_xids(loaded: Loaded, now: datetime) -> Iterator[BringupError]:
+    value = loaded.get("kernel-xid", {}).get("not_before")
+    try:
+        when = moment_of(str(value.value)) if value and value.value else None
+    except ValueError:
+        return
+    if when is not None and when.tzinfo is not None and when > now:
+        reason = f"is {when.isoformat()}, in the future: every XID until then would be hidden."
+        yield InputError(f"{SITE}.kernel-xid.not_before", reason, "state the time of the reset by hand")
+
 
 # What decides of a run before its gates have settings: what is asked, installed, may be disturbed.
 _READ_FROM_SITE = {
@@ -41,8 +88,8 @@ _READ_FROM_SITE = {
     FACILITY: ("ctrf", "record", "allowed_signers"),
     FABRIC: ("ctrf", "plan"),
     "gpu_stack": (
-        "ctrf", "system_selector", "system_tolerations", "tolerations", "storage_class", "image_registry",
-        "pull_secrets", "proxy",
+        "ctrf", "system_selector", "system_tolerations", "tolerations", "storage_class",
+        "shared_storage_class", "image_registry", "pull_secrets", "proxy",
     ),
     DCGM_DIAG: ("disturb",),
     "gang-admission": ("provider",),
@@ -89,6 +136,9 @@ def checked_inventory(options: Mapping[str, Any], inventory: Inventory) -> Check
         ProblemsError: everything that is wrong, in one list.
     """
     extra = options["recipe_data"]
+    absent = [text for text in extra if not Path(text).expanduser().is_dir()]
+    if absent:
+        raise ProblemsError("recipe data", tuple(map(_no_directory, absent)))
     check_dirs = tuple(str(Path(text).expanduser().resolve()) for text in options["check_dirs"])
     own = site_checks(check_dirs)
     if own.problems:
@@ -130,6 +180,11 @@ def checked_inventory(options: Mapping[str, Any], inventory: Inventory) -> Check
         )
     )
     return CheckedInventory(site, {host.sku: hardware[host.sku] for host in site.hosts}, loaded)
+
+
+def _no_directory(path: str) -> InputError:
+    hint = "set it to a directory of recipe data, or leave it out"
+    return InputError("gpufleet_recipe_data", f"{path} is not a directory on this machine.", hint)
 
 
 def _out_of_reach(inventory: Inventory, found: Mapping[str, Mapping[str, Any]]) -> list[BringupError]:

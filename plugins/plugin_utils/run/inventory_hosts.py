@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..collect.load_turns import LOADING_GATES
+from ..outcome.gates import LOADING_GATES
 from ..site.adapters import LINK_LAYERS
 from ..site.model import Site
 

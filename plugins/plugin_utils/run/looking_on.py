@@ -21,12 +21,11 @@ from ..outcome.codec import dumps
 from ..outcome.errors import BringupError
 from ..outcome.model import Outcome, Status
 from ..report.ctrf import write_suite
-from ..report.suites import LOOKS, look_path
-from ..runtime.files import make_dirs, write_atomic, writing
+from ..report.facts import LOOKS, look_path
+from ..runtime.files import CLUSTER, HARDWARE, RECIPE, RUN, SETTINGS, SITE, make_dirs, write_atomic, writing
 from ..runtime.progress import Emit
-from ..runtime.run_dir import CLUSTER, HARDWARE, RECIPE, RUN, SETTINGS, SITE
+from ..store.database import place_of
 from ..store.history import open_store
-from ..store.place import place_of
 from ..verdict.run import RunRecord
 from .decision import run_day
 from .observing import observe_gate

@@ -14,11 +14,10 @@ from ..check.node_tests.spec import NodeTest
 from ..check.spec import ObserveContext
 from ..clients.kube.cluster import Cluster
 from ..component_stack.facts import stack_facts
-from ..workload.kueue import PERMISSIONS as QUEUED
-from ..workload.launch import job_namespace
-from ..workload.namespace import TemporaryNamespace
-from ..workload.permission import BASIC, refuse_without
-from ..workload.tolerations import Toleration
+from ..workload.jobs import job_namespace
+from ..workload.namespace import BASIC, TemporaryNamespace, refuse_without
+from ..workload.nodes import Toleration
+from ..workload.queue import PERMISSIONS as QUEUED
 
 
 def node_test_namespace(

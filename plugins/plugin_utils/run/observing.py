@@ -20,11 +20,9 @@ from ..check.registry import AnyObserver, checks_of, observer_for
 from ..check.site_checks import site_limit_s
 from ..check.spec import DRIVER_GATE, Disturbance, ObserveContext
 from ..outcome.errors import BringupError, DeadlineError
-from ..runtime.clock import elapsed_text
+from ..runtime.clock import elapsed_text, ended_by, time_limit
 from ..runtime.interrupt import interruptible
-from ..runtime.pausing import ended_by
 from ..runtime.progress import Progress
-from ..runtime.time_limit import time_limit
 from ..site.model import Site
 
 LONGER = (

@@ -18,9 +18,8 @@ from ..check.registry import all_checks, all_settings
 from ..hardware.sku import Sku, load_hardware
 from ..outcome.codec import to_plain
 from ..outcome.gates import GATE_IDS
-from ..runtime.recipe_files import RECIPES
-from ..site.model import Site
-from ..site.profiles import TAKEN_AWAY
+from ..runtime.files import RECIPES
+from ..site.model import TAKEN_AWAY, Site
 from .run import Run
 from .version import COLLECTION, collection_version
 

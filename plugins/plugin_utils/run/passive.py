@@ -12,13 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 
 from ..check.declare import Declaration
 from ..check.gpu_stack.observe_hosts_in_pods import OBSERVER as IN_PODS
 from ..check.gpu_stack.observe_hosts_in_pods import observe_without_load
 from ..check.judge import judge_gate
-from ..check.kit.counting import count
 from ..check.nodes.observe_hosts import OBSERVER as ON_HOSTS
 from ..check.observation import observe
 from ..check.spec import DRIVER_GATE, JudgeContext, ObserveContext
@@ -27,9 +25,10 @@ from ..collect.identity import parts_of
 from ..fleet.node_logs import NodeLogs
 from ..outcome.errors import InputError
 from ..outcome.model import Outcome, Rating, Status
-from ..outcome.wording import first_of, shortened
+from ..outcome.wording import count, first_of, shortened
+from ..runtime.clock import moment_of
 from ..site.model import DriverOwner, Host, Site
-from ..store.service_model import NodeResult
+from ..store.records import NodeResult
 from ..verdict.gate import GateVerdict, decide
 from .decision import run_day
 from .run import Run
@@ -154,7 +153,7 @@ def _reading(run: Run, host: Host, kind: str, before: NodeResult | None, now_s: 
         evidence = read_evidence(run.path / evidence_file(host.name, kind))
     except (InputError, OSError) as error:
         return Reading(now_s, f"not read: {error}", "evidence-missing")
-    at_s = datetime.fromisoformat(evidence.started.replace("Z", "+00:00")).timestamp()
+    at_s = moment_of(evidence.started).timestamp()
     if not evidence.reached:
         return Reading(at_s, f"not reached: {evidence.reason}", "host-unreachable")
     mine = before is not None and before.cycle_id.startswith(f"{run.record.run_id}-")

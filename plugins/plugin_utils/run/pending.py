@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ..outcome.errors import BringupError
 from ..outcome.model import Outcome, Rating, Status, Subject, SubjectKind
-from ..report.suites import pending_outcomes
+from ..report.facts import pending_outcomes
 from .run import Run
 
 

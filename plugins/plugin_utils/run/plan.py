@@ -16,11 +16,10 @@ from ..check.registry import checks_of, observer_for
 from ..outcome.gates import GATES
 from ..runtime.clock import elapsed_text
 from ..site.model import Site
-from .images import image_lines
 from .inventory import checked_inventory
 from .inventory_hosts import Inventory
 from .pool_layers import recipe_data_of
-from .preflight import site_lines
+from .preflight import image_lines, site_lines
 from .recipe_capabilities import with_dra
 from .run import components_of, needs_recipe
 from .site_recipe import answer_for
@@ -147,5 +146,6 @@ def plan_lines(plan: Plan) -> list[str]:
         *lines,
         "",
         *(f"warning: {text}" for text in plan.warnings),
+        "times are of the checks alone: installing (gate 4) and pulling images take tens of minutes more",
         "nothing was started; the same without --tags plan runs it",
     ]

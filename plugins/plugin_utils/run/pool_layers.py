@@ -18,7 +18,7 @@ from ..recipe.model import Catalogue
 from ..recipe.overrides import with_overrides
 from ..recipe.pools import pooled_data
 from ..recipe.request import Answer, Request, answer_pools, catalogue_of
-from ..runtime.recipe_files import RECIPES
+from ..runtime.files import RECIPES
 from ..site.model import Host, Site
 
 # What a SKU says of its hosts; to state less than it has is no contradiction.

@@ -5,22 +5,57 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from typing import Any
 
+from ..check.kit.settings_layers import Loaded
 from ..outcome.gates import GATE_IDS
 from ..runtime.progress import Emit
 from ..site.model import Site
 from ..verdict.run import RunRecord, new_run, unproven_before, with_phases, with_site
-from .images import image_lines
 from .inventory import checked_inventory, tool_options
 from .inventory_hosts import Inventory, hosts_to_read
 from .own_limits import own_limits
 from .pending import write_pending_suites
 from .run import Run, needs_recipe
+from .settings_sources import held_options
 from .waves import diagnostic_waves
+
+# Which images of tests are named by a tag, which a registry may give to another image tomorrow.
+
+# Checks and tests with an image of their own.
+_CHECKS = {
+    "gang-admission": "gpu_stack", "dra-allocation": "gpu_stack", "gpu-containers": "gpu_stack",
+    "dl_unit": "fabric_validation", "job-networking": "fabric_validation",
+}  # fmt: skip
+_DIGEST = re.compile(r"@sha256:[0-9a-f]{64}$")
+
+
+def image_lines(settings: Loaded, site: Site) -> list[str]:
+    """Return what a person should know of the images of its gates' tests, as lines; nothing where all have a digest, or
+    where nothing is pulled, in a rehearsal.
+
+    Args:
+        settings: every setting that applies, by gate or check id and name.
+        site: its gates, and whether it is a rehearsal's.
+    """
+    scope = set() if site.rehearsal else set(site.gates)
+    names = [
+        f"{key}.{name}"
+        for key, entries in sorted(settings.items())
+        for name, entry in sorted(entries.items())
+        if (name == "image" or name.endswith("_image"))
+        and (key in scope or (key in _CHECKS and _CHECKS[key] in scope))
+        and not _DIGEST.search(str(entry.value))
+    ]
+    if not names:
+        return []
+    count = f"{len(names)} test images are" if len(names) > 1 else "1 test image is"
+    pins = "so the registry decides what runs; do: state NAME@sha256:DIGEST in gpufleet_settings for"
+    return [f"{count} named by tag alone, {pins}: {', '.join(names)}"]
 
 
 def check_inventory(run: Run, options: Mapping[str, Any], inventory: Inventory, emit: Emit) -> dict[str, Any]:
@@ -39,7 +74,8 @@ def check_inventory(run: Run, options: Mapping[str, Any], inventory: Inventory, 
     waves = diagnostic_waves(checked, inventory.forks)
     images = image_lines(checked.settings, site)
     phases = [verdict.gate for verdict in run.record.phases]
-    for line in (*site_lines(site, options, phases), *(waves.lines() if waves else ()), *images):
+    held = [f"settings: {name} keeps the value of the rehearsal, not yours" for name in held_options(options)]
+    for line in (*site_lines(site, options, phases), *held, *(waves.lines() if waves else ()), *images):
         emit(line)
     return {
         "gates": list(site.gates),
@@ -82,7 +118,9 @@ def _expired_lines(site: Site, today: date) -> list[str]:
 def _scoped(run: Run, site: Site) -> RunRecord:
     old = run.record
     fresh = new_run(old.run_id, site.name, old.started, site.gates, rehearsal=site.rehearsal)
-    kept = {name: getattr(old, name) for name in ("updated", "versions", "command", "history", "check_mode")}
+    kept = {
+        name: getattr(old, name) for name in ("updated", "versions", "command", "kept_command", "history", "check_mode")
+    }
     scoped = replace(fresh, from_gate=site.from_gate, **kept)
     # A validation looks with the observers of gates, and decides none.
     phases = [verdict.gate for verdict in old.phases]

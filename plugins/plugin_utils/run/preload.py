@@ -10,19 +10,10 @@ from importlib import import_module
 
 from ..runtime.compiled import compiled_files
 
-# Modules that functions of the core import: our own pages and plots, and third-party packages.
+# What functions of the core import: our own pages and plots, and third-party packages, which may be missing.
 _CORE = __package__.rpartition(".")[0]
-_IMPORTED_LATE = (
-    f"{_CORE}.check.comparison.specs",
-    f"{_CORE}.collect.shared_facts",
-    f"{_CORE}.component_stack.render",
-    f"{_CORE}.report.run_report",
-    "jinja2",
-    "jmespath",
-    "junitparser",
-    "sqlalchemy.dialects.sqlite",
-    "yaml",
-)
+_OURS = (f"{_CORE}.check.comparison.specs", f"{_CORE}.component_stack.render", f"{_CORE}.report.run_report")
+_PACKAGES = ("jinja2", "jmespath", "junitparser", "sqlalchemy.dialects.sqlite", "yaml")
 
 
 def preload() -> None:
@@ -42,7 +33,9 @@ def preload() -> None:
         from ..verdict.run import RunRecord
 
         all_checks()
-        for name in _IMPORTED_LATE:
+        for name in _OURS:
+            import_module(name)
+        for name in _PACKAGES:
             with suppress(ImportError):
                 import_module(name)
     with suppress(ImportError):

@@ -15,16 +15,16 @@ from typing import Any
 
 from ..check.rights import LEVELS, Choices, gate_permissions, role_name
 from ..clients.kube.cluster import Cluster
-from ..clients.kube.kinds import NAMESPACES, SERVICE_ACCOUNTS, Kind
+from ..clients.kube.objects import NAMESPACES, SERVICE_ACCOUNTS, Kind
 from ..clients.kube.permission import Permission
-from ..collect.snapshot_rights import RIGHTS
+from ..collect.snapshot import RIGHTS
 from ..component_stack.facts import stack_facts
 from ..fleet.driver_upgrade import RIGHTS as UPGRADE_RIGHTS
 from ..fleet.free_nodes import RIGHTS as FREE_RIGHTS
 from ..fleet.kube_nodes import RIGHTS as WAVE_RIGHTS
-from ..remediation.labels import RIGHTS as POLICY_RIGHTS
+from ..remediation.carry_out import RIGHTS as POLICY_RIGHTS
+from ..workload.namespace import BASIC, job_permissions
 from ..workload.node_pods import RIGHTS as POD_RIGHTS
-from ..workload.permission import BASIC, job_permissions
 
 Json = dict[str, Any]
 _GROUP = "rbac.authorization.k8s.io"

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..check.gpu_stack.dra_offer import recipe_offers_gpus_by_dra
 from ..check.gpu_stack.expected_objects import EXPECTED, EXPECTED_KEYS
-from ..outcome.phases import CONFORMANCE, DEPLOYMENT, PERFORMANCE
+from ..outcome.gates import CONFORMANCE, DEPLOYMENT, PERFORMANCE
 from ..recipe.sections import PHASE_CONSTRAINTS, constraints_of
 from ..site.model import Site
 

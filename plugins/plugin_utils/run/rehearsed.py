@@ -13,7 +13,7 @@ from typing import Any
 from ..outcome.codec import load_json
 from ..outcome.errors import InputError
 from ..outcome.model import Status
-from ..runtime.run_dir import BASELINE, CLUSTER, SITE
+from ..runtime.files import BASELINE, CLUSTER, SITE
 from ..verdict.run import RunRecord
 
 _PLAYBOOK = re.compile(r"\brehearse(\.yml)?\b")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +16,21 @@ from ..check.registry import checks_of
 from ..fingerprint.dependencies import DRIVER_FACTS
 from ..outcome.errors import BringupError, InputError, NotFoundError, ProblemsError
 from ..outcome.model import Outcome, Rating, Status, Subject, SubjectKind
-from ..report.suites import foreign_suites
+from ..outcome.wording import count
+from ..report.facts import ctrf_path, foreign_suites
+from ..runtime.clock import moment_of
+from ..runtime.files import RUN
 from ..runtime.progress import Emit
 from ..site.model import DriverOwner
+from ..store.database import place_of
 from ..store.freshness import FreshnessContext, GateFreshness, Needed, gate_freshness
 from ..store.history import Store, open_store
-from ..store.place import place_of
+from ..store.records import Pass
 from ..verdict.gate import GateVerdict
 from ..verdict.run import unproven_before
 from .decision import run_day
 from .observing import observe_gate
+from .rehearsed import signs_of_rehearsal
 from .run import Run
 from .site_state import collect_state
 
@@ -54,7 +58,7 @@ def resume(run: Run, options: Mapping[str, Any], emit: Emit) -> dict[str, Any]:
     for line in lines:
         emit(f"resume: {line}")
     taken = [entry.gate for entry in found if entry.can_be_taken_over]
-    emit(f"resume: {len(taken)} gate(s) taken over, {len(again)} proven again before {site.from_gate}")
+    emit(f"resume: {count(len(taken), 'gate')} taken over, {len(again)} proven again before {site.from_gate}")
     scope = [gate for gate in site.gates if gate not in taken]
     return {"gates": scope, "taken_over": taken, "proven_again": [entry.gate for entry in again]}
 
@@ -78,11 +82,11 @@ def _freshness(run: Run, store: Store, max_age_days: float, emit: Emit) -> list[
     context = FreshnessContext(
         site=site,
         state=collect_state(run, tuple(entry.gate for entry in wanted), run_day(record)),
-        now=datetime.fromisoformat(record.started.replace("Z", "+00:00")),
+        now=moment_of(record.started),
         max_age_days=max_age_days,
         not_looked_at=DRIVER_FACTS if site.driver_owner is DriverOwner.OPERATOR else (),
     )
-    passes = store.last_passes(site.name, rehearsal=site.rehearsal)
+    passes = _borne_out(run, store.last_passes(site.name, rehearsal=site.rehearsal), emit)
     non_passes = store.non_passes(site.name, "", rehearsal=site.rehearsal)
     if not passes:
         known = ", ".join(store.sites(rehearsal=site.rehearsal)) or "none"
@@ -91,6 +95,47 @@ def _freshness(run: Run, store: Store, max_age_days: float, emit: Emit) -> list[
     made |= {(entry.gate, entry.outcome.check) for entry in non_passes if entry.outcome is not None}
     needed = {entry.gate: [*_needed(run, entry), *_compared(run, entry.gate, made)] for entry in wanted}
     return [gate_freshness(gate, answers, passes, non_passes, context) for gate, answers in needed.items()]
+
+
+def _borne_out(run: Run, passes: Sequence[Pass], emit: Emit) -> list[Pass]:
+    """Return the passes without those that the files of their own runs, where these are still there, do not bear out: a
+    history is a plain file, and one word makes a rehearsal's pass a real one."""
+    paths = {entry.run_id: run.path.parent / entry.run_id for entry in passes}
+    earlier = {name: path for name, path in paths.items() if (path / RUN).is_file()}
+    why = {name: _otherwise(run, path) for name, path in sorted(earlier.items())}
+    for name, text in why.items():
+        if text:
+            emit(f"resume: passes of run {name} do not count: {text}")
+    kept = {
+        (entry.run_id, entry.gate): _passed(earlier[entry.run_id], entry.gate)
+        for entry in {(entry.run_id, entry.gate): entry for entry in passes}.values()
+        if entry.run_id in earlier and not why[entry.run_id]
+    }
+    return [
+        entry
+        for entry in passes
+        if not why.get(entry.run_id)
+        and ((found := kept.get((entry.run_id, entry.gate))) is None or (entry.check, entry.subject) in found)
+    ]
+
+
+def _otherwise(run: Run, path: Path) -> str:
+    """Return how the files of an earlier run contradict what the history says of it: its site, or its kind."""
+    record = Run(path).record
+    if record.site != run.site.name:
+        return f"it is one of site {record.site}"
+    signs = signs_of_rehearsal(path, record)
+    if run.site.rehearsal or not (record.rehearsal or signs):
+        return ""
+    return f"it is a rehearsal{f' ({signs[0]})' if signs else ''}"
+
+
+def _passed(path: Path, gate: str) -> set[tuple[str, str]] | None:
+    """Return which check passed for which subject in an earlier run by its own results; None where it has none left."""
+    if not ctrf_path(path, gate).is_file():
+        return None
+    found = Run(path).outcomes(gate)
+    return {(outcome.check, outcome.subjects[0].name) for outcome in found if outcome.status is Status.PASSED}
 
 
 def _compared(run: Run, gate: str, made: Collection[tuple[str, str]]) -> list[Needed]:

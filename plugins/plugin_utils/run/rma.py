@@ -4,7 +4,8 @@
 """Packs what a vendor asks for when a part goes back: a page, what every tool of its node printed, results, digests.
 
 Everything is from the run directory, as it was when the fault was seen: a later reading of a part that fell off the bus
-says nothing. Nothing of the cluster is contacted.
+says nothing. Nothing of the cluster is contacted. A run went through some gates or through phases (a validation, a
+burn-in, cycles), or it is a roll, whose waves were proven in runs of their own below it: what there is, is packed.
 """
 
 from __future__ import annotations
@@ -14,26 +15,116 @@ import hashlib
 import io
 import tarfile
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime
 from pathlib import Path
+from typing import TypeVar
 
 from ..collect.host_evidence import DRIVERS, HOSTS, HostEvidence, ToolRun, evidence_file, read_evidence
 from ..outcome.codec import dumps, to_plain
 from ..outcome.errors import BringupError, InputError, NotFoundError
-from ..outcome.gates import GATE_IDS
+from ..outcome.gates import GATE_IDS, PHASE_GATES
 from ..outcome.model import Outcome, Status
+from ..probe import dmidecode, ibstat, mlxlink, nvidia_smi_xml
+from ..report.facts import ctrf_path, read_phase_outcomes
 from ..report.rma_page import PackFacts, Part, PastResult, render_page
-from ..runtime.files import PRIVATE_FILE, write_atomic_bytes
+from ..runtime.clock import moment_of
+from ..runtime.files import PRIVATE_FILE, SITE, write_atomic_bytes
 from ..runtime.redaction import redact
-from ..runtime.run_dir import SITE
-from ..store.history import open_store
-from ..store.timeline import said_of
-from .rma_parts import GPU, NODE, identity, kind_of, listed_gpus
+from ..store.history import open_store, said_of
 from .run import Run
 
+# The identity of a part by what its tools printed: serial number, address, firmware.
+
+T = TypeVar("T")
+GPU, ADAPTER, NODE = "GPU", "network adapter", "node"
+_SYSTEM = 1
+
+
+def kind_of(part: str) -> str:
+    """Return what a part of that name is: `gpu3` or an address is a GPU, empty the node, anything else an adapter."""
+    if not part:
+        return NODE
+    is_gpu = part.removeprefix("gpu").isdecimal() if part.startswith("gpu") else part.count(":") == 2
+    return GPU if is_gpu else ADAPTER
+
+
+def identity(part: str, evidence: HostEvidence) -> dict[str, str]:
+    """Return the identity of a part by name of each fact; empty if the tools of the host do not list it."""
+    system = _system(evidence)
+    if kind_of(part) == NODE:
+        return system
+    own = _gpu(part, evidence) if kind_of(part) == GPU else _adapter(part, evidence)
+    return {**own, **{f"Node {name[0].lower()}{name[1:]}": value for name, value in system.items()}} if own else {}
+
+
+def listed_gpus(evidence: HostEvidence) -> int:
+    """Return how many GPUs the driver of the host lists; 0 if it does not answer."""
+    log = _read(evidence, "nvidia_smi_xml", nvidia_smi_xml.parse)
+    return len(log.gpus) if log else 0
+
+
+def _read(evidence: HostEvidence, tool: str, parse: Callable[[str], T]) -> T | None:
+    """Return what a tool said; None if it did not run or printed what is not its format."""
+    run = evidence.tools.get(tool)
+    if run is None or run.rc != 0:
+        return None
+    try:
+        return parse(run.stdout)
+    except InputError:
+        return None
+
+
+def _system(evidence: HostEvidence) -> dict[str, str]:
+    table = _read(evidence, "dmidecode", dmidecode.parse)
+    records = table.of_kind(_SYSTEM) if table else ()
+    names = {"Manufacturer": "Manufacturer", "Product Name": "Product", "Serial Number": "Serial number"}
+    return {shown: records[0].value(name) for name, shown in names.items() if records and records[0].value(name)}
+
+
+def _gpu(part: str, evidence: HostEvidence) -> dict[str, str]:
+    log = _read(evidence, "nvidia_smi_xml", nvidia_smi_xml.parse)
+    if log is None:
+        return {}
+    number = part.removeprefix("gpu")
+    found = [
+        gpu for index, gpu in enumerate(log.gpus) if gpu.bus_id == part or (number.isdecimal() and index == int(number))
+    ]
+    if len(found) != 1:
+        return {}
+    gpu = found[0]
+    facts = {
+        "Product": gpu.product, "Serial number": gpu.serial, "UUID": gpu.uuid, "PCI address": gpu.bus_id,
+        "VBIOS": gpu.vbios, "Driver": log.driver_version,
+    }  # fmt: skip
+    return _known(facts)
+
+
+def _adapter(part: str, evidence: HostEvidence) -> dict[str, str]:
+    adapters = _read(evidence, "ibstat", ibstat.parse) or ()
+    found = [hca for hca in adapters if hca.name == part]
+    if len(found) != 1:
+        return {}
+    facts: dict[str, str | None] = {
+        "Type": found[0].kind,
+        "Firmware": found[0].firmware,
+        "Node GUID": found[0].node_guid,
+    }
+    links = [link for link in _read(evidence, "mlxlink", mlxlink.parse) or () if link.device == part]
+    if len(links) == 1:
+        link = links[0]
+        facts |= {"Cable or module": " ".join(filter(None, (link.module_vendor, link.module_part))) or None}
+        facts |= {"Cable or module serial number": link.module_serial}
+    return _known(facts)
+
+
+def _known(facts: Mapping[str, str | None]) -> dict[str, str]:
+    return {name: value for name, value in facts.items() if value}
+
+
 PAGE = "README.md"
+_WAVES = "waves"
 _MOST_FILE = 256 * 1024 * 1024
 _BUG_REPORT = "nvidia-bug-report"
 _DIAGNOSTICS = ("dcgmi_diag", "mlxlink", "nvidia_smi_xml")
@@ -88,13 +179,7 @@ def make_pack(run: Run, asked: Asked) -> Pack:
         names = ", ".join(sorted(host.name for host in run.site.hosts)[:8])
         hint = f"name one of its hosts ({names}), or a part of one: {node or 'gpu01'}/gpu3"
         raise NotFoundError(f"host {node!r}", f"is not in run {run.record.run_id}.", hint)
-    outcomes = [outcome for gate in GATE_IDS for outcome in run.own_outcomes(gate)]
-    against = tuple(outcome for outcome in outcomes if _accuses(outcome, asked.subject))
-    if not against:
-        near = sorted({s.name for o in outcomes if o.status is Status.FAILED for s in o.subjects if s.node == node})
-        text = f"no check failed about it in run {run.record.run_id}, so a vendor would send it back."
-        hint = f"name what failed there: {', '.join(near)}" if near else "run gate nodes again, or name another run"
-        raise InputError(asked.subject, text, hint)
+    run, outcomes, against = _accusing(run, asked.subject)
     evidence = _evidence(run, node)
     facts, seen_in = _identity(run, part, evidence, run.hardware[host.sku].gpus)
     files = {**_tools(evidence), **_further(run, node), **_own_files(asked.files)}
@@ -107,7 +192,7 @@ def make_pack(run: Run, asked: Asked) -> Pack:
         past=_past(run, node, asked.store), missing=missing,
         files={name: hashlib.sha256(data).hexdigest() for name, data in files.items()},
     )  # fmt: skip
-    moment = datetime.fromisoformat(run.record.started.replace("Z", "+00:00"))
+    moment = moment_of(run.record.started)
     return Pack(page=render_page(page), files=files, against=against, missing=missing, moment_s=int(moment.timestamp()))
 
 
@@ -120,6 +205,44 @@ def write_pack(path: Path, archive: bytes) -> None:
     write_atomic_bytes(path, archive, PRIVATE_FILE)
 
 
+def _accusing(run: Run, subject: str) -> tuple[Run, list[Outcome], tuple[Outcome, ...]]:
+    """Return the run that accuses the part, this one or the newest proof of a wave, with its results and those against.
+
+    Raises:
+        InputError: none does.
+    """
+    near: set[str] = set()
+    node = subject.partition("/")[0]
+    for found in (run, *_proofs(run)):
+        outcomes = _outcomes(found)
+        if against := tuple(outcome for outcome in outcomes if _accuses(outcome, subject)):
+            return found, outcomes, against
+        near |= {s.name for o in outcomes if o.status is Status.FAILED for s in o.subjects if s.node == node}
+    text = f"no check failed about it in run {run.record.run_id}, so a vendor would send it back."
+    hint = f"name a run in which one did: -e gpufleet_run={run.path.parent}/<run>"
+    if near:
+        hint = f"name what failed there: {', '.join(sorted(near))} (-e gpufleet_rma={min(near)})"
+    raise InputError(subject, text, hint)
+
+
+def _proofs(run: Run) -> Iterator[Run]:
+    """Yield the runs that proved the waves of a roll, the newest first."""
+    for path in sorted((run.path / _WAVES).glob("*"), reverse=True):
+        if (path / SITE).is_file():
+            yield Run(path)
+
+
+def _outcomes(run: Run) -> list[Outcome]:
+    """Return the results of the gates and phases that the run went through; one that was not run has no file."""
+    gates = [gate for gate in GATE_IDS if ctrf_path(run.path, gate).is_file()]
+    found = [outcome for gate in gates for outcome in run.own_outcomes(gate)]
+    for phase in (verdict.gate for verdict in run.record.phases):
+        if phase not in gates and ctrf_path(run.path, phase).is_file():
+            # A cycle has no gates: its results are of its own name.
+            found += read_phase_outcomes(run.path, phase, (*GATE_IDS, *PHASE_GATES.get(phase, (phase,))))
+    return found
+
+
 def _accuses(outcome: Outcome, subject: str) -> bool:
     """Whether a result says that this part is bad; of a node also what failed about its parts."""
     if outcome.status is not Status.FAILED:
@@ -128,17 +251,25 @@ def _accuses(outcome: Outcome, subject: str) -> bool:
 
 
 def _evidence(run: Run, node: str) -> HostEvidence:
-    """Return what the tools of a host printed, on the host and in pods of the operator that owns the driver.
-
-    Raises:
-        NotFoundError: the run kept nothing of it.
-    """
+    """Return what the tools of a host printed: on the host, in pods of the operator that owns the driver, and around
+    loads what was not asked before; no tool where the run did not read the host."""
+    tools: dict[str, ToolRun] = {}
     kept = [run.path / evidence_file(node, kind) for kind in (HOSTS, DRIVERS)]
     found = [read_evidence(path) for path in kept if path.is_file()]
-    if not found:
-        hint = "name a run that went through gate nodes"
-        raise NotFoundError(f"evidence of {node}", f"is not in run {run.record.run_id}.", hint)
-    return replace(found[0], tools={name: tool for one in found for name, tool in one.tools.items()})
+    for one in (*_around_loads(run, node), *found):
+        tools |= one.tools
+    return replace(found[0] if found else HostEvidence(host=node, reached=bool(tools)), tools=tools)
+
+
+def _around_loads(run: Run, node: str) -> list[HostEvidence]:
+    """Return what was read of a host around loads, the readings after a load last: they show the fault."""
+    paths = sorted((run.path / "evidence" / "load").glob(f"*/*/{node}.json"), key=lambda path: path.parent.name)
+    found = []
+    for path in reversed(paths):
+        # One that cannot be read is packed as it is, and tells nothing.
+        with suppress(BringupError):
+            found.append(read_evidence(path))
+    return found
 
 
 def _identity(run: Run, part: str, evidence: HostEvidence, gpus: int) -> tuple[dict[str, str], str]:
@@ -160,8 +291,12 @@ def _identity(run: Run, part: str, evidence: HostEvidence, gpus: int) -> tuple[d
 
 
 def _earlier(run: Run, host: str) -> Iterator[tuple[Run, HostEvidence]]:
-    """Yield the runs of the same site before this one, the newest first, with what they kept of the host."""
+    """Yield the runs of the same site before this one, the newest first, with what they kept of the host; before them
+    what this one read before a load."""
+    yield from ((run, reading) for reading in _around_loads(run, host))
     own = run.path.resolve()
+    # The proof of a wave is a run below that of its roll.
+    own = own.parents[1] if own.parent.name == _WAVES else own
     for path in sorted((path for path in own.parent.iterdir() if path.name < own.name), reverse=True):
         if path.is_symlink() or not (path / SITE).is_file():
             continue

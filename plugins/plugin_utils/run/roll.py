@@ -6,31 +6,111 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ..clients.kube.asked import ask_all
-from ..clients.kube.cluster import Cluster
+from ..clients.kube.cluster import Cluster, ask_all
 from ..clients.kube.connection import connection_from
 from ..fleet.driver_upgrade import RIGHTS as UPGRADE_RIGHTS
 from ..fleet.engine import Roll
 from ..fleet.journal import Journal, only_one
 from ..fleet.kube_drain import DrainLimits
 from ..fleet.kube_nodes import RIGHTS, KubernetesNodes
-from ..fleet.model import Member, NodeState, Policy, Stage
+from ..fleet.model import Event, Member, NodeState, Policy, Stage
 from ..fleet.nobody import NobodysNodes
 from ..fleet.others import RIGHTS as OTHERS_RIGHTS
 from ..fleet.others import Others
 from ..fleet.plan import make_plan
 from ..fleet.slurm_drain import SlurmLimits, SlurmNodes
 from ..outcome.errors import InputError, UnavailableError
+from ..outcome.wording import first_of
+from ..runtime.clock import elapsed_text, moment_of, now_utc
 from ..runtime.progress import Emit
 from ..site.model import DriverOwner, Site
+from ..verdict.run import RunRecord, Work, WorkRow
 from .inventory_hosts import Inventory
 from .run import Run
+
+# What a roll did, as the verdict of its run: every node with its wave, how it ended, and why. Pure.
+
+VERB = "roll"
+_HEAD = ("node", "wave", "end", "took", "reason")
+_WORDS = {Stage.PENDING: "not begun"}
+_MOST_NAMED = 3
+
+
+def with_roll(record: RunRecord, journal: Journal, stopped: str = "") -> RunRecord:
+    """Return the record with what its roll did so far; `stopped` says why it begins no further wave."""
+    return replace(record, work=roll_work(journal, stopped, planned=record.check_mode), updated=now_utc())
+
+
+def roll_work(journal: Journal, stopped: str = "", *, planned: bool = False) -> Work:
+    """Return what the roll did; of one that is only `planned`, what it would do."""
+    states, plan = journal.states, journal.plan
+    stages = Counter(state.stage for state in states.values())
+    good = bool(states) and stages[Stage.RETURNED] == len(states)
+    took = _took(journal.events)
+    why = {place.node: place.why for place in plan.places}
+    rows = [
+        _row(place.node, str(place.wave), states[place.node], took, why if planned else {}) for place in plan.places
+    ]
+    rows += [
+        WorkRow(cells=(node, "-", "left out", "-", text), good=True) for node, text in sorted(plan.left_out.items())
+    ]
+    held = [node for node, state in states.items() if state.stage in (Stage.HELD, Stage.SPARED)]
+    return Work(
+        verb=f"{VERB} {journal.roll}",
+        head=_HEAD,
+        rows=tuple(rows),
+        sentence=f"{len(states)} nodes in {len(plan.waves)} waves" if planned else _sentence(states, stages, stopped),
+        passed=good,
+        failed=not good,
+        again=None if good or planned else f"gpufleet_wave_again={','.join(held)}" if held else "",
+        next="" if good or planned else _next([n for n in held if states[n].stage is Stage.HELD]),
+        counts={stage.value: stages[stage] for stage in Stage if stages[stage]},
+    )
+
+
+def _row(node: str, wave: str, state: NodeState, took: dict[str, float], planned: dict[str, str]) -> WorkRow:
+    word = "planned" if planned else _WORDS.get(state.stage, state.stage.value)
+    time = elapsed_text(took[node]) if node in took else "-"
+    reason = state.reason or planned.get(node, "") or "-"
+    return WorkRow(cells=(node, wave, word, time, reason), good=state.stage is Stage.RETURNED or bool(planned))
+
+
+def _sentence(states: dict[str, NodeState], stages: Counter[Stage], stopped: str) -> str:
+    parts = [f"{stages[Stage.RETURNED]} of {len(states)} nodes returned"]
+    for stage in (Stage.HELD, Stage.SPARED):
+        found = [f"{node} ({state.reason})" for node, state in states.items() if state.stage is stage]
+        parts += [f"{stage.value}: {first_of(found, _MOST_NAMED)}"] if found else []
+    under_way = [node for node, state in states.items() if not state.stage.ended and state.stage is not Stage.PENDING]
+    parts += [f"under way: {first_of(under_way, _MOST_NAMED)}"] if under_way else []
+    parts += [f"{stages[Stage.PENDING]} not begun"] if stages[Stage.PENDING] else []
+    return "; ".join([*parts, *([f"stopped: {stopped}"] if stopped else [])])
+
+
+def _next(held: list[str]) -> str:
+    first = f"repair {first_of(held, _MOST_NAMED)}, then begin these nodes again" if held else "go on with the roll"
+    return f"{first}; -e gpufleet_wave_abort=true ends it in a known state"
+
+
+def _took(events: Iterable[Event]) -> dict[str, float]:
+    """Return by node how long it took from its first step to its last one, in seconds."""
+    first: dict[str, datetime] = {}
+    found: dict[str, float] = {}
+    for event in events:
+        try:
+            at = moment_of(event.at)
+        except ValueError:
+            continue
+        found[event.node] = (at - first.setdefault(event.node, at)).total_seconds()
+    return found
+
 
 # A label value of Kubernetes, with room for what is put before it.
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,46}[a-z0-9])?")
@@ -75,6 +155,7 @@ def policy_of(options: Mapping[str, Any]) -> Policy:
         budget=str(options["budget"]),
         canaries=options["canaries"],
         canary_nodes=tuple(options["canary_nodes"]),
+        soak_h=options["soak_h"],
     )
 
 

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..outcome.errors import InputError, NotFoundError
+from ..store.database import place_of
 from ..store.history import open_store
-from ..store.place import place_of
 from .run import Run, existing_run_dir
 
 GATE = "gpu_stack"

@@ -20,14 +20,14 @@ from ..check.spec import JudgeContext, ObserveContext
 from ..hardware.accelerator import Simulated, load_accelerators
 from ..hardware.sku import Sku
 from ..outcome.codec import dumps, from_plain, load, load_json, to_plain
-from ..outcome.errors import InputError
+from ..outcome.errors import InputError, NotFoundError
+from ..outcome.gates import COMPARED_GATES
 from ..outcome.model import Outcome
 from ..recipe.sections import shape_problem
-from ..report.suites import read_foreign_outcomes, read_own_outcomes, read_phase_outcomes, write_suites
-from ..runtime.files import write_atomic
+from ..report.facts import read_foreign_outcomes, read_own_outcomes, read_phase_outcomes, write_suites
+from ..runtime.files import BASELINE, DECLARED, HARDWARE, RECIPE, RUN, SETTINGS, SITE, write_atomic
 from ..runtime.progress import Emit
-from ..runtime.run_dir import BASELINE, DECLARED, HARDWARE, RECIPE, RUN, SETTINGS, SITE
-from ..runtime.secret_keys import redact_data, redact_settings
+from ..runtime.redaction import redact_data, redact_settings
 from ..site.model import Site
 from ..verdict.run import RunRecord, is_decided
 from ..verdict.saved import record_from_plain
@@ -36,9 +36,6 @@ from .version import collection_version
 
 if TYPE_CHECKING:
     from ..verdict.baseline import AcceptedBaseline
-
-# Gates that compare hosts with each other.
-_COMPARING = ("fabric_validation", "training_acceptance", "inference_acceptance")
 
 
 class Run:
@@ -127,9 +124,9 @@ class Run:
             hardware=dict(self.hardware),
             recipe=self.recipe,
             saved_settings=self.settings,
-            shared=self.shared if gate in _COMPARING else {},
+            shared=self.shared if gate in COMPARED_GATES else {},
             passed_phases=frozenset(verdict.gate for verdict in self.record.phases if verdict.opens_next),
-            baseline=self.baseline if gate in _COMPARING else None,
+            baseline=self.baseline if gate in COMPARED_GATES else None,
         )
 
     @cached_property
@@ -145,7 +142,7 @@ class Run:
     def shared(self) -> dict[str, dict[str, str]]:
         """What each host may share with others: rack, leaf switches, driver, firmware."""
         # Only gates that compare hosts ask for it, and it parses what the tools of hosts printed.
-        from ..collect.shared_facts import shared_facts
+        from ..collect.host_facts import shared_facts
 
         return shared_facts(self.path, self.site)
 
@@ -226,7 +223,7 @@ class Run:
         Raises:
             BringupError: a suite cannot be read, or the copy that was asked for cannot be written.
         """
-        from ..report.whole_suite import write_whole
+        from ..report.facts import write_whole
 
         write_whole(self.path, self.record, collection_version())
 
@@ -280,12 +277,16 @@ def existing_run_dir(text: str, *, refused: bool = False) -> Path:
     """Return the run directory; with `refused` also that of a run that did not start, to say so.
 
     Raises:
-        InputError: it holds no run, or one that did not start.
+        NotFoundError: it holds no run.
+        InputError: it holds one that did not start.
     """
     path = Path(text).expanduser()
     if not (path / RUN).is_file():
         hint = "start one (ansible-playbook gpufleet.bringup.site -i INVENTORY), or name the directory of another run"
-        raise InputError(str(path), "holds no run (no run.json).", hint)
+        # Reports have the name of a run alone.
+        named = Path(".run") / path
+        hint = f"did you mean {named}?" if (named / RUN).is_file() else hint
+        raise NotFoundError(str(path), "holds no run (no run.json).", hint)
     if not refused and not (path / SITE).exists():
         problem = Run(path).record.problem
         if problem:

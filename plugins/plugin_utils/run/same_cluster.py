@@ -11,7 +11,7 @@ from ..clients.kube.cluster import Cluster
 from ..clients.kube.connection import connection_from
 from ..clients.kube.identity import cluster_uid
 from ..outcome.errors import InputError
-from ..runtime.run_dir import cluster_uid_of
+from ..runtime.files import cluster_uid_of
 from .controller import gate_needs_api
 from .run import Run
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..outcome.errors import InputError
-from ..runtime.secret_keys import holds_mask, redact_data, with_secrets
+from ..runtime.redaction import holds_mask, redact_data, with_secrets
 from .run import Run
 from .settings_sources import merged_settings
 

@@ -9,9 +9,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..outcome.errors import BringupError, InputError, ProblemsError
-from ..runtime.kubernetes_yaml import kubernetes_loader
+from ..runtime.foreign_yaml import documents, kubernetes_loader
 from ..runtime.layers import laid_over
-from ..runtime.plain_yaml import documents
 
 SET = "gpufleet_set"
 
@@ -23,6 +22,11 @@ def merged_settings(stated: Mapping[str, Any], assigned: Iterable[str], forced: 
         ProblemsError: every assignment that cannot be read.
     """
     return laid_over(laid_over(stated, _assignments(assigned)), forced)
+
+
+def held_options(options: Mapping[str, Any]) -> list[str]:
+    """Return the options that a site states and a rehearsal holds at another value, as `check.option`."""
+    return replaced_options(merged_settings(options["settings"], options["set"], {}), options["forced_settings"])
 
 
 def replaced_options(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> list[str]:

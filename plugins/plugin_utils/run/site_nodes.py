@@ -12,12 +12,10 @@ from ..check.kit.tolerations import tolerations_of
 from ..check.node_tests.settings import CONTINUOUS, ContinuousSettings
 from ..check.spec import ObserveContext
 from ..clients.kube.cluster import Cluster
-from ..fleet.free_nodes import SYSTEM, free_nodes
+from ..fleet.free_nodes import SYSTEM, NodeUse, Use, free_nodes
 from ..fleet.free_slurm import free_in_slurm
-from ..fleet.node_use import NodeUse, Use
-from ..fleet.queue_model import BatchLimits, QueueNode
+from ..fleet.queue_model import BatchLimits, QueueNode, window_of
 from ..fleet.slurm_drain import ask_scontrol
-from ..fleet.window import window_of
 from ..hardware.sku import Sku
 from ..outcome.errors import InputError
 from ..probe.slurm_nodes import SlurmNode, parse

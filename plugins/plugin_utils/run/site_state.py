@@ -17,8 +17,7 @@ from ..fingerprint.dependencies import THRESHOLDS, SiteState, digest
 from ..outcome.codec import dumps, load, load_json, to_plain
 from ..outcome.errors import BringupError, InputError
 from ..probe.text import guid_text
-from ..runtime.files import write_atomic
-from ..runtime.run_dir import CLUSTER
+from ..runtime.files import CLUSTER, write_atomic
 from ..site.cabling import site_cabling
 from ..site.model import DriverOwner
 from .run import Run

@@ -6,27 +6,135 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from ..clients.helm.helm import Helm
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.connection import Connection
-from ..collect.snapshot_cluster import LIMIT_S, Collection, Look, collect_cluster, run_collector
-from ..collect.snapshot_hosts import READINGS, all_hosts, hosts_of, result_of
+from ..collect.node_pod import is_whole, node_facts, node_script
+from ..collect.snapshot import (
+    LIMIT_S,
+    OWNERS,
+    READINGS,
+    Collection,
+    Look,
+    all_hosts,
+    collect_cluster,
+    host_from_pod,
+    hosts_of,
+    result_of,
+    run_collector,
+)
 from ..collect.snapshot_place import read_snapshot
-from ..collect.snapshot_rights import OWNERS
 from ..collect.tool_reading import NOT_RUN
+from ..component_stack.facts import stack_facts
 from ..component_stack.owners import release_owner
 from ..component_stack.read import installed
 from ..outcome.errors import BringupError, UnavailableError
-from ..outcome.wording import first_of
-from ..snapshot.gpus import gpu_count, has_gpus
-from ..snapshot.model import Collected, CollectorResult, Release, Snapshot
-from ..workload.tolerations import tolerations_with
-from .snapshot_pods import OverSsh, PodsAsked, with_pods
+from ..outcome.wording import count, first_of
+from ..snapshot.model import Collected, CollectorResult, Host, Node, Release, Snapshot, gpu_count, gpu_nodes, has_gpus
+from ..workload.node_pods import NodePods, Printed, run_on_nodes
+from ..workload.nodes import Toleration, known_tolerations, tolerations_with
 from .version import COLLECTION, collection_version
+
+# Hosts of a snapshot on nodes that nobody logs in to: each is asked by a pod of its own.
+
+# For the container's start and end.
+_AROUND_S = 10.0
+_HINT = "see why, and take the snapshot again: what a pod there needs is in docs/snapshot.md"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodsAsked:
+    """Which nodes are asked by pods: those with GPUs, or `everywhere`; `image` and `runtime_class` are of the pods,
+    empty for the release's image and the cluster's usual runtime; `tolerations` are those of the pods."""
+
+    everywhere: bool = False
+    image: str = ""
+    runtime_class: str = ""
+    tolerations: tuple[Toleration, ...] = field(default_factory=known_tolerations)
+    limit_s: float = 30.0
+    start_s: float = 120.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverSsh:
+    """What a run knows of hosts: those that it read, why it did not read others, and the names in the inventory by
+    those in the cluster. `failed` is why nothing of it is known, `told` where it is from, `rehearsal` whether they
+    are simulated."""
+
+    hosts: Mapping[str, Host] = field(default_factory=dict)
+    missing: Mapping[str, str] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
+    failed: CollectorResult | None = None
+    told: str = ""
+    rehearsal: bool = False
+
+
+def with_pods(cluster: Cluster, snapshot: Snapshot, over_ssh: OverSsh, asked: PodsAsked) -> Collection:
+    """Return the hosts that were read over SSH, with those beside them that pods read.
+
+    Args:
+        cluster: where.
+        snapshot: whose nodes are looked at.
+        over_ssh: what is known of hosts.
+        asked: which nodes, and how.
+    """
+    read, names = dict(over_ssh.hosts), over_ssh.names
+    if over_ssh.failed is not None:
+        return _failed(read, over_ssh.failed.reason, over_ssh.failed.hint)
+    wanted = snapshot.nodes if asked.everywhere else {name: snapshot.nodes[name] for name in _with_gpus(snapshot)}
+    nodes = {name: node for name, node in wanted.items() if names.get(name, name) not in read}
+    if not snapshot.whole("nodes"):
+        reason = f"no node was asked by a pod: the nodes are not known ({snapshot.collectors['nodes'].reason})"
+        return _failed(read, reason, "let collector nodes look first")
+    if not nodes and not read:
+        return _failed(
+            read,
+            "no node has GPUs, so none was asked by a pod",
+            "ask every node: -e gpufleet_snapshot_pods=all (option node_pods)",
+        )
+    try:
+        printed = _asked(cluster, nodes, asked) if nodes else {}
+    except BringupError as error:
+        return _failed(read, f"no node was asked by a pod: {error.subject}: {error.reason}".rstrip("."), error.hint)
+    missing = {name: reason for name, reason in over_ssh.missing.items() if name not in map(names.get, nodes, nodes)}
+    for node, found in sorted(printed.items()):
+        name = names.get(node, node)
+        if is_whole(found.log):
+            read[name] = host_from_pod(node_facts(name, found.log, asked.limit_s))
+        else:
+            missing[name] = found.reason or "the log of its pod is cut off"
+    result = result_of(read, missing, _HINT)
+    told = "; ".join(filter(None, (result.reason, over_ssh.told, f"{len(nodes)} asked by pods")))
+    return Collection(name="hosts", parts={"hosts": all_hosts(read, missing)}, result=replace(result, reason=told))
+
+
+def _with_gpus(snapshot: Snapshot) -> tuple[str, ...]:
+    return gpu_nodes(replace(snapshot, hosts={}))
+
+
+def _asked(cluster: Cluster, nodes: Mapping[str, Node], asked: PodsAsked) -> dict[str, Printed]:
+    facts = stack_facts()
+    pods = NodePods(
+        image=asked.image or facts.dra.image,
+        script=node_script(asked.limit_s),
+        prefix=facts.test_pods.namespace_prefix,
+        priority=facts.test_pods.priority,
+        runtime_class=asked.runtime_class,
+        tolerations=asked.tolerations,
+        start_s=asked.start_s,
+        run_s=asked.limit_s + _AROUND_S,
+    )
+    return run_on_nodes(cluster, nodes, pods)
+
+
+def _failed(read: Mapping[str, Host], reason: str, hint: str) -> Collection:
+    failed = CollectorResult(state=Collected.FAILED, reason=reason, hint=hint)
+    return Collection(name="hosts", parts={"hosts": dict(read)}, result=failed)
+
 
 _GATE_NODES = "ansible-playbook gpufleet.bringup.site -i INVENTORY -e gpufleet_gates=nodes"
 
@@ -148,7 +256,10 @@ def _hosts(over_ssh: OverSsh) -> Collection:
     if not over_ssh.told:
         reason = "no run was named whose gate nodes read the hosts, and no pods were asked for"
         return Collection(name="hosts", parts={}, result=CollectorResult(state=Collected.NOT_ASKED, reason=reason))
-    hint = "run gate nodes again and take the snapshot of that run, or ask these nodes by pods (node_pods)"
+    hint = (
+        "ask these nodes by pods: -e gpufleet_snapshot_pods=gpu (option node_pods), or run gate nodes again and take "
+        "the snapshot of that run"
+    )
     result = result_of(over_ssh.hosts, over_ssh.missing, hint)
     return Collection(name="hosts", parts=parts, result=replace(result, reason=f"{result.reason}; {over_ssh.told}"))
 
@@ -193,7 +304,7 @@ def unseen(snapshot: Snapshot) -> list[str]:
     lost = [f"{name} ({host.not_read})" for name, host in sorted(snapshot.hosts.items()) if host.not_read]
     if lost:
         fix = snapshot.collectors["hosts"].hint
-        lines.append(f"{len(lost)} host(s) not read: {first_of(lost, 8, '; ')}. Fix: {fix}")
+        lines.append(f"{count(len(lost), 'host')} not read: {first_of(lost, 8, '; ')}. Fix: {fix}")
     not_run = {
         name: facts
         for name, host in sorted(snapshot.hosts.items())
@@ -202,7 +313,7 @@ def unseen(snapshot: Snapshot) -> list[str]:
     if not_run:
         names, lacking = first_of(tuple(not_run), 8), ", ".join(sorted(set[str]().union(*not_run.values())))
         lines.append(
-            f"the run of {len(not_run)} host(s) ({names}) did not ask them for {lacking}: these are not in the "
+            f"the run of {count(len(not_run), 'host')} ({names}) did not ask them for {lacking}: these are not in the "
             f"snapshot. Fix: take it of a run of gate nodes: {_GATE_NODES}, then this again with "
             "-e gpufleet_run=.run/latest"
         )

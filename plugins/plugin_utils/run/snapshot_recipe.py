@@ -13,14 +13,12 @@ from ..component_stack.chart_version import same_chart_version
 from ..component_stack.model import Component, components_of
 from ..component_stack.owners import is_image, marks
 from ..constraint.declared import declared_constraint
-from ..constraint.model import ConstraintStatus
+from ..constraint.evaluate import ConstraintStatus
 from ..outcome.errors import InputError
 from ..runtime.strict import read_yaml
-from ..snapshot.difference import Drift, Fact, drift_of
-from ..snapshot.drift_rules import SiteRule
-from ..snapshot.gpus import gpu_nodes
+from ..snapshot.difference import Drift, Fact, SiteRule, drift_of
 from ..snapshot.measure import evaluate_in
-from ..snapshot.model import Snapshot
+from ..snapshot.model import Snapshot, gpu_nodes
 
 _DEPLOYED, _GONE = "deployed", "not there"
 

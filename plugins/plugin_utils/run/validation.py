@@ -13,9 +13,9 @@ from ..check.judge import judge_gate
 from ..check.selection import PhaseDeclaration, declare_phase
 from ..check.validators.judge import validator_outcomes
 from ..outcome.errors import BringupError, InputError
+from ..outcome.gates import READINESS
 from ..outcome.model import Outcome, Rating, Status, Subject, SubjectKind
-from ..outcome.phases import READINESS
-from ..outcome.wording import first_of
+from ..outcome.wording import count, first_of
 from ..runtime.clock import now_utc, seconds_since
 from ..verdict.gate import Blocking, GateVerdict, decide
 from .asked import Asked, asked_of
@@ -141,7 +141,7 @@ def phase_verdict(run: Run, declaration: PhaseDeclaration, outcomes: tuple[Outco
             reasons.setdefault(outcome.summary, []).append(outcome.check)
     named = "; ".join(f"{first_of(checks, _SHOWN)} ({reason})" for reason, checks in reasons.items())
     counts = verdict.counts | {Status.SKIPPED.value: len(skipped)}
-    told = f"{len(skipped)} check(s) skipped, so phase {phase} is not passed: {named}"
+    told = f"{count(len(skipped), 'check')} skipped, so phase {phase} is not passed: {named}"
     if verdict.opens_next:
         return replace(verdict, status=Status.SKIPPED, message=told, counts=counts, key_figure="")
     return replace(verdict, message=f"{verdict.message}; {told}", counts=counts)

@@ -23,11 +23,10 @@ from ..clients.kube.connection import Connection
 from ..clients.kube.identity import cluster_uid
 from ..collect.snapshot_place import read_snapshot
 from ..outcome.errors import BringupError, DeadlineError, InputError
-from ..outcome.phases import PHASE_GATES, READINESS
-from ..runtime.clock import Deadline, elapsed_text
-from ..snapshot.decode import parse_snapshot
+from ..outcome.gates import PHASE_GATES, READINESS
+from ..runtime.clock import Deadline, elapsed_text, moment_of
+from ..snapshot.formats import parse_snapshot, to_upstream
 from ..snapshot.model import Snapshot
-from ..snapshot.to_upstream import to_upstream
 from .asked import Asked, asked_of
 from .collectors import collectors_needed
 from .observing import LONGER, Looking, limited, looking_meanwhile, needed_observers, observe_gate, refusing
@@ -111,7 +110,7 @@ def supplied_snapshot(asked: Asked, connection: Connection) -> Snapshot:
 
 def _age_s(taken: str, place: str) -> float:
     try:
-        moment = datetime.fromisoformat(taken.replace("Z", "+00:00"))
+        moment = moment_of(taken)
     except ValueError:
         raise InputError(place, f"does not say when it was taken: {taken!r}.", _AGAIN) from None
     return (datetime.now(UTC) - (moment if moment.tzinfo else moment.replace(tzinfo=UTC))).total_seconds()

@@ -14,17 +14,14 @@ from ..check.selection import checks_named, infrastructure_of, is_misspelt, limi
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.connection import Connection
 from ..collect.snapshot_place import read_recipe_text
-from ..constraint.declared import declared_constraint
-from ..constraint.names import unknown_name
-from ..constraint.wording import wrong_value
+from ..constraint.declared import declared_constraint, unknown_name, wrong_value
 from ..outcome.codec import dumps
 from ..outcome.errors import InputError
-from ..outcome.phases import asked_phases
+from ..outcome.gates import asked_phases
 from ..recipe.output import RUN_FILE
 from ..runtime.clock import now_utc
 from ..runtime.files import write_atomic
-from ..runtime.redaction import redact
-from ..runtime.secret_keys import redact_data
+from ..runtime.redaction import redact, redact_data
 from ..runtime.strict import parse_yaml
 from ..site.model import Site, SiteProfile
 from ..verdict.run import with_phases

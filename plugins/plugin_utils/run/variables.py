@@ -11,8 +11,8 @@ from functools import cache
 from typing import Any
 
 from ..outcome.errors import InputError
-from ..runtime.plain_yaml import documents
-from ..runtime.recipe_files import COLLECTION_ROOT
+from ..runtime.files import COLLECTION_ROOT
+from ..runtime.foreign_yaml import documents
 from .inventory import HOST_VARIABLES
 from .stats import STATS
 
@@ -28,7 +28,7 @@ _SPECS = "roles/*/meta/argument_specs.yml"
 def options() -> dict[str, Mapping[str, Any]]:
     """Return the documented options of all roles."""
     # Entry points of a role share their options by a merge key, which the strict reader does not take.
-    from ..runtime.kubernetes_yaml import kubernetes_loader
+    from ..runtime.foreign_yaml import kubernetes_loader
 
     found: dict[str, Mapping[str, Any]] = {}
     for path in sorted(COLLECTION_ROOT.glob(_SPECS)):
@@ -68,15 +68,23 @@ def unknown_names(where: str, names: Iterable[str]) -> Iterator[InputError]:
         where: where they are stated, such as `extra variable` or `host gpu01`.
         names: the names of variables.
     """
-    from difflib import get_close_matches
-
-    bare = [name.removeprefix(PREFIX) for name in known() if name.startswith(PREFIX)]
     for name in sorted(names):
         if name.startswith(PREFIX) and name not in known():
-            near = get_close_matches(name.removeprefix(PREFIX), bare, n=1, cutoff=0.6)
             own = f"remove it; a variable of your own does not begin with {PREFIX}"
-            hint = f"did you mean {PREFIX}{near[0]}?" if near else own
+            hint = f"did you mean {meant(name)}?" if meant(name) else own
             yield InputError(name, f"is no variable of this collection ({where}), so nothing reads it.", hint)
+
+
+@cache
+def meant(name: str) -> str:
+    """Return the variable that a misspelled name is meant to be; empty where it is right, not ours, or none is near."""
+    from difflib import get_close_matches
+
+    if not name.startswith(PREFIX) or name in known():
+        return ""
+    bare = [name.removeprefix(PREFIX) for name in known() if name.startswith(PREFIX)]
+    near = get_close_matches(name.removeprefix(PREFIX), bare, n=1, cutoff=0.6)
+    return f"{PREFIX}{near[0]}" if near else ""
 
 
 def renamed(names: Iterable[str]) -> dict[str, str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import cache
 
 from ..outcome.codec import load_json
-from ..runtime.recipe_files import COLLECTION_ROOT
+from ..runtime.files import COLLECTION_ROOT
 from ..runtime.strict import read_yaml
 
 COLLECTION = "gpufleet.bringup"

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from ..outcome.errors import InputError
-from .recipe_files import RECIPES
+from .files import RECIPES
 from .strict import decode, nearest_hint, read_yaml
 
 FailureKind = Literal["missing", "timeout", "empty", "garbage", "failed", "not-collected", "held", "in-use"]

@@ -1,18 +1,233 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Secrets in text: the second net, under the redaction of structured data by key (secret_keys.py).
-
-Every expression is linear in the length of the text: repetitions are bounded or cannot start twice in one run.
-"""
+"""Secrets: masked by key in structured data, and by form in text, before anything is written."""
 
 from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from .secret_forms import FORMS, MASK, Rule
+from ..outcome.errors import InputError
+
+# The forms in which tools and clouds print secrets, beside `name: value` (redaction.py): one expression each.
+#
+# Each has words, in small letters, of which any text that it matches has one; repetitions are bounded, or begin
+# with a word that is rare. `\1` is what stays.
+
+MASK = "[redacted]"
+# A quote, escaped as often as the text stands in another.
+_QUOTE = r"(?:\\{0,4}[\"'])?"
+Rule = tuple[re.Pattern[str], str, tuple[str | re.Pattern[str], ...]]
+# What an XML element, a variable or an option ends with whose value is a secret.
+_ELEMENT = r"(?:password|passwd|passphrase|secret|token|api[_-]?key|private[_-]?key|pre-?shared[_-]?key)"
+
+# RFC 7616 (digest), RFC 6265 (cookies), queries that are signed: Amazon S3, Google Cloud Storage, Azure SAS.
+_WEB: tuple[Rule, ...] = (
+    (
+        re.compile(r"(?i)((?:proxy-)?authorization[\"']?[ \t]{0,8}[:=][ \t]{0,8}[\"']?digest[ \t]{1,8})[^\n]{1,4000}"),
+        rf"\1{MASK}",
+        ("digest",),
+    ),
+    (
+        re.compile(r"(?i)(\b(?:set-)?cookie[\"']?[ \t]{0,8}:[ \t]{0,8}[\"']?)[^\s=;:\"']{1,80}=[^\n\"']{1,4000}"),
+        rf"\1{MASK}",
+        ("cookie",),
+    ),
+    (
+        re.compile(
+            r"(?i)((?:[?&;]sig(?:nature)?|x-amz-(?:signature|credential|security-token)|x-goog-(?:signature|credential)"
+            r"|shared-?access-?(?:signature|key))=)[^&\s\"'<>;]{1,2000}"
+        ),
+        rf"\1{MASK}",
+        ("sig=", "signature=", "x-amz-", "x-goog-", "sharedaccess", "shared-access"),
+    ),
+    (
+        re.compile(r"(https://hooks\.slack\.com/(?:services|workflows)/|https://[a-z.]{0,20}discord(?:app)?\.com/api/"
+                   r"webhooks/)[\w/-]{8,200}"),
+        rf"\1{MASK}",
+        ("hooks.slack.com", "/webhooks/"),
+    ),
+    (re.compile(r"(?i)((?:password|passwd|token|secret|api_?key)%3d)[^&\s\"'<>%]{1,500}"), rf"\1{MASK}", ("%3d",)),
+    (
+        re.compile(r"(https://[\w.-]{1,80}\.webhook\.office\.com/)[\w@/-]{8,300}"),
+        rf"\1{MASK}",
+        (".webhook.office.com",),
+    ),
+    (re.compile(r"(\bbot\d{8,10}:)[\w-]{30,40}"), rf"\1{MASK}", (re.compile(r"bot\d{8}"),)),
+    (re.compile(r"(?i)(\bgeniekey[ \t]{1,8})[\w-]{8,100}"), rf"\1{MASK}", ("geniekey",)),
+)  # fmt: skip
+# Elements of XML: what Redfish, IPMI tools and `-x` of tools print.
+_XML: tuple[Rule, ...] = (
+    (
+        re.compile(rf"(?i)(<[\w:.-]{{0,60}}?{_ELEMENT}(?:\s[^<>]{{0,200}})?>)[^<>]{{1,2000}}(?=</)"),
+        rf"\1{MASK}",
+        # Its end is found faster than its beginning.
+        (re.compile(rf"</[\w:.-]{{0,60}}?{_ELEMENT}[ \t]{{0,4}}>"),),
+    ),
+)
+# Options of commands whose next word is a secret, by the command, because the option alone says nothing.
+_COMMANDS: tuple[Rule, ...] = (
+    (re.compile(r"(\bipmitool\b[^\n]{0,300}?\s-P[ \t]{0,4})[^\s-]\S{0,500}"), rf"\1{MASK}", ("ipmitool",)),
+    (
+        re.compile(
+            r"(\b(?:docker|podman|nerdctl|helm|crane|oras|skopeo)\b[^\n]{0,60}?\slogin\b[^\n]{0,300}?\s-p[ \t=]{1,4})"
+            r"[^\s-]\S{0,2000}"
+        ),
+        rf"\1{MASK}",
+        ("login",),
+    ),
+    (re.compile(r"(\bcurl\b[^\n]{0,400}?\s-u[^\s:]{1,200}:)\S{1,500}"), rf"\1{MASK}", ("curl",)),
+    (
+        re.compile(r"((?<![\w-])--?[a-z][\w-]{0,60}?-pass(?:[ \t]{1,8}|=))(?!-)[^\s\"',]{1,500}"),
+        rf"\1{MASK}",
+        ("-pass",),
+    ),
+    (re.compile(r"(?i)(\bbootstrap[-_ ]token[ \t]{1,8})[a-z0-9][\w.-]{5,200}"), rf"\1{MASK}", ("bootstrap",)),
+    (re.compile(r"(--certificate-key[ \t=]{1,8})[^\s-]\S{0,500}"), rf"\1{MASK}", ("--certificate-key",)),
+    # -p of mysql has its word without a blank: with one it asks.
+    (
+        re.compile(r"(\b(?:mysql|mariadb)[\w-]{0,20}\s[^\n]{0,300}?(?<=\s)-p)\w\S{0,500}"),
+        rf"\1{MASK}",
+        ("mysql", "mariadb"),
+    ),
+    (re.compile(r"(\bsshpass[ \t]{1,8}-p[ \t]{0,8})[^\s-]\S{0,500}"), rf"\1{MASK}", ("sshpass",)),
+    (re.compile(r"(\bredis-cli\b[^\n]{0,300}?\s-a[ \t]{1,8})[^\s-]\S{0,500}"), rf"\1{MASK}", ("redis-cli",)),
+    (re.compile(r"(\bldap[a-z]{3,10}\b[^\n]{0,300}?\s-w[ \t]{1,8})[^\s-]\S{0,500}"), rf"\1{MASK}", ("ldap",)),
+    # Community, and the phrases of version 3.
+    (re.compile(r"(\bsnmp[a-z]{2,10}[ \t][^\n]{0,300}?\s-c[ \t]{1,8})[^\s-]\S{0,500}"), rf"\1{MASK}", ("snmp",)),
+    (re.compile(r"(\bsnmp[a-z]{2,10}[ \t][^\n]{0,300}?\s-A[ \t]{1,8})[^\s-]\S{0,500}"), rf"\1{MASK}", ("snmp",)),
+    (re.compile(r"(\bsnmp[a-z]{2,10}[ \t][^\n]{0,300}?\s-X[ \t]{1,8})[^\s-]\S{0,500}"), rf"\1{MASK}", ("snmp",)),
+)  # fmt: skip
+# Lines of configuration files: a word, blanks, a secret (nslcd.conf, snmpd.conf), or a name and `=` (sssd, WireGuard).
+_FILES: tuple[Rule, ...] = (
+    (
+        re.compile(
+            r"(?m)((?:^|\\n|\")[ \t]{0,40}"
+            r"(?:bindpw|rootpw|rootpwmod\w*|r[ow]community6?|requirepass|masterauth)[ \t]{1,40})"
+            r"[^\s\"\\]{1,500}"
+        ),
+        rf"\1{MASK}",
+        ("bindpw", "rootpw", "community", "requirepass", "masterauth"),
+    ),
+    # netrc: `machine HOST login NAME password WORD`, on one line or on several.
+    (
+        re.compile(
+            r"(\b(?:machine[ \t]{1,8}[^\s\\]{1,200}|default)(?:\s|\\{1,4}n){1,40}login[ \t]{1,8}[^\s\\]{1,200}"
+            r"(?:\s|\\{1,4}n){1,40}password[ \t]{1,8})"
+            r"[^\s\"\\]{1,500}"
+        ),
+        rf"\1{MASK}",
+        ("login",),
+    ),
+    # crypt(3): what /etc/shadow, htpasswd and cloud-init hold; the password can be searched for with it.
+    (
+        re.compile(
+            r"\$(?:1|5|6|7|y|gy|apr1)\$(?:[\w.,/=]{1,40}\$){1,2}[\w./]{22,120}|\$2[abxy]\$\d\d\$[\w./]{40,60}"
+        ),
+        MASK,
+        ("$",),
+    ),
+    (
+        re.compile(r"(?i)(\b(?:password|passwd|passphrase)\t{1,8})[^\s\t]{1,500}"),
+        rf"\1{MASK}",
+        ("password\t", "passwd\t", "passphrase\t"),
+    ),
+    (
+        re.compile(
+            r"(?i)((?:(?<=_)|(?<![a-z0-9_]))(?:credentials?|_auth|psk|jwt|pw|authtok|bindpw|pre-?shared[_-]?key"
+            r"|munge[_-]?key|licen[cs]e[_-]?key)[\"']?[ \t]{0,8}=[ \t]{0,8}(?:\\{0,4}[\"'])?)(?!=)[^\s\"',;&]{1,2000}"
+        ),
+        rf"\1{MASK}",
+        ("credential", "_auth", "psk", "jwt", "pw=", "pw =", "_pw", "authtok", "shared", "munge", "licen"),
+    ),
+    (
+        re.compile(
+            r"(?i)((?:(?<=_)|(?<![a-z0-9_]))(?:munge[_-]?key|licen[cs]e[_-]?key|pre-?shared[_-]?key|psk|jwt|bindpw)"
+            r"[\"']?[ \t]{0,8}:[ \t]{0,8}(?:\\{0,4}[\"'])?)(?!/)[^\s\"',;&]{4,2000}"
+        ),
+        rf"\1{MASK}",
+        ("psk", "jwt", "bindpw", "shared", "munge", "licen"),
+    ),
+    # Keys of PagerDuty, Datadog and Airflow.
+    (
+        re.compile(
+            rf"(?i)((?:routing|service|app|application|fernet)[_-]?key{_QUOTE}[ \t]{{0,8}}[:=][ \t]{{0,8}}{_QUOTE})"
+            r"(?!/)[^\s\"',;&\\]{16,2000}"
+        ),
+        rf"\1{MASK}",
+        (
+            "routing_key", "routingkey", "service_key", "servicekey", "app_key", "app-key", "appkey",
+            "application_key", "application-key", "applicationkey", "fernet",
+        ),
+    ),
+    # Variables of a pod, as Kubernetes writes them, by ends of names that say nothing in prose.
+    (
+        re.compile(
+            rf"(?i)(name{_QUOTE}[ \t]{{0,8}}:[ \t]{{0,8}}{_QUOTE}[\w.-]{{0,80}}?"
+            rf"[_-](?:pass|pwd?|psk|jwt|auth|credentials?){_QUOTE}"
+            rf"(?:[,\s]|\\{{1,4}}[nr]){{1,80}}{_QUOTE}value{_QUOTE}[ \t]{{0,8}}:[ \t]{{0,8}}{_QUOTE})"
+            r"[^\n\"'\\]{1,2000}"
+        ),
+        rf"\1{MASK}",
+        ("_pass", "-pass", "_pw", "-pw", "_psk", "-psk", "_jwt", "-jwt", "_auth", "-auth", "_cred", "-cred"),
+    ),
+    # A shell's PWD is a directory, and what passed is counted.
+    (
+        re.compile(
+            r"((?:(?<=_)|(?<![A-Za-z0-9_]))(?:[Pp]ass|PASS|[Pp]wd|PWD)=[\"']?)"
+            r"(?![\d.]{1,20}(?:[\s,;%)/]|$)|[/~.])[^\s\"',;&]{1,500}"
+        ),
+        rf"\1{MASK}",
+        ("pass=", "pwd="),
+    ),
+)  # fmt: skip
+# Tokens that their beginning or their middle shows, as their makers document them.
+_TOKENS: tuple[Rule, ...] = (
+    (
+        re.compile(
+            r"(?<![A-Za-z0-9])(?:[sr]k_(?:live|test)_[A-Za-z0-9]{8,200}|SG\.[\w-]{16,100}\.[\w-]{16,100}|ya29\.[\w.-]{16,500}"
+            r"|dop_v1_[a-f0-9]{16,100}|pypi-[\w-]{16,300}|AGE-SECRET-KEY-1[A-Z0-9]{16,100})"
+        ),
+        MASK,
+        ("k_live_", "k_test_", "sg.", "ya29.", "dop_v1_", "pypi-", "age-secret-key-1"),
+    ),
+    # Atlassian, Bitbucket, Grafana, Tailscale, New Relic, Artifactory, Replicate, Groq, Shopify, Heroku.
+    (
+        re.compile(
+            r"(?<![A-Za-z0-9])(?:ATATT3[\w=-]{30,300}|ATBB[A-Za-z0-9]{28,40}|gl(?:sa|c)_[\w+/=]{20,400}|tskey-[a-z]{2,10}-[\w-]{12,100}"
+            r"|NRAK-[A-Z0-9]{20,40}|AKCp[A-Za-z0-9]{60,100}|r8_[A-Za-z0-9]{30,50}|gsk_[A-Za-z0-9]{40,60}|shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}"
+            r"|HRKU-[\w-]{30,80})"
+        ),
+        MASK,
+        ("atatt3", "atbb", "glsa_", "glc_", "tskey-", "nrak-", "akcp", "r8_", "gsk_", "shpat_", "shpca_", "shppa_",
+         "shpss_", "hrku-"),
+    ),
+    # Doppler, Pulumi, Linear, Postman, RubyGems, Twilio, Databricks.
+    (
+        re.compile(
+            r"(?<![A-Za-z0-9])(?:dp\.[a-z]{2,10}\.[A-Za-z0-9]{30,60}|pul-[a-f0-9]{40}|lin_api_[A-Za-z0-9]{30,60}"
+            r"|PMAK-[a-f0-9]{20,30}-[a-f0-9]{3,40}|rubygems_[a-f0-9]{40,60}|SK[a-f0-9]{32}|dapi[a-f0-9]{32})(?![A-Za-z0-9])"
+        ),
+        MASK,
+        (
+            "lin_api_", "pmak-", "rubygems_", re.compile(r"dp\.[a-z]{2,10}\.[a-z0-9]{30}"),
+            re.compile("pul-[a-f0-9]{40}"), re.compile("sk[a-f0-9]{32}"), re.compile("dapi[a-f0-9]{32}"),
+        ),
+    ),
+    # Terraform Cloud, an application of Entra ID, the token by which nodes join a cluster of k3s.
+    (re.compile(r"[A-Za-z0-9]{14}\.atlasv1\.[\w=-]{40,80}"), MASK, (".atlasv1.",)),
+    (re.compile(r"(?<![\w~.-])[\w~.-]{3}\dQ~[\w~.-]{30,36}"), MASK, ("q~",)),
+    (re.compile(r"(?<![A-Za-z0-9])K10[a-f0-9]{64}::[\w:-]{4,200}"), MASK, ("k10",)),
+)  # fmt: skip
+FORMS: tuple[Rule, ...] = (*_WEB, *_XML, *_COMMANDS, *_FILES, *_TOKENS)
+
+
+# Secrets in text: the second net, under the redaction of structured data by key (secret_keys.py).
+#
+# Every expression is linear in the length of the text: repetitions are bounded or cannot start twice in one run.
 
 # Spaces without width, joiners and the mark of byte order: a word that they split is no word to any rule.
 _NO_WIDTH = re.compile("[\u200b-\u200d\u2060\ufeff]")
@@ -72,8 +287,6 @@ _KEY = re.compile(
     r"|\.?dockerconfigjson|\.dockercfg|(?<=[\"'])auth(?=[\"\\]))"
     r"(?P<quote>\\{0,4}[\"'])?[ \t]{0,8}(?P<sign>[:=])(?!=|//)"
 )
-# An environment variable as Kubernetes writes it: its name, then its value.
-_QUOTE = r"(?:\\{0,4}[\"'])?"
 _NAMED = re.compile(
     rf"(?i)name{_QUOTE}[ \t]{{0,8}}:[ \t]{{0,8}}{_QUOTE}[\w.-]{{0,80}}?(?:{_PHRASES}|{_WORDS}){_QUOTE}"
     r"(?:[,\s]|\\{1,4}[nr]){1,80}"
@@ -274,3 +487,169 @@ def _end_of_block(text: str, key: int, start: int, *, structured: bool) -> int:
         at = following
         end = following if content.strip() else end
     return end
+
+
+# Secrets in structured data: settings, Helm values and environments are masked by key before they are written.
+#
+# What was masked is given back in memory, from what people stated, to the tasks that need it.
+
+_SECRET_KEYS_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_PASSWORD = re.compile("password|passwd|passphrase|passcode|pwd")
+_LAST = re.compile(
+    f"{_PASSWORD.pattern}|pass|pw|bindpw|rootpw|psk|jwt|authtok|rocommunity|rwcommunity|secret|token|apikey|credential"
+    "|dockerconfigjson|dockercfg|htpasswd|auth|authorization|cookie"
+)
+_KEY_OF = re.compile(
+    "api|access|private|secret|account|client|tls|encryption|signing|ssh|license|auth|master|storage|shared|preshared"
+    "|munge|bootstrap|ngc|app|application|routing|service|fernet"
+)
+# Variables of an environment are a site's own words, so a list of what is secret is never whole: saved is what tells
+# how a program runs, by the beginning of its name, and of any other variable only that it is there.
+_ENVIRONMENTS = frozenset({"env", "environment", "extra_env", "extraEnv"})
+_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*")
+_PLAIN_VARIABLE = re.compile(
+    r"(?:NCCL|RCCL|UCX|UCC|FI|OMPI|OPAL|PMIX|PRTE|SHARP|HCOLL|RDMAV|IBV|MLX\d?|EFA|AWS_OFI|OFI|CUDA|CUBLAS|CUDNN|NVIDIA"
+    r"|NVSHMEM|NVTE|OMP|GOMP|KMP|MKL|MALLOC|TORCH|TORCHINDUCTOR|PYTORCH|TRITON|XLA|JAX|TF|TP|VLLM|SGLANG|TRANSFORMERS"
+    r"|HF_HUB|HF_HOME|HF_DATASETS|TOKENIZERS|GLOO|LD|PYTHON|LC|XDG|HEALTH_CHECK|SLURM)(?:_[A-Z0-9_]+)?"
+    r"|PATH|HOME|LANG|TZ|TMPDIR|HOSTNAME|USER|SHELL|TERM|PWD|PYTHON[A-Z]+|(?:HTTPS?|NO|ALL)_PROXY"
+)
+# What only names a Secret.
+_REFERENCES = frozenset({("existing", "secret"), ("pull", "secret"), ("token", "secret")})
+_NAMING = re.compile(
+    "name|namespace|key|optional|kind|apiversion|secretname|enabled|create|type|valuefrom|secretkeyref", re.IGNORECASE
+)
+# What may follow the word that says what it is: `client-key-data`.
+_ENCODED = re.compile("data|b64|base64|value")
+
+
+def is_secret_key(key: str) -> bool:
+    """Tell whether a value under that key is a secret: `adminPassword`, `HF_TOKEN`, `tls.key`; not `secretName`."""
+    words = _words(key)
+    if len(words) > 1 and _ENCODED.fullmatch(words[-1]):
+        words.pop()
+    if not words:
+        return False
+    last, before = words[-1], words[-2] if len(words) > 1 else ""
+    single = last.removesuffix("s") if last.endswith("s") and not _LAST.fullmatch(last) else last
+    if (before, single) in _REFERENCES:
+        return False
+    return bool(_LAST.fullmatch(single) or (single == "key" and _KEY_OF.fullmatch(before)))
+
+
+def _words(key: str) -> list[str]:
+    return [word.lower() for word in _SECRET_KEYS_WORDS.findall(key)]
+
+
+def redact_data(value: Any) -> Any:
+    """Return plain data (mappings, lists, scalars) with every secret masked, by its key or by its look."""
+    if isinstance(value, Mapping):
+        return _mapping(value)
+    if isinstance(value, list | tuple):
+        return _list(value)
+    return redact(value) if isinstance(value, str) else value
+
+
+def _list(items: Sequence[Any]) -> list[Any]:
+    """Return the entries masked; in an argument list also the one after `--api-key`."""
+    return [
+        _masked(entry, "") if number and _is_secret_flag(items[number - 1]) else redact_data(entry)
+        for number, entry in enumerate(items)
+    ]
+
+
+def _is_secret_flag(word: Any) -> bool:
+    return isinstance(word, str) and word.startswith("-") and "=" not in word and is_secret_key(word)
+
+
+def _mapping(data: Mapping[Any, Any]) -> dict[Any, Any]:
+    if data.get("kind") == "Secret" and "apiVersion" in data:
+        hidden = {key: _masked(data[key], key) for key in ("data", "stringData") if key in data}
+        return {key: hidden.get(key, redact_data(value)) for key, value in data.items()}
+    if isinstance(data.get("name"), str) and "value" in data and is_secret_key(data["name"]):
+        return {
+            key: _masked(value, data["name"]) if key == "value" else redact_data(value) for key, value in data.items()
+        }
+    return {
+        key: _masked(value, str(key)) if is_secret_key(str(key)) else redact_data(value) for key, value in data.items()
+    }
+
+
+def redact_settings(value: Any) -> Any:
+    """Return what a site states, with every secret masked, and of environments all that is not known to be plain."""
+    return redact_data(_plain_environments(value))
+
+
+def _plain_environments(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_plain_environments(entry) for entry in value]
+    if not isinstance(value, Mapping):
+        return value
+    return {
+        key: {name: _variable(str(name), text) for name, text in entry.items()}
+        if key in _ENVIRONMENTS and isinstance(entry, Mapping)
+        else _plain_environments(entry)
+        for key, entry in value.items()
+    }
+
+
+def _variable(name: str, value: Any) -> Any:
+    if _PLAIN_VARIABLE.fullmatch(name) or not _VARIABLE.fullmatch(name):
+        return _plain_environments(value)
+    return MASK if isinstance(value, str) and value else value
+
+
+def _masked(value: Any, key: str) -> Any:
+    """Return what stands under a secret key, masked; names of Secrets and keys in them stay."""
+    if isinstance(value, str):
+        return MASK if value else value
+    if isinstance(value, bool) or value is None:
+        return value
+    if isinstance(value, int | float):
+        # `max_token: 512` is a number, a password of digits is none.
+        return MASK if any(_PASSWORD.fullmatch(word) for word in _words(key)) else value
+    if isinstance(value, Mapping):
+        return {
+            name: redact_data(entry) if _NAMING.fullmatch(str(name)) else _masked(entry, str(name))
+            for name, entry in value.items()
+        }
+    return [_masked(entry, key) for entry in value]
+
+
+def holds_mask(value: Any) -> bool:
+    """Tell whether something in the data was masked."""
+    if isinstance(value, Mapping):
+        return any(holds_mask(entry) for entry in value.values())
+    if isinstance(value, list | tuple):
+        return any(holds_mask(entry) for entry in value)
+    return isinstance(value, str) and MASK in value
+
+
+def with_secrets(saved: Any, stated: Any, place: str, hint: str) -> Any:
+    """Return saved data with what was masked in it put back from what people stated, place by place.
+
+    Args:
+        saved: data as it was written.
+        stated: the same structure with the secrets, or the part of it that people stated.
+        place: where the data stands, for the error.
+        hint: what to do where a secret is not stated.
+
+    Raises:
+        InputError: a value was masked, and what is stated now does not give the same masked value.
+    """
+    if not holds_mask(saved):
+        return saved
+    if isinstance(saved, Mapping):
+        given = stated if isinstance(stated, Mapping) else {}
+        return {
+            key: with_secrets(entry, given.get(key), f"{place}.{key}" if place else str(key), hint)
+            for key, entry in saved.items()
+        }
+    if isinstance(saved, list | tuple):
+        items: Sequence[Any] = stated if isinstance(stated, list | tuple) and len(stated) == len(saved) else ()
+        return [
+            with_secrets(entry, items[number] if items else None, f"{place}[{number}]", hint)
+            for number, entry in enumerate(saved)
+        ]
+    if stated is None or (isinstance(stated, str) and saved not in (MASK, redact(stated))) or holds_mask(stated):
+        raise InputError(place, "is a secret, which is not saved with a run, and it is not stated now.", hint)
+    return stated

@@ -11,8 +11,7 @@ from typing import Any, TypeVar
 
 from ..outcome.codec import Misfit, MisfitsError, structure
 from ..outcome.errors import InputError, ProblemsError
-from .kubernetes_yaml import kubernetes_loader, parser
-from .plain_yaml import PlainYamlError, documents
+from .foreign_yaml import PlainYamlError, documents, kubernetes_loader, parser
 
 T = TypeVar("T")
 

@@ -1,11 +1,8 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The cabling plan: which adapter port is on which switch port, and how fast every cable must be.
-
-A site states it in a file (gpufleet_settings.fabric.plan). Without one it is generated from the inventory: adapter k
-for GPU traffic of every host (site/adapters.py) belongs to rail k, whatever switches the rail has, at the rate that the
-SKU states.
+"""The cabling plan: which adapter port is on which switch port, how fast every cable must be, and names of
+switches.
 """
 
 from __future__ import annotations
@@ -17,10 +14,16 @@ from pathlib import Path
 
 from ..hardware.sku import Sku
 from ..outcome.errors import BringupError, InputError, ProblemsError
-from ..probe.text import guid_text
+from ..probe.text import guid, guid_text
 from ..runtime.strict import decode, nearest_hint, read_yaml
 from .adapters import ComputeAdapters, carries_gpu_traffic, compute_adapters
 from .model import Host, Site
+
+# The cabling plan: which adapter port is on which switch port, and how fast every cable must be.
+#
+# A site states it in a file (gpufleet_settings.fabric.plan). Without one it is generated from the inventory:
+# adapter k for GPU traffic of every host (site/adapters.py) belongs to rail k, whatever switches the rail has, at
+# the rate that the SKU states.
 
 SETTINGS = "fabric"
 LANE_GBPS = {
@@ -288,3 +291,36 @@ class _Reader:
 
     def _wrong(self, where: str, reason: str, hint: str) -> None:
         self.problems.append(InputError(f"{self._source}: {where}", reason, hint))
+
+
+# The site's node-name map: names of switches by GUID, in the file that the InfiniBand tools read, too.
+
+_LINE = re.compile(r'(0x[0-9a-fA-F]{1,16})\s+"([^"]*)"\s*(?:#.*)?')
+_LARGEST = 4 << 20
+
+
+def read_node_names(path: Path) -> dict[str, str]:
+    """Return the names by GUID (`0x248a070300928186`); blanks at their ends are not part of them.
+
+    Raises:
+        InputError: the file cannot be read, or a line is not `0x<guid> "name"`.
+    """
+    try:
+        if path.stat().st_size > _LARGEST:
+            raise InputError(
+                f"node-name map {path}", "is larger than 4 MiB.", "give the file of opensm or ibnetdiscover"
+            )
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"node-name map {path}", f"cannot be read: {error}.", "correct fabric.node_name_map") from None
+    found: dict[str, str] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        stripped = line.strip()
+        if not stripped or stripped.startswith("#"):
+            continue
+        match = _LINE.fullmatch(stripped)
+        if match is None:
+            said = f'line {number} is {stripped[:60]!r}, expected `0x<guid> "name"`.'
+            raise InputError(f"node-name map {path}", said, "correct the line")
+        found[guid_text(guid(match[1], str(path)))] = match[2].strip()
+    return found

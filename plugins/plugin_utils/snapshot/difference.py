@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What differs between two snapshots: each fact once, the most important first, what moves by itself left out aloud."""
+"""What differs between two snapshots: each fact once, the most important first, by the rules of recipes/drift.yaml."""
 
 from __future__ import annotations
 
@@ -9,11 +9,143 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from enum import Enum
+from functools import cache
+from itertools import product
 from typing import Any
 
-from ..outcome.wording import first_of
-from .drift_rules import Importance, SiteRule, drift_rules, ignored, importance_of, passes_by
-from .model import WHOLE_HOST, Collected, Host, Snapshot
+from ..outcome.errors import InputError
+from ..outcome.wording import count, first_of
+from ..runtime.files import RECIPES
+from ..runtime.strict import decode, read_yaml
+from .model import WHOLE_HOST, Collected, Host, Node, Snapshot, has_gpus
+
+# How a change between two snapshots is told: what moves by itself, and how much it matters (recipes/drift.yaml).
+
+_RULES = RECIPES / "drift.yaml"
+
+
+class Importance(str, Enum):
+    """How much a change matters, the most important first."""
+
+    CRITICAL = "critical"
+    HIGH = "high"
+    MEDIUM = "medium"
+    LOW = "low"
+
+    @property
+    def rank(self) -> int:
+        """0 for the most important."""
+        return list(Importance).index(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IgnoredPath:
+    """What moves by itself; see the head of the file."""
+
+    path: str
+    reason: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepeatedPath(IgnoredPath):
+    """Paths that repeat, whole or in part, what the path `of` says of the same host."""
+
+    of: str
+
+    def repeats(self, fact: Fact, other: Fact) -> bool:
+        """Tell whether a fact says nothing that the other one, of path `of` and the same host, does not."""
+        if not re.fullmatch(self.path, fact.path):
+            return False
+        pairs = ((fact.before, other.before), (fact.after, other.after))
+        return all(value == whole or value in re.split(r"[.-]", whole) for value, whole in pairs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiteRule:
+    """What a site knows to move by itself: regular expressions of the whole path and of whose fact it is."""
+
+    path: str
+    subject: str = ".*"
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        for text in (self.path, self.subject):
+            try:
+                re.compile(text)
+            except re.error as error:
+                hint = r"a path is written as drift prints it, with dots and brackets escaped: node\.labels\[team\]"
+                raise InputError("ignore", f"{text!r} is no regular expression: {error}.", hint) from None
+
+    def fits(self, path: str, subject: str) -> bool:
+        """Tell whether it is about that fact."""
+        return bool(re.fullmatch(self.path, path) and re.fullmatch(self.subject, subject))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportancePath:
+    """How important changes of some paths are."""
+
+    path: str
+    level: Importance
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassingNode:
+    """A label of nodes that come and go by themselves; without a value any counts."""
+
+    label: str
+    source: str
+    value: str = ""
+
+    def fits(self, node: Node) -> bool:
+        """Tell whether a node is such a one."""
+        return self.label in node.labels and self.value in ("", node.labels[self.label])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriftRules:
+    """The whole file."""
+
+    ignored: tuple[IgnoredPath, ...]
+    repeated: tuple[RepeatedPath, ...]
+    importance: tuple[ImportancePath, ...]
+    passing_nodes: tuple[PassingNode, ...]
+    not_kept: tuple[str, ...]
+
+
+@cache
+def drift_rules() -> DriftRules:
+    """Return the rules.
+
+    Raises:
+        InputError: the file is not what it should be.
+    """
+    return decode(DriftRules, read_yaml(_RULES), str(_RULES))
+
+
+@cache
+def ignored(path: str) -> IgnoredPath | None:
+    """Return the rule by which a path moves by itself, if any."""
+    return next((rule for rule in drift_rules().ignored if re.fullmatch(rule.path, path)), None)
+
+
+@cache
+def importance_of(path: str) -> Importance:
+    """Return how much a change of a path matters."""
+    rules = drift_rules().importance
+    return next((rule.level for rule in rules if re.fullmatch(rule.path, path)), Importance.MEDIUM)
+
+
+def passes_by(there: Any) -> bool:
+    """Tell whether something is a node that nobody misses: made and removed by an autoscaler, and without GPUs."""
+    if not isinstance(there, Node) or has_gpus(there):
+        return False
+    return any(rule.fits(there) for rule in drift_rules().passing_nodes)
+
+
+# What differs between two snapshots: each fact once, the most important first, what moves by itself left out aloud.
 
 _THERE, _GONE = "there", "not there"
 _NO_HOST = Host()
@@ -54,10 +186,10 @@ class Drift:
 
     def lines(self) -> list[str]:
         """Return everything for people: changes first, then what was not looked at, and why."""
-        count = len(self.changes)
+        number = len(self.changes)
         none = "nothing differs in what could be compared" if self.incomplete else "nothing differs"
         lines = [change.text for change in self.changes] or [none]
-        lines.append(f"{count} change(s)" + (", and not everything could be compared" if self.incomplete else ""))
+        lines.append(count(number, "change") + (", and not everything could be compared" if self.incomplete else ""))
         lines += [f"not compared: {line}" for line in self.not_compared]
         lines += [f"ignored: {line}" for line in self.ignored]
         return [*lines, f"never part of a snapshot: {'; '.join(self.not_kept)}"]
@@ -88,7 +220,7 @@ def drift_between(before: Snapshot, after: Snapshot, own: tuple[SiteRule, ...] =
         else:
             facts.append(fact)
     told = "one of the two snapshots does not record"
-    missing += [f"{path}: {told} {n} value(s)" for path, n in sorted(unsaid.items())]
+    missing += [f"{path}: {told} {count(n, 'value')}" for path, n in sorted(unsaid.items())]
     drift = drift_of(facts, not_compared=missing, incomplete=incomplete, own=own)
     return replace(drift, one_sided=tuple(name for name in sorted(_PARTS) if _asked_of_one(name, before, after)))
 
@@ -116,7 +248,12 @@ def drift_of(
     """Return facts that differ rated, joined and in order; those that move by themselves are counted."""
     left_out = Counter[str]()
     joined: dict[tuple[str, str, str], list[str]] = {}
+    facts = tuple(facts)
+    repeated = _repeated(facts, own)
     for fact in facts:
+        if fact in repeated:
+            left_out[repeated[fact]] += 1
+            continue
         rule, theirs = ignored(fact.path), next((rule for rule in own if rule.fits(fact.path, fact.subject)), None)
         if rule is not None:
             left_out[rule.reason] += 1
@@ -139,8 +276,25 @@ def drift_of(
             c.after,
         )
     )
-    told = tuple(f"{reason}: {count} value(s)" for reason, count in sorted(left_out.items()))
+    told = tuple(f"{reason}: {count(n, 'value')}" for reason, n in sorted(left_out.items()))
     return Drift(changes=tuple(changes), ignored=told, not_compared=tuple(not_compared), incomplete=incomplete)
+
+
+def _repeated(facts: tuple[Fact, ...], own: tuple[SiteRule, ...]) -> dict[Fact, str]:
+    """Return the facts that only repeat another one that is told, with the reason."""
+    rules = drift_rules().repeated
+    paths = {rule.of for rule in rules}
+    told = {
+        (fact.path, fact.subject): fact
+        for fact in facts
+        if fact.path in paths and not any(rule.fits(fact.path, fact.subject) for rule in own)
+    }
+    found = {}
+    for fact, rule in product(facts, rules):
+        other = told.get((rule.of, fact.subject))
+        if other is not None and rule.repeats(fact, other):
+            found[fact] = rule.reason
+    return found
 
 
 # By the fact that a host did not give, what of it is then not known.
@@ -202,7 +356,9 @@ def _unread_of_hosts(before: Snapshot, after: Snapshot) -> tuple[bool, list[str]
             (names[0] - both, "the first snapshot"), (names[1] - both, "the second snapshot"), (both, "both snapshots"),
         ):  # fmt: skip
             if some:
-                lines.append(f"{fact} of {len(some)} host(s) ({first_of(sorted(some), 8)}): not given in {where}")
+                lines.append(
+                    f"{fact} of {count(len(some), 'host')} ({first_of(sorted(some), 8)}): not given in {where}"
+                )
     return lost, lines
 
 
@@ -215,7 +371,9 @@ def _not_read(before: Snapshot, after: Snapshot) -> list[str]:
         "the first snapshot": lost[0], "the second snapshot": lost[1],
     }  # fmt: skip
     return [
-        f"{len(some)} host(s) not read in {side}: {first_of(some, 8, '; ')}" for side, some in sides.items() if some
+        f"{count(len(some), 'host')} not read in {side}: {first_of(some, 8, '; ')}"
+        for side, some in sides.items()
+        if some
     ]
 
 

@@ -1,10 +1,8 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a snapshot says to the constraints of a recipe; what it did not see is unmeasured, which is never a pass.
-
-Labels of nodes are those of Node Feature Discovery and GPU Feature Discovery (their documentation, "Feature labels"):
-an upstream snapshot records the operating system of one node and the labels of all of them.
+"""What a snapshot says to the constraints and criteria of a recipe; what it did not observe is unmeasured, never a
+pass.
 """
 
 from __future__ import annotations
@@ -13,9 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from ..constraint.evaluate import evaluate, evaluate_nodes
-from ..constraint.model import Constraint, ConstraintResult, ConstraintStatus
-from ..constraint.names import (
+from ..constraint.declared import (
     DRIVER_VERSION,
     GPU_NODE_LABEL,
     KERNEL_RELEASE,
@@ -25,18 +21,18 @@ from ..constraint.names import (
     OS_VERSION,
     is_measurable,
 )
+from ..constraint.evaluate import Constraint, ConstraintResult, ConstraintStatus, evaluate, evaluate_nodes
 from ..outcome.model import Scalar
-from ..outcome.wording import first_of
+from ..outcome.wording import count, first_of
+from ..recipe.detect import ClusterFacts, NodeFacts
 from ..recipe.os_image import os_release
-from .gpus import gpu_count, gpu_product
-from .model import (
-    Collected,
-    Host,
-    Snapshot,
-    Workload,
-)
-from .node import Node
-from .to_upstream import PROVIDERS
+from .formats import PROVIDERS
+from .model import Collected, Host, Node, Snapshot, Workload, gpu_count, gpu_product, has_gpus
+
+# What a snapshot says to the constraints of a recipe; what it did not see is unmeasured, which is never a pass.
+#
+# Labels of nodes are those of Node Feature Discovery and GPU Feature Discovery (their documentation, "Feature
+# labels"): an upstream snapshot records the operating system of one node and the labels of all of them.
 
 _FEATURE = "feature.node.kubernetes.io/"
 _OPERATOR = "gpu-operator"
@@ -323,5 +319,41 @@ def _labelled(constraint: Constraint, snapshot: Snapshot, nodes: tuple[str, ...]
     reason = f"{constraint.name}: {constraint.value} does not hold on {shown}." if bad else ""
     status = ConstraintStatus.FAIL if bad else ConstraintStatus.PASS
     return ConstraintResult(
-        constraint=constraint, status=status, actual=shown or f"{len(known)} node(s)", reason=reason, nodes=tuple(bad)
+        constraint=constraint,
+        status=status,
+        actual=shown or count(len(known), "node"),
+        reason=reason,
+        nodes=tuple(bad),
+    )
+
+
+# What criteria are detected from, as a snapshot knows it.
+
+_INSTANCE = "node.kubernetes.io/instance-type"
+
+
+def cluster_facts(snapshot: Snapshot) -> ClusterFacts:
+    """Return the facts of all nodes, of the hosts of the same name where the nodes do not say them."""
+    names = sorted({*snapshot.nodes, *snapshot.hosts})
+    nodes = tuple(_facts(name, snapshot.nodes.get(name, Node()), snapshot.hosts.get(name, Host())) for name in names)
+    return ClusterFacts(server_version=snapshot.server.version, nodes=nodes)
+
+
+def _facts(name: str, node: Node, host: Host) -> NodeFacts:
+    layers = {str(adapter.get("link_layer") or "") for adapter in host.adapters.values()}
+    listed = {layer for text in layers for layer in text.split(",") if layer}
+    product = gpu_product(node) or next((gpu.product for gpu in host.gpus.values() if gpu.product), "")
+    # A word such as `rtx-pro-6000`, in the letters that products are recognised by.
+    product = product or next((gpu.kind.replace("-", " ").upper() for gpu in host.gpus.values() if gpu.kind), "")
+    return NodeFacts(
+        name=name,
+        # Of parts of GPUs is known that there are some.
+        gpus=gpu_count(node) or host.gpu_count or int(has_gpus(node)),
+        gpu_product=product,
+        os_id=os_release(node.os_image)[0] or host.os.get("ID", "").lower(),
+        provider_id=node.provider_id,
+        instance_type=node.labels.get(_INSTANCE, ""),
+        labels=node.labels,
+        resources=tuple(sorted(node.allocatable)),
+        link_layers=tuple(sorted(listed)),
     )

@@ -5,11 +5,47 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
 from ..outcome.errors import InputError
-from .node import Attributes, Node
+from ..outcome.model import Scalar
+
+# A node of a cluster, as a snapshot has it: what looks at nodes alone needs no more of a snapshot.
+
+Attributes = dict[str, Scalar]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """One node. `taints` are `key=value:effect`, quantities as the server writes them; `devices` are those of its
+    ResourceSlices by `driver/pool/device`."""
+
+    provider_id: str = ""
+    ready: str = ""
+    unschedulable: bool = False
+    labels: dict[str, str] = field(default_factory=dict)
+    taints: tuple[str, ...] = ()
+    capacity: dict[str, str] = field(default_factory=dict)
+    allocatable: dict[str, str] = field(default_factory=dict)
+    kubelet: str = ""
+    container_runtime: str = ""
+    kernel: str = ""
+    os_image: str = ""
+    operating_system: str = ""
+    architecture: str = ""
+    devices: dict[str, Attributes] = field(default_factory=dict)
+
+    @property
+    def provider(self) -> str:
+        """Who made the machine, by the scheme of its provider id: `aws`, `gce`, `azure`, `oci`, `kind`."""
+        scheme, found, _rest = self.provider_id.partition("://")
+        return scheme if found else "oci" if self.provider_id.startswith("ocid1.") else ""
+
+
+# What a cluster is made of at one moment: a typed value that is saved as JSON and read back strictly.
 
 SCHEMA_VERSION = 1
 KIND = "GpuFleetSnapshot"
@@ -168,3 +204,79 @@ class Snapshot:
     def failed(self) -> dict[str, CollectorResult]:
         """The collectors that failed."""
         return {name: found for name, found in self.collectors.items() if found.state is Collected.FAILED}
+
+
+# Counts of devices as the API server writes them. Pure.
+
+# The server writes 1000 units as `1k` (kubernetes/apimachinery, pkg/api/resource/quantity.go: a canonical form has no
+# trailing thousands), so that a shared device plugin with rdmaHcaMax 1000 offers `1k`.
+_WHOLE = re.compile(r"(\d+)([kMGTPE]?)")
+_THOUSANDS = "kMGTPE"
+
+
+def whole_number(quantity: str | int) -> int | None:
+    """Return a quantity that is a whole number, None if it is none or has a unit of bytes (`Mi`)."""
+    match = _WHOLE.fullmatch(str(quantity).strip())
+    if match is None:
+        return None
+    number, suffix = match.groups()
+    factor: int = 1000 ** (_THOUSANDS.index(suffix) + 1 if suffix else 0)
+    return int(number) * factor
+
+
+# Which GPUs nodes have, as a snapshot says it.
+
+_PRODUCT = "nvidia.com/gpu.product"
+_GPU = "nvidia.com/gpu"
+# The GPU operator gives this label to every node with a GPU on its bus (NVIDIA/gpu-operator,
+# controllers/state_manager.go, commonGPULabelKey), before driver, device plugin and feature discovery run there, and
+# it stays when they die: of such a node is known that it has GPUs, and nothing else.
+_PRESENT = "nvidia.com/gpu.present"
+
+
+def gpu_count(node: Node) -> int:
+    """Return how many whole GPUs a node has, 0 where nothing says it.
+
+    The device plugin offers parts of GPUs as such (README of NVIDIA/k8s-device-plugin, "Shared Access to GPUs"; of its
+    gpu-feature-discovery, "MIG Strategies"): with time-slicing and MPS each several times (`replicas`), with MIG
+    strategy `single` the devices of MIG, which the label `count` counts then as well.
+    """
+    labelled, offered, devices = _number(node.labels, f"{_GPU}.count"), _number(node.capacity, _GPU), _devices(node)
+    if node.labels.get("nvidia.com/mig.strategy") == "single" and "-MIG-" in node.labels.get(_PRODUCT, ""):
+        return devices
+    if _number(node.labels, f"{_GPU}.replicas") > 1:
+        return labelled or devices
+    if _mig(node):
+        # GPUs without MIG are offered beside the devices of the others.
+        return max(labelled, devices, offered)
+    return offered or devices or labelled
+
+
+def has_gpus(node: Node) -> bool:
+    """Tell whether a node has GPUs, whole or in parts."""
+    offered = _number(node.capacity, _GPU) or _mig(node) or _number(node.capacity, f"{_GPU}.shared")
+    return bool(offered or gpu_count(node) or gpu_product(node) or node.labels.get(_PRESENT) == "true")
+
+
+def _mig(node: Node) -> bool:
+    return any(key.startswith("nvidia.com/mig-") and _number(node.capacity, key) for key in node.capacity)
+
+
+def _number(said: Mapping[str, str], key: str) -> int:
+    return whole_number(said.get(key, "")) or 0
+
+
+def _devices(node: Node) -> int:
+    return sum(attributes.get("type") == "gpu" for attributes in node.devices.values())
+
+
+def gpu_product(node: Node) -> str:
+    """Return the product of a node's GPUs: as feature discovery or the DRA driver names it, else empty."""
+    products = (str(attributes.get("productName") or "") for attributes in node.devices.values())
+    return node.labels.get(_PRODUCT) or next(filter(None, products), "")
+
+
+def gpu_nodes(snapshot: Snapshot) -> tuple[str, ...]:
+    """Return the nodes that have GPUs: by count, product or label, or as the host of that name says it."""
+    nodes = {name for name, node in snapshot.nodes.items() if has_gpus(node)}
+    return tuple(sorted(nodes | {name for name, host in snapshot.hosts.items() if host.gpus}))

@@ -13,9 +13,8 @@ from typing import Any
 from ..outcome.errors import InputError, NotFoundError
 from ..verdict.baseline import AcceptedFigure
 from ..verdict.figures import Figure
-from .database import open_database, our_errors
-from .place import Place
-from .service_model import Acceptance
+from .database import Place, open_database, our_errors
+from .records import Acceptance
 from .tables import tables
 
 

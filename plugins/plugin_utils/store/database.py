@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The database of the history: opening, schema versions, and its errors in words."""
+"""The database of the history: where it is, how it is opened, its schema versions, and its errors in words."""
 
 from __future__ import annotations
 
@@ -9,19 +9,288 @@ import errno
 import json
 import os
 import sqlite3
+import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from ..outcome.errors import BringupError, InputError, NotFoundError, UnavailableError
 from ..runtime.clock import Deadline
 from ..runtime.files import PRIVATE_DIR, PRIVATE_FILE, write_problem
-from .file_system import refuse_network
-from .place import Place, StoreUrl
-from .server import server_engine, server_problem
+from ..runtime.redaction import MASK, redact
 from .tables import tables
+
+# What SQLAlchemy spells differently for each database.
+
+
+def clock_s(connection: Any) -> float:
+    """Return the time (seconds since the epoch) that all controllers of a history share, and no controller's own.
+
+    All controllers of a file are on its machine; those of a server ask that, so that one whose clock is wrong neither
+    takes over a lease that is alive nor holds one for ever.
+    """
+    from sqlalchemy import text
+
+    if connection.dialect.name == "sqlite":
+        return time.time()
+    return float(connection.execute(text("SELECT extract(epoch FROM clock_timestamp())")).scalar_one())
+
+
+def insert_into(connection: Any, table: Any) -> Any:
+    """Return an insert statement that knows ON CONFLICT, in the words of the connection's database."""
+    if connection.dialect.name == "postgresql":
+        from sqlalchemy.dialects import postgresql
+
+        return postgresql.insert(table)
+    from sqlalchemy.dialects import sqlite
+
+    return sqlite.insert(table)
+
+
+# Whether a directory lies on a file system of the network, where SQLite cannot keep what it promises.
+
+_MOUNTS = Path("/proc/self/mountinfo")
+# SQLite, "Write-Ahead Logging" (sqlite.org/wal.html): all processes must be on one host, for they share memory through
+# a file; "How To Corrupt An SQLite Database File", 2.1: file locks of network file systems are often broken.
+_NETWORK = frozenset({
+    "acfs", "afs", "beegfs", "ceph", "cifs", "coda", "gfs2", "glusterfs", "gpfs", "lustre", "ncpfs", "nfs",
+    "nfs4", "ocfs2", "orangefs", "panfs", "pvfs2", "smb3", "smbfs", "vboxsf", "vmhgfs", "wekafs",
+})  # fmt: skip
+# FUSE is a network file system unless it is known to keep its files on this machine.
+_LOCAL_FUSE = frozenset({
+    "bindfs", "cryfs", "encfs", "exfat", "ext2", "fuse-overlayfs", "fuse2fs", "gocryptfs", "lxcfs", "mergerfs",
+    "ntfs", "ntfs-3g", "securefs", "squashfuse", "unionfs", "unionfs-fuse",
+})  # fmt: skip
+
+
+def refuse_network(path: Path) -> None:
+    """Let only a file pass that lies on this machine.
+
+    Raises:
+        InputError: it lies on a file system of the network.
+    """
+    try:
+        mounts = _MOUNTS.read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError:
+        # Not Linux: nothing is known of its mounts.
+        return
+    kind, where = mount_of(path.parent.resolve(), mounts)
+    if is_network(kind):
+        reason = (
+            f"lies on a network file system ({kind}, mounted at {where}). SQLite shares memory between its processes,"
+            " which such a file system cannot do, and a history there loses what it acknowledged."
+        )
+        hint = (
+            "set gpufleet_store to a file of a local disk, or gpufleet_store_url to a PostgreSQL database for several"
+        )
+        raise InputError(str(path), reason, f"{hint} controllers")
+
+
+def is_network(kind: str) -> bool:
+    """Tell whether that type of file system is one of the network."""
+    if kind.startswith("fuse."):
+        return kind.partition(".")[2] not in _LOCAL_FUSE
+    return kind in _NETWORK
+
+
+def mount_of(path: Path, mounts: str) -> tuple[str, str]:
+    """Return the type and the place of the mount that holds a path, both empty if there is none.
+
+    Args:
+        path: resolved; it need not be there.
+        mounts: what /proc/self/mountinfo says (proc(5)).
+    """
+    found, depth = ("", ""), -1
+    for line in mounts.splitlines():
+        before, dash, after = line.partition(" - ")
+        words = before.split(" ")
+        if not dash or len(words) < 5:
+            continue
+        place = Path(_unescaped(words[4]))
+        # Of two mounts at one place the later one covers the earlier.
+        if path.is_relative_to(place) and len(place.parts) >= depth:
+            found, depth = (after.split(" ")[0], str(place)), len(place.parts)
+    return found
+
+
+def _unescaped(text: str) -> str:
+    for escape, sign in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
+        text = text.replace(escape, sign)
+    return text
+
+
+# Where a history is: a file of this machine, or a database of a server whose password nobody sees.
+
+VARIABLE = "gpufleet_store_url"
+_SCHEMES = ("postgresql", "postgresql+psycopg")
+_FORM = "postgresql://USER:PASSWORD@HOST:5432/DATABASE"
+
+
+@dataclass(frozen=True, slots=True)
+class StoreUrl:
+    """A database of a PostgreSQL server. As text it has no password and no options."""
+
+    secret: str = field(repr=False)
+
+    def __str__(self) -> str:
+        parts = urlsplit(self.secret)
+        user = f"{parts.username}@" if parts.username else ""
+        port = f":{parts.port}" if parts.port else ""
+        return f"{parts.scheme}://{user}{parts.hostname or ''}{port}{parts.path}"
+
+    @property
+    def password(self) -> str:
+        """The password as it stands in the URL, empty without one."""
+        return urlsplit(self.secret).password or ""
+
+
+Place = Path | StoreUrl
+
+
+def place_of(store: str) -> Place:
+    """Return the place that a user gave: a path, or a URL of a PostgreSQL server.
+
+    Raises:
+        InputError: it is a URL of something else, or of no database.
+    """
+    if "://" not in store:
+        return Path(store).expanduser().absolute()
+    try:
+        parts = urlsplit(store)
+        port = parts.port
+    except ValueError:
+        raise InputError(VARIABLE, "is no URL that can be read (host or port).", f"write it as {_FORM}") from None
+    if parts.scheme not in _SCHEMES:
+        text = f"is a URL of {parts.scheme}; a history is a file or in PostgreSQL."
+        raise InputError(VARIABLE, text, f"write it as {_FORM}, or set gpufleet_store to a file")
+    if port == 0 or not parts.path.strip("/"):
+        raise InputError(VARIABLE, f"names no database: found {StoreUrl(store)}.", f"write it as {_FORM}")
+    return StoreUrl(store)
+
+
+def url_from(stated: str) -> str:
+    """Return the URL that was stated, read from its file where a path was stated.
+
+    Raises:
+        InputError: others may read the file, or it does not hold one line.
+        UnavailableError: the file cannot be read.
+    """
+    if "://" in stated or not stated:
+        return stated
+    path = Path(stated).expanduser()
+    try:
+        mode, text = path.stat().st_mode, path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = f"names a file that cannot be read: {getattr(error, 'strerror', None) or 'not text'} ({path})."
+        raise UnavailableError(VARIABLE, reason, f"write the URL itself ({_FORM}), or the path of its file") from None
+    if stat.S_IMODE(mode) & 0o077:
+        reason = f"names a file with a password that others may read: mode {stat.S_IMODE(mode):04o} ({path})."
+        raise InputError(VARIABLE, reason, f"chmod 0600 '{path}'")
+    if "://" not in text or len(text.splitlines()) != 1:
+        raise InputError(VARIABLE, f"names a file that does not hold one URL ({path}).", f"write one line: {_FORM}")
+    return text
+
+
+# The history in a PostgreSQL database: how it is reached, who may write, and its errors in words.
+
+# How long one controller waits for another that writes, as with a file.
+LOCK_TIMEOUT_S = 30
+_CONNECT_TIMEOUT_S = 10
+# Any number that no other program takes in this database; all controllers have to take the same.
+_LOCK = 7103150015
+_BEGIN = (
+    f"SELECT set_config('lock_timeout', '{LOCK_TIMEOUT_S}s', true), set_config('synchronous_commit', CASE"
+    " current_setting('synchronous_commit') WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, true)"
+)
+
+# PostgreSQL, Appendix A "Error Codes".
+_REASONS = {
+    "28P01": ("does not take the password of that user.", "see the password in gpufleet_store_url"),
+    "28000": ("does not let that user in.", "see pg_hba.conf of the server, and the user in gpufleet_store_url"),
+    "3D000": ("has no such database.", "make it: createdb --owner=USER DATABASE"),
+    "42501": ("does not let that user make or change tables.", "give it rights: GRANT ALL ON SCHEMA public TO USER"),
+    "53100": ("has no room left on its disk.", "make room on the server, and run the gate again"),
+    "53300": ("has no connection free.", "wait, or raise max_connections of the server"),
+    "25006": ("takes no writes: it is a standby, or read only.", "name the primary in gpufleet_store_url"),
+    "55P03": (
+        f"another controller kept it locked for {LOCK_TIMEOUT_S} s.",
+        "see who holds it (SELECT * FROM pg_stat_activity), wait for it, and run the gate again",
+    ),
+}
+_SERVER_DAMAGE = ("42P01", "42703", "XX001", "XX002")
+
+
+def server_engine(url: StoreUrl) -> Any:
+    """Return SQLAlchemy's engine, each of whose transactions is alone, as with a file.
+
+    Raises:
+        NotFoundError: the driver is not installed.
+    """
+    from sqlalchemy import create_engine, event, make_url
+    from sqlalchemy.pool import NullPool
+
+    arguments: dict[str, Any] = {
+        "connect_timeout": _CONNECT_TIMEOUT_S,
+        "application_name": "gpufleet.bringup",
+        "prepare_threshold": None,
+    }
+    try:
+        engine = create_engine(
+            make_url(url.secret).set(drivername="postgresql+psycopg"),
+            # No pool: Ansible forks, and a connection must not cross a fork.
+            poolclass=NullPool,
+            # What is read after the lock was waited for is what is there then.
+            isolation_level="READ COMMITTED",
+            connect_args=arguments,
+        )
+    except ImportError:
+        reason = "is not installed, or lacks the client library; it is needed for a history in PostgreSQL."
+        raise NotFoundError("Python package psycopg", reason, "pip install 'psycopg[binary]'") from None
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Any) -> None:
+        # One writes at a time, and what was read under the lock still holds when it is written.
+        connection.exec_driver_sql(_BEGIN)
+        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
+
+    return engine
+
+
+def server_problem(url: StoreUrl, error: Any) -> BringupError:
+    """Return what went wrong with a server, in words and without its password."""
+    cause = getattr(error, "orig", None) or error
+    state = getattr(cause, "sqlstate", None) or ""
+    text = " ".join(redact(_without_password(url, str(cause))).split())[:400]
+    if state in _SERVER_DAMAGE:
+        hint = "restore its backup, or name another database: then the next gate starts a new history"
+        return UnavailableError(str(url), f"is damaged or not a history: {text}.", hint)
+    if state in _REASONS:
+        reason, hint = _REASONS[state]
+        return UnavailableError(str(url), reason, hint)
+    # A connection that fails before the server knows whom it talks to has no state; its words are all there is.
+    for word, known in (("password authentication failed", "28P01"), ("no pg_hba.conf entry", "28000")):
+        if word in text:
+            return UnavailableError(str(url), *_REASONS[known])
+    if 'database "' in text and "does not exist" in text:
+        return UnavailableError(str(url), *_REASONS["3D000"])
+    return UnavailableError(
+        str(url), f"cannot be used: {text}.", "see that the server runs and can be reached from here"
+    )
+
+
+def _without_password(url: StoreUrl, text: str) -> str:
+    from urllib.parse import unquote
+
+    for word in {url.password, unquote(url.password)} - {""}:
+        text = text.replace(word, MASK)
+    return text
+
+
+# The database of the history: opening, schema versions, and its errors in words.
 
 # How long one run waits for another that writes; a gate is recorded in well under a second.
 BUSY_TIMEOUT_S = 30.0

@@ -13,9 +13,10 @@ from enum import Enum
 from ..fingerprint.dependencies import Change, Dependencies, SiteState, changes, dependencies_of, in_words, unseen
 from ..outcome.model import SubjectKind
 from ..outcome.wording import first_of
+from ..runtime.clock import moment_of
 from ..site.model import Site
 from ..verdict.gate import AppliedDecision, TakenOver
-from .model import NonPass, Pass
+from .records import NonPass, Pass
 
 # How much the clocks of two controllers may differ.
 _CLOCKS_DIFFER = timedelta(minutes=10)
@@ -156,7 +157,7 @@ def gate_freshness(
 
 
 def _problem(found: Pass, need: Needed, context: FreshnessContext) -> Stale | None:
-    age = context.now - _moment(found.passed)
+    age = context.now - moment_of(found.passed)
     if age < -_CLOCKS_DIFFER:
         text = f"passed at {found.passed}, which is after now ({context.now:%Y-%m-%dT%H:%M:%SZ}): a clock was wrong"
         return Stale(needed=need, why=Why.EXPIRED, text=text)
@@ -209,10 +210,6 @@ def _decision(non_pass: NonPass, need: Needed, context: FreshnessContext) -> App
                 until=decision.until,
             )
     return None
-
-
-def _moment(text: str) -> datetime:
-    return datetime.fromisoformat(text.replace("Z", "+00:00"))
 
 
 def _name(need: Needed) -> str:

@@ -1,7 +1,9 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The history of runs: what gates recorded, the accepted figures, and the ledger of passes."""
+"""The history of runs: what gates recorded, the accepted figures, the ledger of passes, and the timeline of one
+node.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +18,12 @@ from ..outcome.model import Measure, Outcome, Rating, Status, Subject, SubjectKi
 from ..site.model import Site
 from ..verdict.gate import GateVerdict
 from ..verdict.run import PROOF_OF_WAVE, RunRecord
-from .database import open_database, our_errors
-from .dependency_rows import keep_dependencies, kept_dependencies
-from .dialect import insert_into
-from .facts import GateFacts, passes
-from .model import NonPass, Pass, Recorded
-from .place import Place
+from .database import Place, insert_into, open_database, our_errors
+from .records import GateFacts, NonPass, Pass, Recorded, passes
+from .rows import keep_dependencies, kept_dependencies
 from .tables import tables
+
+# The history of runs: what gates recorded, the accepted figures, and the ledger of passes.
 
 _NEVER_RECORDED = "it began to look and was never recorded: the run was ended, or the history could not be written"
 
@@ -86,19 +87,30 @@ class Store:
     def last_passes(self, site: str, *, rehearsal: bool) -> tuple[Pass, ...]:
         """Return the newest pass of every gate, check and subject of that site.
 
+        A line of the ledger is one only where the rest of the history says the same: the run is one of that site and
+        kind, a result of it passed, and what it depended on has its digest. A history is a plain file.
+
         Raises:
             BringupError: the file cannot be read.
         """
         from sqlalchemy import and_, select
 
-        table, gate = tables().ledger, tables().gate
+        table, gate, run, result = tables().ledger, tables().gate, tables().run, tables().outcome
         same = and_(gate.c.run_id == table.c.run_id, gate.c.gate == table.c.gate)
+        borne = select(run.c.run_id).where(
+            run.c.run_id == table.c.run_id, run.c.site == table.c.site, run.c.rehearsal.is_(rehearsal)
+        )
+        passed = select(result.c.id).where(
+            result.c.run_id == table.c.run_id, result.c.gate == table.c.gate, result.c.check_id == table.c.check_id,
+            result.c.subject == table.c.subject, result.c.status == Status.PASSED.value,
+        )  # fmt: skip
         whose = (table.c.gate, table.c.check_id, table.c.subject)
         query = select(table, gate.c.begun, _age(whose, gate.c.begun, table.c.run_id)).join(gate, same)
-        query = query.where(table.c.site == site, table.c.rehearsal.is_(rehearsal))
+        query = query.where(table.c.site == site, table.c.rehearsal.is_(rehearsal), borne.exists(), passed.exists())
         newest = self._rows(_newest(query))
         with our_errors(self.path), self.engine.begin() as connection:
-            known = kept_dependencies(connection, {row["fingerprint"] for row in newest})
+            kept = kept_dependencies(connection, {row["fingerprint"] for row in newest})
+        known = {digest: facts for digest, facts in kept.items() if facts.fingerprint == digest}
         return tuple(_pass(row, known.get(row["fingerprint"], Dependencies())) for row in newest)
 
     def non_passes(self, site: str, since: str, *, rehearsal: bool) -> tuple[NonPass, ...]:
@@ -335,3 +347,33 @@ def _silence(row: Mapping[str, Any]) -> NonPass:
 
 def _order(row: Mapping[str, Any]) -> int:
     return int(row["begun"] if row["decided"] is None else row["decided"])
+
+
+# What was ever said of one node and its parts, run by run.
+
+_MOST = 200
+
+
+def said_of(store: Store, site: str, node: str, *, rehearsal: bool) -> tuple[Mapping[str, Any], ...]:
+    """Return the newest results about a node and its parts that were no pass, the oldest first.
+
+    Each has `started` of the result, or of its run, `run_id`, `check_id`, `subject`, `status`, `cause` and `summary`.
+
+    Raises:
+        BringupError: the file cannot be read.
+    """
+    from sqlalchemy import func, select
+
+    run, table = tables().run, tables().outcome
+    when = func.coalesce(func.nullif(table.c.started, ""), run.c.started).label("when")
+    columns = (table.c.run_id, table.c.check_id, table.c.subject, table.c.status, table.c.cause, table.c.summary, when)
+    query = select(*columns).join(run, run.c.run_id == table.c.run_id)
+    query = query.where(
+        run.c.site == site,
+        run.c.rehearsal.is_(rehearsal),
+        table.c.node == node,
+        table.c.status.in_((Status.FAILED.value, Status.OTHER.value)),
+    )
+    with our_errors(store.path), store.engine.begin() as connection:
+        rows = connection.execute(query.order_by(when.desc(), table.c.id.desc()).limit(_MOST)).mappings().all()
+    return tuple(reversed(rows))

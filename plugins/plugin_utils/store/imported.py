@@ -5,13 +5,140 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import re
+import sqlite3
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
 
-from .claims import ClaimedResult, Claims
+from ..outcome.errors import InputError, UnavailableError
+from ..outcome.model import Status
+from .records import Cycle, NodeResult
 from .service import ServiceStore
-from .service_model import Cycle, NodeResult
+
+# Reading the results that another tool kept in a SQLite table of node, test, time and result.
+
+# What columns are called, without case, spaces and signs. The first names are those of the continuous validation
+# framework whose table is `Node | Test Name | Timestamp | Result`.
+_COLUMNS = {
+    "node": ("node", "nodename", "nodeid", "host", "hostname"),
+    "test": ("testname", "test", "testtype"),
+    "time": ("timestamp", "time", "ts", "epoch", "tested", "lasttested"),
+    "result": ("result", "status", "outcome", "verdict"),
+}
+_WORDS = {
+    Status.PASSED: ("pass", "passed", "success", "succeeded", "ok", "good"),
+    Status.FAILED: ("fail", "failed", "failure", "bad"),
+}
+# Seconds since the epoch have ten digits until 2286; thirteen are milliseconds.
+_MILLISECONDS_FROM = 1e11
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimedResult:
+    """One row: what the other tool says of a node, in its own words, and what that is in ours."""
+
+    node: str
+    test: str
+    at_s: float
+    word: str
+    status: Status
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """All rows of a file, the oldest first, and the digest of the file that they were read from."""
+
+    rows: tuple[ClaimedResult, ...]
+    digest: str
+
+
+def read_claims(path: Path, now_s: float) -> Claims:
+    """Read the table of a file, without changing the file.
+
+    Raises:
+        InputError: no table, or more than one, can be meant; a column can be meant twice; a row cannot be read.
+        UnavailableError: the file cannot be read.
+    """
+    try:
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as connection:
+            table, columns = _table(path, connection)
+            names = ", ".join(_quoted(columns[role]) for role in _COLUMNS)
+            found = connection.execute(f"SELECT {names} FROM {_quoted(table)}").fetchall()
+    except OSError as error:
+        raise UnavailableError(str(path), f"cannot be read: {error.strerror}.", "give the path of the file") from None
+    except sqlite3.Error as error:
+        hint = "copy it first, with: sqlite3 validation.db '.backup copy.db'"
+        raise UnavailableError(str(path), f"is no SQLite database that can be read: {error}.", hint) from None
+    rows = [_claim(path, number, row, now_s) for number, row in enumerate(found, 1)]
+    return Claims(tuple(sorted(rows, key=lambda row: (row.at_s, row.node, row.test))), digest)
+
+
+def _table(path: Path, connection: sqlite3.Connection) -> tuple[str, dict[str, str]]:
+    """Return the table that has one column for each role, and which."""
+    query = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name"
+    tables = [name for (name,) in connection.execute(query)]
+    fitting: dict[str, dict[str, list[str]]] = {}
+    for table in tables:
+        names = [row[1] for row in connection.execute(f"PRAGMA table_info({_quoted(table)})")]
+        roles = {role: [name for name in names if _plain(name) in known] for role, known in _COLUMNS.items()}
+        if all(roles.values()):
+            fitting[table] = roles
+    hint = "give a file with one table of node, test name, timestamp and result"
+    if len(fitting) != 1:
+        said = f"{len(fitting)} tables have them ({', '.join(fitting)})" if fitting else "no table has them"
+        wanted = "expected one table with columns for node, test, time and result"
+        reason = f"{wanted}: {said}; tables: {', '.join(tables) or 'none'}."
+        raise InputError(str(path), reason, hint)
+    table, roles = next(iter(fitting.items()))
+    twice = [f"{role} ({' or '.join(names)})" for role, names in roles.items() if len(names) > 1]
+    if twice:
+        raise InputError(str(path), f"table {table} has more than one column for {', '.join(twice)}.", hint)
+    return table, {role: names[0] for role, names in roles.items()}
+
+
+def _claim(path: Path, number: int, row: Sequence[Any], now_s: float) -> ClaimedResult:
+    node, test, time, result = ("" if value is None else str(value).strip() for value in row)
+    where = f"{path}, row {number}"
+    if not node or not test or not result:
+        raise InputError(where, f"lacks a node, a test or a result: found {row!r}.", "correct or delete the row")
+    at_s = _seconds(time)
+    if at_s is None:
+        hint = "expected seconds since the epoch, or a time as 2026-01-08T19:16:40Z"
+        raise InputError(where, f"has a time that cannot be read: {time!r}.", hint)
+    if at_s > now_s:
+        raise InputError(where, f"is of the future: {time}.", "see the clock of the machine that wrote it")
+    status = next((status for status, words in _WORDS.items() if result.lower() in words), Status.OTHER)
+    return ClaimedResult(node=node, test=test, at_s=at_s, word=result, status=status)
+
+
+def _seconds(text: str) -> float | None:
+    if re.fullmatch(r"\d{9,13}(\.\d+)?", text):
+        number = float(text)
+        return number / 1000 if number >= _MILLISECONDS_FROM else number
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    # SQLite's own times (CURRENT_TIMESTAMP) are UTC and do not say so.
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower())
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+# Taking over the results of another tool: they are kept as claims, and decide nothing unless a person says so.
 
 PREFIX = "imported/"
 _CYCLE = "import-"

@@ -27,7 +27,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..hardware.published import PublishedBusbw
+from ..hardware.accelerator import PublishedBusbw
 from ..hardware.sku import Sku
 from ..outcome.errors import InputError
 from ..outcome.model import Rating

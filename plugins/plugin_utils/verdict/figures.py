@@ -14,7 +14,7 @@ from typing import Literal
 
 from ..hardware.sku import Sku
 from ..outcome.model import Outcome, Scalar
-from ..runtime.recipe_files import RECIPES
+from ..runtime.files import RECIPES
 from ..runtime.strict import decode, read_yaml
 from ..site.model import Host, Site
 

@@ -10,8 +10,11 @@ from dataclasses import dataclass, field
 from datetime import date
 
 from ..outcome.decisions import Acceptance, Waiver
-from ..outcome.model import Outcome, Status, Subject, answered_by, most_specific, names_of
+from ..outcome.model import NOT_OBSERVED, Outcome, Status, Subject, answered_by, most_specific, names_of
+from ..outcome.wording import shortened
 from ..site.model import Site
+
+_LONGEST_REASON = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,5 +263,15 @@ def _message(gate: str, status: Status, sorting: _Sorting, blocking: list[Blocki
         decided = ((len(sorting.waived), "waived"), (len(sorting.accepted), "accepted as marginal"))
         return ", ".join(["every declared check passed", *(f"{count} {word}" for count, word in decided if count)])
     first = blocking[0]
-    more = f" and {len(blocking) - 1} more" if len(blocking) > 1 else ""
-    return f"gate {gate} is not passed: {first.check} on {first.shown}: {first.cause}{more}"
+    if first.cause == NOT_OBSERVED:
+        # Every check of an observation that failed says the same; none of them is the reason.
+        others = sum(entry.summary != first.summary for entry in blocking)
+        return f"gate {gate} is not passed: {shortened(first.summary.rstrip('.'), _LONGEST_REASON)}{_more(others)}"
+    return f"gate {gate} is not passed: {first.check} on {first.shown}: {first.cause}{_more(len(blocking) - 1)}"
+
+
+def _more(results: int) -> str:
+    """Say how many other results hold the gate: the number alone would count whatever was named last."""
+    if not results:
+        return ""
+    return f"; {results} more results are not passed" if results > 1 else "; 1 more result is not passed"

@@ -28,6 +28,8 @@ from statistics import NormalDist, median
 _LEAST_OTHERS = 2
 # How many healthy members of a cohort may lie under the line: one in a hundred cohorts.
 _LIES_UNDER = 0.01
+# From so many members on the half over the median tells what healthy ones differ by.
+_UPPER_FROM = 32
 # Of so many hosts one may be set aside that is faster than all others.
 _ONE_OF = 20
 
@@ -218,8 +220,16 @@ def _faster_mode(values: Sequence[float], limits: PeerLimits) -> _Mode:
 
 def _one_mode(values: Sequence[float], limits: PeerLimits) -> tuple[float, float, float]:
     middle, count = median(values), len(values)
-    spread = math.sqrt(sum((value - middle) ** 2 for value in values) / max(1, count - 1))
+    spread = _deviation(middle, values, count - 1)
+    # Slow members widen the lower half alone.
+    upper = [value for value in values if value > middle]
+    above = _deviation(middle, upper, len(upper))
+    spread = min(spread, above) if count >= _UPPER_FROM else spread
     return middle, spread, _tolerance(middle, spread, count, limits)
+
+
+def _deviation(middle: float, values: Sequence[float], count: int) -> float:
+    return math.sqrt(sum((value - middle) ** 2 for value in values) / max(1, count))
 
 
 def _split(values: Sequence[float], limits: PeerLimits) -> _Mode | None:

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
 
-from ..hardware.published import PublishedBusbw
+from ..hardware.accelerator import PublishedBusbw
 from .ceiling import HIERARCHICAL, RING, Ceiling, CeilingLimits, Reference, Topology, reference, ring
 
 _Point = tuple[float, float]

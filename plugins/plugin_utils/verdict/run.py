@@ -11,9 +11,67 @@ from dataclasses import dataclass, field, replace
 from ..outcome.errors import BringupError
 from ..outcome.gates import GATE_IDS, GATES, gate_spec
 from ..outcome.model import Status
+from ..outcome.wording import count
 from ..site.model import Site
 from .gate import GateVerdict
-from .work import Work, work_summary
+
+# What a run did whose verb has no gates: a roll, cycles of tests, a burn-in. Pure.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkRow:
+    """One line of the table: a node of a roll, a cycle, a host under load. `good` rows are left out first."""
+
+    cells: tuple[str, ...]
+    good: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What the verb did so far.
+
+    `verb` names it for people (`roll driver-580`); `head` and `rows` are its table; `sentence` says how it ended, and
+    is empty before. `passed` is the verdict, `failed` tells whether the run ends with exit code 8: work that was given
+    back to users is neither. `page` is the file of the run to read first where that is not the report. `again` is the
+    variable to set when it is started again, empty where none is needed, and None where starting it again is no way on;
+    `next` says what to do. `counts` are what it worked on by how that ended, for the metrics.
+    """
+
+    verb: str
+    head: tuple[str, ...] = ()
+    rows: tuple[WorkRow, ...] = ()
+    sentence: str = ""
+    passed: bool = False
+    failed: bool = True
+    page: str = ""
+    again: str | None = ""
+    next: str = ""
+    counts: dict[str, int] = field(default_factory=dict)
+
+
+def work_summary(work: Work, *, rehearsal: bool, check_mode: bool) -> str:
+    """Return the verdict in one sentence."""
+    if check_mode:
+        planned = f"; {work.sentence}" if work.sentence else ""
+        return f"CHECK MODE: {work.verb}: nothing was changed and no test was run{planned}"
+    word = "" if work.passed else "not passed: " if work.failed else "in part: "
+    text = f"{'REHEARSAL ' if rehearsal else ''}{work.verb}: {word}{work.sentence or 'it did not come to its end'}"
+    return f"{text}; a rehearsal is never an acceptance" if rehearsal and work.passed else text
+
+
+def shown_rows(work: Work, most: int) -> tuple[tuple[WorkRow, ...], int]:
+    """Return the rows that are shown, in their order, and how many are not: the good ones are left out first."""
+    if len(work.rows) <= most:
+        return work.rows, 0
+    bad = sum(not row.good for row in work.rows)
+    room = {False: most, True: max(0, most - bad)}
+    shown: list[WorkRow] = []
+    for row in work.rows:
+        if room[row.good] > 0:
+            room[row.good] -= 1
+            shown.append(row)
+    return tuple(shown), len(work.rows) - len(shown)
+
 
 # What is in the id of a run that proves a wave, after that of the run that it is a part of.
 PROOF_OF_WAVE = "-wave-"
@@ -28,6 +86,7 @@ class RunRecord:
     `problem` says why nothing was started; `updated` is when the record was last written (RFC 3339); `versions` names
     the software that made the run; `from_gate` is where the run was asked to start, `resumed` what became of the
     gates before it, one line each; `command` is how the run was started (empty: not known), without `from_gate`;
+    `kept_command` goes on with the rehearsal that it was made on, where that stays up;
     `history` tells whether its gates are recorded for later runs; `notes` are what people should know
     of it. `phases` are those of a validation, in the form of a gate's verdict; a run that only validates has no gate in
     its scope. `check_mode` tells that nothing was changed, tested or decided: its gates stay pending.
@@ -55,6 +114,7 @@ class RunRecord:
     from_gate: str = ""
     resumed: tuple[str, ...] = ()
     command: str = ""
+    kept_command: str = ""
     history: bool = False
     check_mode: bool = False
     what_if: str = ""
@@ -182,7 +242,8 @@ def nothing_holds(record: RunRecord) -> bool:
     """Tell whether a run may end with exit code 0: it is passed, or a validation in which checks were left out by name
     and nothing else is open."""
     if record.work is not None:
-        return not record.work.failed and not record.check_mode and not record.problem
+        held = record.work.failed or record.check_mode or record.problem or record.unconfirmed
+        return not held
     if not record.validates:
         return all_passed(record)
     opened = all(verdict.opens_next for verdict in record.phases)
@@ -251,7 +312,7 @@ def run_summary(record: RunRecord) -> str:
         begun = record.work is not None and record.work.rows and not record.check_mode
         word = f"{record.work.verb}: stopped" if record.work is not None and begun else "not started"
         return f"{'CHECK MODE, ' if record.check_mode else ''}{word}: {record.problem}"
-    if record.work is not None:
+    if record.work is not None and not record.unconfirmed:
         return work_summary(record.work, rehearsal=record.rehearsal, check_mode=record.check_mode)
     if record.check_mode:
         head = "CHECK MODE: nothing was changed, no test was run and no gate was decided"
@@ -280,10 +341,12 @@ def run_summary(record: RunRecord) -> str:
 
 def _not_confirmed(record: RunRecord) -> str:
     """Return the verdict of a run that was judged again and is not what it recorded: no word of it is one to sign."""
-    decided = record.phases if record.validates else tuple(record.gate(gate) for gate in record.scope)
+    of_phases = record.validates or record.work is not None
+    decided = record.phases if of_phases else tuple(record.gate(gate) for gate in record.scope)
     words = ", ".join(f"{verdict.gate} {verdict.status.value}" for verdict in decided)
-    head = f"{'REHEARSAL ' if record.rehearsal else ''}NOT CONFIRMED: {record.unconfirmed} difference(s)"
-    return f"{head} to what was recorded; computed now: {words or 'no gate is in scope'}"
+    head = f"{'REHEARSAL ' if record.rehearsal else ''}NOT CONFIRMED: {count(record.unconfirmed, 'difference')}"
+    none = "nothing of it" if record.work is not None else "no gate is in scope"
+    return f"{head} to what was recorded; computed now: {words or none}"
 
 
 def _validated(record: RunRecord) -> str:
@@ -294,7 +357,7 @@ def _validated(record: RunRecord) -> str:
     left_out = [verdict for verdict in record.phases if verdict.status is Status.SKIPPED]
     skipped = sum(verdict.counts.get(Status.SKIPPED.value, 0) for verdict in left_out)
     if skipped:
-        held.append(f"{skipped} check(s) skipped, each with its reason in the report")
+        held.append(f"{count(skipped, 'check')} skipped, each with its reason in the report")
     return "; ".join((f"{'REHEARSAL ' if record.rehearsal else ''}{head}: {words}", *held, "no gate was decided"))
 
 
@@ -304,7 +367,10 @@ def _what_if(record: RunRecord) -> str:
         return _not_passed(record, stuck)
     if proves_nothing(record):
         return "nothing would be proven"
-    return f"every gate in scope would pass ({', '.join(record.scope)})"
+    proven = ", ".join(gate for gate in record.scope if record.gate(gate).status is Status.PASSED) or "no gate"
+    whole = proven == ", ".join(record.scope)
+    head = f"every gate in scope would pass ({proven})" if whole else f"would pass for {proven}"
+    return "; ".join((head, *_not_proven(record)))
 
 
 def _not_proven(record: RunRecord) -> list[str]:
@@ -332,12 +398,13 @@ def _with_decisions(record: RunRecord) -> str:
     marginal = [entry for gate in record.gates for entry in gate.accepted]
     people = len({entry.who for entry in marginal})
     own = len(record.own_limits)
-    text = f", {len(waived)} result(s) waived" if waived else ""
+    text = f", {count(len(waived), 'result')} waived" if waived else ""
     if marginal:
         # Not "accepted", which is the word of a run over all gates.
-        text += f", {len(marginal)} marginal result(s) let through by {people} {'person' if people == 1 else 'people'}"
+        by = f"{people} {'person' if people == 1 else 'people'}"
+        text += f", {count(len(marginal), 'marginal result')} let through by {by}"
     if own:
-        text += f", with {own} limit{'' if own == 1 else 's'} other than the release's"
+        text += f", with {count(own, 'limit')} other than the release's"
     named = [line for line in record.own_limits if line.startswith(_TOLD_BY_NAME)]
     return f"{text} ({'; '.join(named)})" if named else text
 

@@ -1,34 +1,163 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""GPUs that are free on nodes: those that the device plugin or DRA offers, less those that pods and claims hold.
-
-A device plugin may give GPUs out in parts (README of NVIDIA/k8s-device-plugin): MIG devices as
-`nvidia.com/mig-<profile>` or, where all of a node are alike, as `nvidia.com/gpu`; with time-slicing and MPS each GPU
-several times, as `nvidia.com/gpu.shared` or, by default, still as `nvidia.com/gpu`. Two such parts may lie on one GPU.
-"""
+"""GPUs that are free on nodes: those that the device plugin or DRA offers, less those that pods and claims hold."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..clients.kube.api_versions import dra_kinds
 from ..clients.kube.cluster import Cluster
-from ..clients.kube.conditions import condition
-from ..clients.kube.dra import dra_kinds
-from ..clients.kube.kinds import NODES, PODS, Kind
-from ..clients.kube.node_object import Cleaner, read_node
+from ..clients.kube.objects import NODES, PODS, Cleaner, Kind, condition, read_node
 from ..outcome.errors import NotFoundError
-from ..snapshot.node import Node
-from ..snapshot.quantity import whole_number
-from .closed_nodes import closed
-from .dra_devices import is_kept_away, is_whole_gpu
-from .own_cordon import out_by
-from .tolerations import Toleration
+from ..snapshot.model import Node, whole_number
+from .nodes import Toleration, closed, out_by
+
+# Devices that the pods of a test ask for by claims: the templates of these, and what pods and containers say.
+#
+# Every pod of a template gets claims of its own (kubernetes.io/docs/concepts/scheduling-eviction/ dynamic-resource-
+# allocation). A request says how many devices it wants and not `All`: with `All` a node that lost a device serves
+# the test with those that are left, with a number the scheduler refuses it and says so.
 
 Json = dict[str, Any]
+GPUS = "gpus"
+# How Kubernetes itself names a device class among resources (KEP-5004, DRAExtendedResource). Not asked for as such:
+# that feature is younger than claims.
+CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceRequest:
+    """So many devices of a class for every pod; `name` is that of the claim in a pod (a DNS label)."""
+
+    name: str
+    device_class: str
+    count: int
+
+
+def gpu_requests(device_class: str, count: int) -> tuple[DeviceRequest, ...]:
+    """Return the request for GPUs; none without a class or without GPUs."""
+    if not device_class or count < 1:
+        return ()
+    return (DeviceRequest(name=GPUS, device_class=device_class, count=count),)
+
+
+def split_limits(limits: Mapping[str, str]) -> tuple[dict[str, str], tuple[DeviceRequest, ...]]:
+    """Return the resources of a pod that are none of DRA, and the requests for those that are device classes."""
+    classes = {name: amount for name, amount in limits.items() if name.startswith(CLASS_PREFIX)}
+    plain = {name: amount for name, amount in limits.items() if name not in classes}
+    numbered = enumerate(sorted(classes.items()))
+    return plain, tuple(
+        DeviceRequest(name=f"adapters-{number}", device_class=name.removeprefix(CLASS_PREFIX), count=int(amount))
+        for number, (name, amount) in numbered
+        if int(amount) > 0
+    )
+
+
+def claim_templates(
+    owner: str, namespace: str, labels: Mapping[str, str], requests: Sequence[DeviceRequest]
+) -> list[Json]:
+    """Return a ResourceClaimTemplate for each request; a namespace makes it in the version that its server has.
+
+    Args:
+        owner: begin of the names of the templates (template_name).
+        namespace: where the pods are.
+        labels: of templates and claims.
+        requests: what every pod wants.
+    """
+    return [
+        {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "ResourceClaimTemplate",
+            "metadata": {"name": template_name(owner, request), "namespace": namespace, "labels": dict(labels)},
+            "spec": {"metadata": {"labels": dict(labels)}, "spec": {"devices": {"requests": [_body(request)]}}},
+        }
+        for request in requests
+    ]
+
+
+def claim_variables(
+    owner: str,
+    namespace: str,
+    labels: Mapping[str, str],
+    requests: Sequence[DeviceRequest],
+    made_by_others: Sequence[Json] = (),
+) -> Json:
+    """Return what the templates of workloads need to claim devices: `claim_templates`, `pod_claims` (resourceClaims of
+    a pod, those of templates `made_by_others` included) and `claims` (of the container that gets all of them)."""
+    own = [{"name": entry.name, "resourceClaimTemplateName": template_name(owner, entry)} for entry in requests]
+    claimed = [*own, *made_by_others]
+    return {
+        "claim_templates": claim_templates(owner, namespace, labels, requests),
+        "pod_claims": claimed,
+        "claims": [{"name": entry["name"]} for entry in claimed],
+    }
+
+
+def template_name(owner: str, request: DeviceRequest) -> str:
+    """Return the name of the template of a request."""
+    return f"{owner}-{request.name}"
+
+
+def _body(request: DeviceRequest) -> Json:
+    wanted = {"deviceClassName": request.device_class, "allocationMode": "ExactCount", "count": request.count}
+    return {"name": request.name, "exactly": wanted}
+
+
+# What a device of NVIDIA's DRA driver is, as its ResourceSlice says it. Pure.
+#
+# Whole GPUs have type `gpu`, which is what the class of GPUs takes; MIG devices have type `mig` and the UUID of the
+# GPU that they are parts of, and where a GPU was parted beforehand it is not listed itself; `vfio` is a GPU once
+# more, for virtual machines (kubernetes-sigs/dra-driver-nvidia-gpu, cmd/gpu-kubelet-plugin/{deviceinfo,mig}.go and
+# its chart, deviceclass-gpu.yaml). A GPU that its health monitor lost, or that had a fatal XID, gets a taint with
+# effect NoSchedule (device_health.go there; KEP-5055): no claim gets it, while the slice lists it on.
+
+_KEEPS_AWAY = ("NoSchedule", "NoExecute")
+
+
+def _part(device: Mapping[str, Any], name: str) -> Any:
+    """Return a part of a device; v1beta1 keeps it one level deeper."""
+    return device.get(name) or (device.get("basic") or {}).get(name) or {}
+
+
+def _attribute(device: Mapping[str, Any], name: str) -> str:
+    return str((_part(device, "attributes").get(name) or {}).get("string", ""))
+
+
+def uuid_of(device: Mapping[str, Any]) -> str:
+    """Return the UUID of a device, empty if it has none."""
+    return _attribute(device, "uuid")
+
+
+def is_whole_gpu(device: Mapping[str, Any]) -> bool:
+    """Tell whether a device is a GPU and no part of one that the driver lists beside it."""
+    return (_attribute(device, "type") or "gpu") == "gpu"
+
+
+def is_kept_away(device: Mapping[str, Any]) -> bool:
+    """Tell whether a taint keeps claims away from a device."""
+    return any(taint.get("effect") in _KEEPS_AWAY for taint in _part(device, "taints") or ())
+
+
+def gpus_covered(devices: Iterable[Mapping[str, Any]]) -> int:
+    """Return of how many GPUs these devices are the whole or parts; what has no type, or a taint, counts for none."""
+    open_ones = [device for device in devices if not is_kept_away(device)]
+    whole = {uuid_of(d) or str(d.get("name")) for d in open_ones if _attribute(d, "type") == "gpu"}
+    parts = {parent for d in open_ones if _attribute(d, "type") == "mig" and (parent := _attribute(d, "parentUUID"))}
+    return len(whole | parts)
+
+
+# GPUs that are free on nodes: those that the device plugin or DRA offers, less those that pods and claims hold.
+#
+# A device plugin may give GPUs out in parts (README of NVIDIA/k8s-device-plugin): MIG devices as
+# `nvidia.com/mig-<profile>` or, where all of a node are alike, as `nvidia.com/gpu`; with time-slicing and MPS each
+# GPU several times, as `nvidia.com/gpu.shared` or, by default, still as `nvidia.com/gpu`. Two such parts may lie on
+# one GPU.
+
 GPU = "nvidia.com/gpu"
 SHARED, MIG = f"{GPU}.shared", "nvidia.com/mig-"
 # What a node without a limit of its own could run, beyond every real one.

@@ -1,24 +1,100 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Whether and how a job ended, from what the API server says about its pods. Pure."""
+"""Whether and how a job ended and why its pods are not placed yet, from what the API server says about them. Pure."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ..clients.kube.conditions import condition
-from ..clients.kube.recovery import CONTROLLERS_LATE_S
-from ..clients.kube.refusal_words import meaning_of
-from .job_words import JobState, PodRole
-from .pending import held_by_gates, told_refusal
+from ..clients.kube.errors import CONTROLLERS_LATE_S, meaning_of
+from ..clients.kube.objects import condition
+from .job import JobState, PodRole
+from .queue import SETTING
 
 if TYPE_CHECKING:
-    from .model import JobSpec
+    from .job import JobSpec
+
+# Why a pod of a test is not placed yet, in the cluster's own words. Pure.
 
 Json = dict[str, Any]
+_OUT = "exclude namespaces with the label gpufleet.io/purpose=test from its managed ones (managedJobsNamespaceSelector)"
+# kueue.sigs.k8s.io, "Opt-in Namespace Management".
+_EXCLUDE = (
+    f"{_OUT}, or name a ClusterQueue for the tests ({SETTING}); not both, for Kueue from 0.15 on starts no job of an "
+    "excluded namespace that names a queue"
+)
+# For pods that go through no queue, whatever the site states.
+NO_QUEUE_HINT = (
+    f"if Kueue set it, {_OUT}; not where a ClusterQueue is named for other tests, for Kueue from 0.15 on starts none "
+    "of their jobs then"
+)
+_SCC = "unable to validate against any security context constraint"
+# Older releases name the field alone, newer ones the constraint before it; the rest of the list is `not usable`.
+_BROKEN = re.compile(r"(?:provider [\w-]+: )?\.?[\w.\[\]]+: Invalid value: .*?(?=, provider |, spec\.|, \.|\]$|\]\s|$)")
+_MOST_BROKEN = 3
+HELD_HINT = f"whoever set the gate must admit the test: for kueue.x-k8s.io/admission of Kueue {_EXCLUDE}"
+
+
+def held_by_gates(pod: Json) -> str:
+    """Return which scheduling gates hold a pod, empty if none does.
+
+    A gated pod is never offered to a scheduler, so it says nothing about it. Kueue gates the pods that it manages
+    until their workload is admitted; without a LocalQueue in the namespace that is never.
+    """
+    gates = [str(gate.get("name", "")) for gate in (pod.get("spec") or {}).get("schedulingGates") or []]
+    return f"pod {pod['metadata']['name']} is held by the scheduling gate {', '.join(gates)}" if gates else ""
+
+
+def first_held(pods: Iterable[Json]) -> str:
+    """Return which scheduling gates hold the first pod that one holds, empty if none does."""
+    return next(filter(None, map(held_by_gates, pods)), "")
+
+
+def suspended(job: Json) -> str:
+    """Return why an object that makes the pods of a test makes none, from the answer to its creation; empty if it does.
+
+    Kueue's webhook suspends jobs that name no queue where it is told to manage them (manageJobsWithoutQueueName,
+    pkg/controller/jobframework/defaults.go), and starts them only once a queue admits them.
+    """
+    spec = job.get("spec") or {}
+    if not (spec.get("suspend") or (spec.get("runPolicy") or {}).get("suspend")):
+        return ""
+    text = f"{job.get('kind', 'job')} {job['metadata']['name']} was suspended when it was made, so it makes no pods"
+    return f"{text}; if Kueue did it, {_EXCLUDE}"
+
+
+def told_refusal(message: str) -> str:
+    """Return a controller's or API server's refusal of a pod, shortened to what decides where OpenShift's admission
+    refused it.
+
+    It lists every security context constraint with what the pod breaks of it; most are not for the account at all. A
+    ClusterRole and a group can be given one before there is a namespace (OpenShift, "Managing security context
+    constraints": role-based access; oc adm policy add-scc-to-group).
+    """
+    if _SCC not in message:
+        return message
+    broken = dict.fromkeys(text.strip(" ,[]") for text in _BROKEN.findall(message))
+    why = "; ".join(list(broken)[:_MOST_BROKEN])
+    return (
+        "no security context constraint allows this pod: let the accounts of tests use `privileged` for the run "
+        f"(oc adm policy add-scc-to-group privileged system:serviceaccounts); {why or 'nothing is said of why'}"
+    )
+
+
+def why_pending(pod: Json) -> str:
+    """Return what the scheduler says of a pod that it did not place, empty if nothing."""
+    for entry in (pod.get("status") or {}).get("conditions") or []:
+        if entry["type"] == "PodScheduled" and entry["status"] == "False":
+            return str(entry.get("message", ""))[:400]
+    return ""
+
+
+# Whether and how a job ended, from what the API server says about its pods. Pure.
+
 INDEX_LABEL = "batch.kubernetes.io/job-completion-index"
 ROLE_LABEL = "training.kubeflow.org/job-role"
 REPLICA_LABEL = "training.kubeflow.org/replica-index"
@@ -39,6 +115,9 @@ _LOST_DISRUPTIONS = ("DeletionByTaintManager", "DeletionByPodGC", "TerminationBy
 # Of an eviction for want of something on the node, not for a limit of the pod's own, which has the same reason
 # (kubernetes/kubernetes pkg/kubelet/eviction/helpers.go); before 1.26 it had no condition.
 _PRESSURE = ("The node was low on resource", "The node had condition")
+# What the API server's admission notes where it sets requests and limits that a pod leaves open, "cpu, memory limit for
+# container x" (kubernetes/kubernetes plugin/pkg/admission/limitranger/admission.go).
+_LIMIT_RANGER = "kubernetes.io/limit-ranger"
 # Pods whose fellow ended get that long to end, too.
 SPARE_S = 10.0
 # What the scheduler says of a pod that it took away may come after the pod has gone.
@@ -84,7 +163,7 @@ class ObservedJob:
 
 def ending_of(spec: JobSpec, seen: ObservedJob) -> Ending | None:
     """Return how a job ended; None while it may still go well."""
-    for rule in (_done, _disturbed, _crashed, _lost, _not_started, _refused, _not_scheduled, _too_long):
+    for rule in (_limited, _done, _disturbed, _crashed, _lost, _not_started, _refused, _not_scheduled, _too_long):
         ending = rule(spec, seen)
         if ending:
             return ending
@@ -248,6 +327,21 @@ def _not_started(spec: JobSpec, seen: ObservedJob) -> Ending | None:
             return Ending("image", f"{text} (image {spec.image})")
         if word in _CONTAINER_WORDS:
             return Ending("failed", text)
+    return None
+
+
+def _limited(spec: JobSpec, seen: ObservedJob) -> Ending | None:
+    """A LimitRange that limits what the test leaves open makes good hardware slow, or ends its ranks for memory."""
+    for pod in seen.pods:
+        said = str((pod["metadata"].get("annotations") or {}).get(_LIMIT_RANGER) or "")
+        if " limit for " in said:
+            namespace = pod["metadata"].get("namespace") or "the test"
+            return Ending(
+                "refused",
+                f"a LimitRange of namespace {namespace} limits {where(pod)} ({said[:300]}), so that the limit would be "
+                "measured: let whoever makes the LimitRange (kubectl get limitrange -A) leave out namespaces with the "
+                "label gpufleet.io/purpose=test",
+            )
     return None
 
 

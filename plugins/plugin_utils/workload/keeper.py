@@ -29,12 +29,10 @@ from types import FrameType
 
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.connection import Connection
-from ..clients.kube.errors import ForbiddenError
-from ..clients.kube.persistence import SETTLING_S
+from ..clients.kube.errors import SETTLING_S, ForbiddenError
 from ..outcome.errors import BringupError
-from ..runtime.process_id import ProcessId
-from .keeping import TAKEN, KeeperRequest, lock_record, request_from
-from .lease import RENEW_DEADLINE_S, RENEW_S, LostError, release, renew
+from ..runtime.process import ProcessId
+from .lease import RENEW_DEADLINE_S, RENEW_S, TAKEN, KeeperRequest, LostError, lock_record, release, renew, request_from
 from .namespace import sweep_left
 
 _LOOK_S = 0.5

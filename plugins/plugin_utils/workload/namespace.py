@@ -1,23 +1,24 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A namespace of its own for one test, removed with everything in it however the test ends."""
+"""A namespace of its own for one test, removed with everything in it however the test ends, and the permissions for
+it.
+"""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import partial
 from typing import Any, Literal
 
-from ..clients.kube.cluster import Cluster
-from ..clients.kube.dra import as_served
+from ..clients.kube.api_versions import EVERY_VERSION, as_served, group_as_served
+from ..clients.kube.cluster import Cluster, ask_all
 from ..clients.kube.errors import ForbiddenError
-from ..clients.kube.kinds import (
+from ..clients.kube.objects import (
     DEPLOYMENTS,
     JOBS,
     KAI_POD_GROUPS,
@@ -27,23 +28,25 @@ from ..clients.kube.kinds import (
     PRIORITY_CLASSES,
     PROMETHEUS_RULES,
     REPLICA_SETS,
+    RESOURCE_CLAIMS,
     VOLCANO_POD_GROUPS,
     Kind,
 )
-from ..clients.kube.pod_groups import EVERY_VERSION, group_as_served
+from ..clients.kube.permission import Permission
 from ..clients.kube.wait import until
 from ..outcome.errors import BringupError, DeadlineError
 from ..outcome.wording import first_of
-from ..runtime.clock import Deadline
+from ..runtime.clock import Deadline, moment_of, unlimited
 from ..runtime.interrupt import interruptible
 from ..runtime.pool import map_bounded
 from ..runtime.progress import Emit, silent
-from ..runtime.time_limit import unlimited
 from .follow import node_of
-from .keeping import held
-from .kueue import open_queue, queued
-from .lease import confirm
-from .tolerations import Toleration, known_tolerations
+from .job import JobKind
+from .lease import NAMESPACE, confirm, held
+from .nodes import Toleration, known_tolerations
+from .queue import open_queue, queued
+
+# A namespace of its own for one test, removed with everything in it however the test ends.
 
 OWNER_LABELS = {"gpufleet.io/managed-by": "gpufleet.bringup", "gpufleet.io/purpose": "test"}
 _SELECTOR = ",".join(f"{key}={value}" for key, value in OWNER_LABELS.items())
@@ -203,7 +206,7 @@ class TemporaryNamespace:
 
 def _seconds(text: Any) -> float:
     try:
-        return datetime.fromisoformat(str(text).replace("Z", "+00:00")).timestamp()
+        return moment_of(str(text)).timestamp()
     except ValueError:
         return time.time()
 
@@ -382,3 +385,76 @@ def _sweep_rules(cluster: Cluster, holder: str, *, of_holder: bool, emit: Emit, 
                 place = f"{metadata['namespace']} {metadata['name']}"
                 remains.append(remaining(f"rule {metadata['name']}: {error.reason}", f"prometheusrule -n {place}"))
                 emit(remains[-1])
+
+
+# What a gate must be allowed to do, asked before it starts anything and all of it at once.
+
+# Whoever tests holds the cluster, and removes what dead runs left.
+HOLDING = (
+    Permission("list", "namespaces"),
+    *(Permission(verb, "leases", "coordination.k8s.io", NAMESPACE) for verb in ("get", "create", "update")),
+)
+# A namespace of ours is emptied before it goes, whatever a run of then may have made in it.
+CLEARING = (
+    *(
+        Permission(verb, kind.plural, kind.group)
+        for kind in (*MAKERS, *GROUPS, RESOURCE_CLAIMS, PODS)
+        for verb in ("list", "delete")
+    ),
+    # Finalizers whose controller does not run are taken off our own objects.
+    *(Permission("patch", kind.plural, kind.group) for kind in (*GROUPS, RESOURCE_CLAIMS, PODS)),
+)
+# What every test in a namespace of its own does: make it, follow its pods, read their logs, remove it.
+BASIC = (
+    *HOLDING,
+    *(Permission(verb, "namespaces") for verb in ("create", "delete")),
+    *(Permission(verb, "priorityclasses", "scheduling.k8s.io") for verb in ("create", "delete")),
+    *CLEARING,
+    Permission("get", "pods", subresource="log"),
+    *(Permission(verb, "nodes") for verb in ("get", "list")),
+    Permission("list", "resourceslices", "resource.k8s.io"),
+    Permission("list", "events"),
+)
+_ACCESS = (*(Permission(verb, "services") for verb in ("list", "create")), Permission("create", "secrets"))
+
+
+def job_permissions(
+    kind: JobKind, *, gang_api: str = "", by_dra: bool = False, imex: bool = False, files: bool = False
+) -> tuple[Permission, ...]:
+    """Return what jobs of a kind need beside BASIC.
+
+    Args:
+        kind: of the jobs.
+        gang_api: API version of the PodGroups of their gangs (`scheduling.volcano.sh/v1beta1`); empty for none.
+        by_dra: their GPUs are taken by resource claims.
+        imex: they share GPU memory across hosts, by ComputeDomains.
+        files: their pods get files, as those of a `torchrun` and of `ranks` always do.
+    """
+    owner, group = ("mpijobs", "kubeflow.org") if kind == "mpijob" else ("jobs", "batch")
+    wanted = [Permission(verb, owner, group) for verb in ("create", "delete")]
+    wanted.append(Permission("watch", "pods"))
+    if kind in ("gang-job", "torchrun", "ranks"):
+        wanted += _ACCESS
+    if files or kind in ("torchrun", "ranks"):
+        wanted += [Permission(verb, "configmaps") for verb in ("create", "delete")]
+    if gang_api and kind != "mpijob":
+        wanted.append(Permission("create", "podgroups", gang_api.partition("/")[0]))
+    if by_dra:
+        wanted.append(Permission("create", "resourceclaimtemplates", "resource.k8s.io"))
+        wanted.append(Permission("get", "deviceclasses", "resource.k8s.io"))
+    if imex:
+        wanted += [Permission(verb, "computedomains", "resource.nvidia.com") for verb in ("list", "create")]
+    return tuple(wanted)
+
+
+def refuse_without(cluster: Cluster, wanted: Iterable[Permission], gate: str) -> None:
+    """Return if everything is allowed.
+
+    Raises:
+        ForbiddenError: something is not; it names all of it.
+        BringupError: the API server does not answer.
+    """
+    refused = [permission for permission in ask_all(cluster, list(wanted)) if not permission.allowed]
+    if refused:
+        words = ", ".join(permission.text for permission in refused)
+        raise ForbiddenError(f"gate {gate}", f"not allowed: {words}.", f"grant it, see docs/{gate}.md")

@@ -13,19 +13,15 @@ from typing import Any
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.permission import Permission
 from ..outcome.errors import BringupError
+from ..runtime.files import RECIPES
 from ..runtime.pool import map_bounded
 from ..runtime.progress import Emit, silent
-from ..runtime.recipe_files import RECIPES
-from ..snapshot.node import Node
-from .closed_nodes import closed
-from .follow import disruption_of
-from .namespace import TemporaryNamespace, temporary_namespace
-from .pending import held_by_gates, told_refusal, why_pending
-from .permission import BASIC
-from .pod_logs import log_of_pod
-from .render import render
-from .tolerations import Toleration
-from .warnings import warnings_in
+from ..snapshot.model import Node
+from .follow import disruption_of, held_by_gates, told_refusal, why_pending
+from .manifests import render
+from .namespace import BASIC, TemporaryNamespace, temporary_namespace
+from .nodes import Toleration, closed
+from .pods import log_of_pod, warnings_in
 
 Json = dict[str, Any]
 _TEMPLATE = RECIPES / "workloads" / "node-facts.yaml.j2"

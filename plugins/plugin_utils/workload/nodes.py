@@ -1,19 +1,26 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Looks whether the nodes of running jobs still answer: now and then, and twice before it believes that they do not."""
+"""Nodes for pods of tests: which are open, which taints are tolerated, our cordon, and whether they still answer."""
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 from ..clients.kube.cluster import Cluster
-from ..clients.kube.conditions import condition
-from ..clients.kube.kinds import NODES
+from ..clients.kube.objects import NODES, condition, taint_of, taint_text
+from ..outcome.errors import InputError
+from ..runtime.files import RECIPES
 from ..runtime.pool import map_bounded
+from ..runtime.strict import decode, read_yaml
+from ..snapshot.model import Node
+
+# Looks whether the nodes of running jobs still answer: now and then, and twice before it believes that they do not.
 
 _LOOK_S = 4.0
 # Beyond that many one list is cheaper, and asked for less often.
@@ -60,3 +67,113 @@ def not_ready(node: dict[str, Any] | None) -> str:
     if ready.get("status") == "True":
         return ""
     return f"{ready.get('reason', '')}: {ready.get('message', '')}".strip(": ") or "it has no condition Ready"
+
+
+# Which taints the pods of tests tolerate: those that platforms put on GPU nodes, and those that the site states.
+
+_TEXT = re.compile(r"(?P<key>[^=:\s]+)(?:=(?P<value>[^=:\s]*))?(?::(?P<effect>NoSchedule|PreferNoSchedule|NoExecute))?")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Toleration:
+    """A taint that pods tolerate; without key, value or effect any counts. `sources` are who sets it."""
+
+    key: str
+    value: str | None = None
+    effect: str = ""
+    sources: tuple[str, ...] = ()
+
+    def covers(self, taint: Mapping[str, Any]) -> bool:
+        """Tell whether it tolerates a taint of a node."""
+        return (
+            self.key in ("", taint.get("key"))
+            and self.value in (None, str(taint.get("value") or ""))
+            and self.effect in ("", taint.get("effect"))
+        )
+
+    @property
+    def body(self) -> dict[str, str]:
+        """What a pod says."""
+        operator = {"operator": "Exists"} if self.value is None else {"operator": "Equal", "value": self.value}
+        return {"key": self.key, **operator, **({"effect": self.effect} if self.effect else {})}
+
+
+@cache
+def known_tolerations() -> tuple[Toleration, ...]:
+    """Return those for the taints of platforms (recipes/workloads/tolerations.yaml)."""
+    path = RECIPES / "workloads" / "tolerations.yaml"
+    return decode(tuple[Toleration, ...], read_yaml(path), str(path))
+
+
+def tolerations_with(stated: Iterable[str], where: str = "settings of gpu_stack") -> tuple[Toleration, ...]:
+    """Return the known tolerations and those that a site states as `key`, `key=value` or `key=value:effect`.
+
+    Raises:
+        InputError: a text has another form.
+    """
+    found = []
+    for text in stated:
+        match = _TEXT.fullmatch(text)
+        if match is None:
+            hint = "write it as kubectl describe node prints the taint: key=value:NoSchedule"
+            raise InputError(where, f"toleration {text!r} is not key[=value][:effect].", hint)
+        found.append(Toleration(key=match["key"], value=match["value"], effect=match["effect"] or ""))
+    return (*known_tolerations(), *found)
+
+
+def toleration_of(body: Mapping[str, str]) -> Toleration:
+    """Return what a pod tolerates. Of operators beyond `Equal` and `Exists` the value is not compared."""
+    value = body.get("value", "") if body.get("operator", "Equal") == "Equal" else None
+    return Toleration(key=body.get("key", ""), value=value, effect=body.get("effect", ""))
+
+
+def repelling(taints: Iterable[Mapping[str, Any]], tolerations: Iterable[Toleration]) -> tuple[str, ...]:
+    """Return the taints of a node that keep the pods of tests away, as texts."""
+    known = tuple(tolerations)
+    return tuple(
+        taint_text(taint)
+        for taint in taints
+        if taint.get("effect") in ("NoSchedule", "NoExecute") and not any(entry.covers(taint) for entry in known)
+    )
+
+
+# Whether pods of tests may be placed on a node.
+
+
+def closed(
+    node: Node, tolerations: Iterable[Toleration] | None = None, not_ready: str = "", *, ours: bool = False
+) -> str:
+    """Return why no pod of a test is placed on a node, empty if one may be.
+
+    Args:
+        node: which.
+        tolerations: of the pods; None: the taints of platforms.
+        not_ready: what the node says where it is not Ready.
+        ours: it is cordoned by the roll that tests it, whose pods tolerate that (own_cordon.CORDON).
+    """
+    if node.unschedulable and not ours:
+        return "cordoned"
+    if node.ready != "True":
+        return f"not Ready ({not_ready})" if not_ready else "not Ready"
+    taints = repelling(map(taint_of, node.taints), known_tolerations() if tolerations is None else tolerations)
+    return f"taint {', '.join(taints)}" if taints else ""
+
+
+# Our cordon: the marks on a node that say which roll keeps it from work, and the taint of one that is held.
+
+MARK, REASON, HELD_TAINT = "gpufleet.io/cordoned-by", "gpufleet.io/held-because", "gpufleet.io/held"
+# The control plane puts this taint on a cordoned node, and the scheduler lets pods through that tolerate it.
+CORDON_TAINT = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+CORDON = Toleration(
+    key=CORDON_TAINT["key"], effect=CORDON_TAINT["effect"], sources=("gpufleet.bringup, nodes of a roll",)
+)
+
+
+def marked_by(node: Mapping[str, Any]) -> str:
+    """Return the roll that cordoned a node, empty where no roll says so."""
+    return str((node["metadata"].get("annotations") or {}).get(MARK) or "")
+
+
+def out_by(node: Mapping[str, Any], roll: str) -> bool:
+    """Tell whether a node is cordoned, and by that roll."""
+    return bool(roll) and bool((node.get("spec") or {}).get("unschedulable")) and marked_by(node) == roll

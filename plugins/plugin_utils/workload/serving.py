@@ -13,27 +13,20 @@ from typing import Any, Literal
 
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.errors import ConflictError, ForbiddenError, RefusedError
-from ..clients.kube.kinds import JOBS, PODS
-from ..clients.kube.pods import is_ready
+from ..clients.kube.objects import JOBS, PODS, is_ready
 from ..clients.kube.wait import until
 from ..outcome.errors import BringupError, NotFoundError
 from ..runtime.clock import Deadline, now_utc
+from ..runtime.files import RECIPES
 from ..runtime.pool import map_bounded
 from ..runtime.progress import Progress, silent
-from ..runtime.recipe_files import RECIPES
-from .claims import claim_variables, gpu_requests
-from .deaths import deaths_of, told_deaths
+from .capacity import claim_variables, gpu_requests
 from .follow import Ending, ObservedJob, all_run, ending_of, node_of, phase_of, where
-from .held import create_unheld, explained
-from .job_words import JobState
-from .manifests import JOB_LABEL
-from .model import JobSpec
+from .job import JobSpec, JobState
+from .manifests import JOB_LABEL, render
 from .namespace import TemporaryNamespace, where_they_are
 from .nodes import NodeWatch
-from .pod_view import PodView
-from .refusals import unmade
-from .render import render
-from .warnings import warning_events
+from .pods import PodView, create_unheld, deaths_of, explained, told_deaths, unmade, warning_events
 
 Json = dict[str, Any]
 ServerState = JobState | Literal["ready"]

@@ -9,6 +9,7 @@ import json
 import shutil
 from pathlib import Path
 
+import pytest
 import yaml
 from rehearsal_harness import Rehearsed, rehearse
 from shared_site import NODES, SECRETS, SharedSite
@@ -25,6 +26,7 @@ def answers(run: Rehearsed) -> list[tuple[str, str, str]]:
     return [(outcome["status"], outcome["cause"], outcome["subjects"][0]["name"]) for outcome in mine]
 
 
+@pytest.mark.drawn(1, of="verbs after an accepted run")
 def test_what_every_node_lost_since_the_accepted_run_is_told_once(site: SharedSite, tmp_path: Path) -> None:
     healthy = site.first
     # A history of its own: what is accepted here is no baseline for other tests.

@@ -17,10 +17,10 @@ from shared_site import SharedSite
 from sites import make_site
 from waiting import await_model, eventually
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import NODES
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import NODES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import ModelSpec
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.substitution.settings import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.substitution.replacements import (
     STORAGE,
     storage_settings,
 )

@@ -15,6 +15,9 @@ BROKEN = "gpu-missing@gpu02/gpu5"
 
 def test_faults_come_and_go_while_it_is_up(site: SharedSite, tmp_path: Path) -> None:
     assert "go on with it:" in site.first.output
+    # What the reports of the first run name is no second rehearsal, which would be refused.
+    kept = site.first.record["kept_command"]
+    assert " gpufleet.bringup.site -i " in kept and f"  {kept}\n" in site.first.output.replace("\r\n", "\n")
     done = rehearse(site.work, playbook="rehearse_faults.yml", rehearsal_faults=BROKEN)
     assert done.rc == 0 and f"set:    {BROKEN}" in done.output, done.output[-3000:]
     try:

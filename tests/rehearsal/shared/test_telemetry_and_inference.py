@@ -31,8 +31,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.o
     PROMETHEUSES,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.errors import UnreachableError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import PODS
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.port_forward import connect_to_pod
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import PODS
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.streams import connect_to_pod
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evidence import (
     HostEvidence,
     ToolRun,
@@ -41,13 +41,13 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evid
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import NotFoundError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.accelerators import printed_facts
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.nvidia_smi_xml import XmlRenderer
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.prepare import XmlRenderer
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import build_model
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import read_spec
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.values import ClusterModel
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.telemetry.plan import PORTS_FILE
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import Deadline
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.run_dir import CLUSTER, RUN
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import CLUSTER, RUN
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Site
 
 TELEMETRY = "telemetry"

@@ -28,9 +28,9 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.phase_right
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.rights import LEVELS, choices_of, needed_rights
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import Connection
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import NAMESPACES
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import NAMESPACES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.permission import Permission
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.snapshot_rights import RIGHTS
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.snapshot import RIGHTS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.collectors import collectors_needed
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rbac import (
@@ -241,6 +241,17 @@ def test_snapshot_and_drift_work_with_exactly_the_shipped_rights(bench: Bench, t
     less = bench.play("drift.yml", bench.account("observer-less", SNAPSHOT, without=right), **told)
     assert less.rc != 0 and "not everything could be compared" in less.output, (right.text, less.output[-3000:])
     assert right.verb in less.output and right.resource in less.output, (right.text, less.output[-3000:])
+
+
+@pytest.mark.drawn(1, of="runs under the roles of one gate")
+@pytest.mark.parametrize("gate", GATES[1:])
+def test_a_run_passes_a_gate_by_an_account_that_has_the_roles_of_that_gate_alone(bench: Bench, gate: str) -> None:
+    """The whole playbook: preflight, the hold of the cluster, the gate, what it removes, the report."""
+    word = gate.replace("_", "-")
+    done = bench.play("site.yml", bench.account(f"tester-of-{word}", f"gpufleet-{word}-test"), gates=[gate])
+    assert done.rc == 0, done.output[-3000:]
+    assert done.status(gate) == "passed"
+    eventually(lambda: not bench.namespaces(), what="nothing of its tests is left")
 
 
 @pytest.mark.drawn(1, of="looking under the shipped roles")

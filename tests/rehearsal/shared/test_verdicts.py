@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from rehearsal_harness import Rehearsed
 from shared_site import NODES, SharedSite
 
@@ -36,6 +37,7 @@ def without_gates(text: str) -> bool:
     return not set(told.replace("|", " ").split()) & ({*GATE_IDS} - {"nodes"})
 
 
+@pytest.mark.drawn(1, of="verbs after an accepted run")
 def test_a_roll_in_which_all_nodes_return_is_passed(site: SharedSite, tmp_path: Path) -> None:
     planned, end = played(site, tmp_path, "waves.yml", "--check", **ROLL)
     assert planned.rc == 0, planned.output[-3000:]
@@ -54,6 +56,7 @@ def test_a_roll_in_which_all_nodes_return_is_passed(site: SharedSite, tmp_path: 
     assert summary.startswith("## REHEARSAL: roll autumn of rehearsal: passed") and without_gates(summary)
 
 
+@pytest.mark.drawn(1, of="verbs after an accepted run")
 def test_a_cycle_that_finds_nothing_wrong_is_passed_and_names_its_page(site: SharedSite, tmp_path: Path) -> None:
     logs = str(tmp_path / "logs")
     done, end = played(site, tmp_path, "continuous.yml", "--check", continuous_log_dir=logs)

@@ -14,7 +14,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.hydrate im
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.model import Catalogue
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.resolve import resolve
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.support import supported_combinations
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.secret_keys import is_secret_key
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.redaction import is_secret_key
 
 
 def secrets(data: Any, path: str = "") -> Iterator[str]:

@@ -15,8 +15,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.selection i
     require_names,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.chainsaw import assertions_of
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.constraint.names import unknown_name
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.phases import PHASES
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.constraint.declared import unknown_name
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import PHASES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.criteria import parse_criteria
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.hydrate import plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.load import load_catalogue

@@ -4,13 +4,9 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
-
-# The tools are no part of the collection: they are modules of the checkout.
-sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
 from tools import check, tree
 
@@ -48,3 +44,10 @@ def test_a_step_without_a_list_of_files_always_runs(checkout: Path) -> None:
     always = check.Step("unit", ("true",))
     assert check.digest(always) == ""
     assert check.run(always, {"unit": ""}).again
+
+
+def test_notes_of_a_step_that_passed_are_said(capsys: pytest.CaptureFixture[str]) -> None:
+    check.show(check.Result(step(), 0, 1.0, "note: one chart is not proven\npassed: all\n"))
+    check.show(check.Result(step(), 0, 2.0, "passed: all\n"))
+    told = "    ok  lint 1.0 s\n        note: one chart is not proven\n    ok  lint 2.0 s\n"
+    assert capsys.readouterr().out == told

@@ -6,14 +6,10 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-# The generators are no part of the collection: they are modules of the checkout.
-sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
 from tools.pages import REFERENCE, REFERENCE_FOLDER, ROOT, reference_page
 

@@ -38,7 +38,7 @@ def may_import_rehearsal(name: PurePath) -> bool:
 
 
 # The one place that takes a loader of PyYAML, and gives it other rules: PyYAML's own stop at a bare `=`.
-YAML_READER = PurePath("plugins/plugin_utils/runtime/kubernetes_yaml.py")
+YAML_READER = PurePath("plugins/plugin_utils/runtime/foreign_yaml.py")
 
 
 def yaml_readers(source: str) -> set[str]:

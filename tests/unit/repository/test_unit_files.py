@@ -4,14 +4,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-
-# The tools are no part of the collection: they are modules of the checkout.
-sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
 from tools import unit_files
 

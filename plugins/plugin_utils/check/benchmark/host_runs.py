@@ -14,7 +14,7 @@ from ...clients.kube.cluster import Cluster
 from ...hardware.sku import Sku
 from ...site.model import Host
 from ...workload.capacity import NodeCapacity
-from ...workload.model import JobResult, JobSpec
+from ...workload.job import JobResult, JobSpec
 from .plan import BenchmarkHost, BenchmarkPlan, placement, planned_hosts
 from .records import BenchmarkResults, RunRecord, ended
 from .run_loop import Benchmark

@@ -7,29 +7,93 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypedDict
+from typing import Any, TypedDict
 
+from ...clients.kube.api_versions import dra_kinds
 from ...clients.kube.cluster import Cluster
-from ...clients.kube.kinds import NODES
-from ...clients.kube.node_object import Cleaner, read_node
+from ...clients.kube.objects import NODES, Cleaner, read_node
 from ...clients.kube.permission import Permission
-from ...collect.adapters import HostAdapters, read_adapters
+from ...collect.host_facts import HostAdapters, read_adapters
 from ...component_stack.facts import stack_facts
 from ...hardware.sku import Fabric, Sku
+from ...outcome.errors import InputError
 from ...site.adapters import LINK_LAYERS, VARIABLE, carries_gpu_traffic, nccl_port
 from ...site.cabling import CablingPlan, stated_cabling
 from ...site.model import Host
-from ...snapshot.quantity import whole_number
-from ...workload.capacity import NodeCapacity, imex_nodes
-from ...workload.claims import CLASS_PREFIX
-from ...workload.job_words import JobKind
-from ...workload.model import PodNeeds
-from ...workload.permission import job_permissions
+from ...snapshot.model import whole_number
+from ...workload.capacity import CLASS_PREFIX, NodeCapacity, imex_nodes
+from ...workload.job import JobKind, PodNeeds
+from ...workload.namespace import job_permissions
 from ..spec import ObserveContext
-from .adapter_classes import class_offers
 from .plan import BenchmarkHost, Placement, device_class, placement
+
+# Adapters that nodes give out by DRA claims: which device class pods ask for, and how many each node has. GKE's A4X
+# Max gives its eight RoCE adapters out so: class mrdma.google.com, count 8 (GoogleCloudPlatform/container-engine-
+# accelerators, gpudirect-rdma/nccl-test-a4x-max.yaml; "Allocate network resources by using GKE managed DRANET"). The
+# driver is DRANET, whose slices say of each network interface whether it can do RDMA (kubernetes-sigs/dranet: driver
+# and attribute domain `dra.net`, boolean attribute `rdma`).
+
+Json = dict[str, Any]
+_DRIVER = "dra.net"
+_RDMA = ("rdma", f"{_DRIVER}/rdma")
+
+
+def class_offers(
+    cluster: Cluster, nodes: Collection[str], classes: Iterable[str], stated: str, count: int
+) -> dict[str, dict[str, int]]:
+    """Return by node how many adapters its pods can claim, under the name of the class among resources (CLASS_PREFIX).
+
+    Args:
+        cluster: where.
+        nodes: the nodes.
+        classes: classes that are looked for where the site states none.
+        stated: what the site states as its resource; another resource, or `none`, leaves claims out.
+        count: how many a pod claims, as the site states it; 0: all that a node has.
+
+    Raises:
+        InputError: the stated class does not exist, or nobody knows how many adapters it has.
+        BringupError: the API server does not answer.
+    """
+    if stated and not stated.startswith(CLASS_PREFIX):
+        return {}
+    kinds = dra_kinds(cluster)
+    there: Counter[str] = rdma_devices(cluster.list_objects(kinds.slices)) if kinds else Counter()
+    listed = any(there[node] for node in nodes)
+    if not listed and not stated:
+        # Nor is anybody asked for classes that nothing would be claimed of: that is a right of its own.
+        return {}
+    wanted = [stated.removeprefix(CLASS_PREFIX)] if stated else list(classes)
+    found = next((name for name in wanted if kinds and cluster.find(kinds.classes, name) is not None), "")
+    if not found:
+        if stated:
+            hint = "kubectl get deviceclasses; correct rdma_resource (settings of fabric_validation)"
+            raise InputError(f"DeviceClass {wanted[0]}", "does not exist.", hint)
+        return {}
+    if not listed:
+        if not count:
+            reason = f"no ResourceSlice of {_DRIVER} says how many adapters the nodes have."
+            hint = "state how many a pod claims: rdma_count (settings of fabric_validation)"
+            raise InputError(f"DeviceClass {found}", reason, hint)
+        there = Counter(dict.fromkeys(nodes, count))
+    return {node: {f"{CLASS_PREFIX}{found}": there[node]} for node in nodes}
+
+
+def rdma_devices(slices: Iterable[Mapping[str, Any]]) -> Counter[str]:
+    """Return by node how many of its network interfaces can do RDMA. Pure."""
+    found: Counter[str] = Counter()
+    for item in slices:
+        spec = item.get("spec") or {}
+        if spec.get("driver") == _DRIVER:
+            found[str(spec.get("nodeName") or "")] += sum(map(_has_rdma, spec.get("devices") or []))
+    return found
+
+
+def _has_rdma(device: Json) -> bool:
+    attributes = device.get("attributes") or (device.get("basic") or {}).get("attributes") or {}
+    return any((attributes.get(name) or {}).get("bool") is True for name in _RDMA)
+
 
 # Fabrics on which NCCL_IB_HCA picks adapters.
 FILTERED_FABRICS = tuple(LINK_LAYERS)

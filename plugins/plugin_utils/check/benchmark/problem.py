@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ...workload.kueue import QUEUES
-from ...workload.kueue import SETTING as QUEUE_SETTING
+from ...workload.queue import QUEUES
+from ...workload.queue import SETTING as QUEUE_SETTING
 
 # By the state of a job or server: what happened, and what to do about it.
 _LAUNCH: dict[str, tuple[str, str]] = {

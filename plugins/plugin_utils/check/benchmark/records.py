@@ -14,7 +14,7 @@ from ...outcome.errors import InputError
 from ...runtime.files import write_atomic
 from ...runtime.redaction import redact
 from ...site.model import Site
-from ...workload.model import JobResult
+from ...workload.job import JobResult
 from .plan import BenchmarkHost
 
 PlanT = TypeVar("PlanT")

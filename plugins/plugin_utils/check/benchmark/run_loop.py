@@ -20,11 +20,10 @@ from ...clients.kube.permission import Permission
 from ...component_stack.facts import stack_facts
 from ...runtime.clock import Deadline
 from ...runtime.progress import Progress
-from ...workload.kueue import PERMISSIONS as QUEUED
-from ...workload.launch import job_namespace, run_jobs
-from ...workload.model import JobResult, JobSpec
-from ...workload.namespace import TemporaryNamespace
-from ...workload.permission import BASIC, refuse_without
+from ...workload.job import JobResult, JobSpec
+from ...workload.jobs import job_namespace, run_jobs
+from ...workload.namespace import BASIC, TemporaryNamespace, refuse_without
+from ...workload.queue import PERMISSIONS as QUEUED
 from ..kit.tolerations import cluster_queue_of, tolerations_of
 from ..spec import ObserveContext
 from .plan import BenchmarkHost, BenchmarkPlan

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, Status, SubjectKind
-from ...outcome.phases import BURN_IN
+from ...outcome.gates import BURN_IN
+from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, Status, Subject, SubjectKind
 from ...outcome.wording import first_of
+from ...runtime.clock import hours_text, part_of_hours
+from ...runtime.text import extra_variable
 from ..benchmark.preconditions import leftovers_of
 from ..kit.answer import Answer
 from ..kit.settings import setting
@@ -51,7 +53,8 @@ SPEC = CheckSpec(
     causes=("failed-under-load",),
     settings=SoakSettings,
 )
-_AGAIN = "the same command goes on with it if it names the directory of this run (-e gpufleet_run=DIRECTORY)"
+TOO_SHORT = "soak-too-short"
+_AGAIN = "the same command goes on with it if it names the directory of this run (-e gpufleet_burn_in_run=DIRECTORY)"
 
 
 def judge(seen: Soak, context: JudgeContext) -> tuple[Outcome, ...]:
@@ -75,15 +78,16 @@ def _judge_host(seen: Soak, hours: float, host: str, answer: Answer) -> Outcome:
         return answer.unknown("not-soaked", f"{host} was not part of the burn-in", _AGAIN, **facts)
     failed = [entry for entry in results if entry.status is Status.FAILED]
     if failed:
-        text = f"{_told(failed[0])}, after {soaked_h:.2f} h of load"
-        return answer.failed("failed-under-load", text, "look at its log; pack the part with playbook rma", **facts)
+        text = f"{_told(failed[0])}, after {hours_text(round(soaked_h, 4))} of load"
+        parts = tuple(Subject(_kind(part), f"{host}/{part}", host) for part in failed[0].parts)
+        return answer.failed("failed-under-load", text, _do(seen, failed[0]), more_subjects=parts, **facts)
     unknown = [entry for entry in results if entry.status not in (Status.PASSED, Status.SKIPPED, Status.PENDING)]
-    lacking = [test for test in seen.tests if not any(_answers(entry, test) for entry in results)]
+    lacking = seen.lacking(host)
     if soaked_h < hours or lacking:
-        why = seen.note or (_told(unknown[-1]) if unknown else f"{seen.rounds} rounds were made")
+        why = seen.note or (_told(unknown[-1]) if unknown else f"rounds: {seen.rounds}")
         never = f"; {first_of(lacking, 3)} never gave an answer" if lacking else ""
-        text = f"{soaked_h:.2f} of {hours:g} h under load{never}: {why}"
-        return answer.unknown("soak-too-short", text, _AGAIN, **facts)
+        text = f"{part_of_hours(soaked_h, hours)} under load{never}: {why}"
+        return answer.unknown(TOO_SHORT, text, _AGAIN, **facts)
     if unknown:
         text = f"{len(unknown)} of {len(results)} tests said nothing; the last: {_told(unknown[-1])}"
         return answer.unknown("soak-unclear", text, _AGAIN, **facts)
@@ -94,8 +98,19 @@ def _judge_host(seen: Soak, hours: float, host: str, answer: Answer) -> Outcome:
     return answer.passed(f"{soaked_h:.2f} h under load in {_rounds(results)} rounds, nothing failed", **facts)
 
 
-def _answers(entry: SoakResult, test: str) -> bool:
-    return entry.test == test and entry.status in (Status.PASSED, Status.FAILED, Status.SKIPPED)
+def _do(seen: Soak, failed: SoakResult) -> str:
+    """Return how to go on: the log, the commands for the vendor, and for the host once it is repaired."""
+    part = "/".join((failed.host, *failed.parts[:1]))
+    words = [extra_variable("gpufleet_rma", part)]
+    words += [extra_variable("gpufleet_run", seen.directory)] if seen.directory else []
+    read = f"read {failed.log}; " if failed.log else ""
+    again = extra_variable("gpufleet_burn_in_nodes", failed.host)
+    pack = f"pack the part: ansible-playbook gpufleet.bringup.rma {' '.join(words)}"
+    return f"{read}{pack}; burn in the repaired host alone with {again}"
+
+
+def _kind(part: str) -> SubjectKind:
+    return SubjectKind.GPU if part.startswith("gpu") else SubjectKind.HCA
 
 
 def _rounds(results: tuple[SoakResult, ...]) -> int:

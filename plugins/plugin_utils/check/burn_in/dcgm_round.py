@@ -93,7 +93,11 @@ def _result(directory: Path, number: int, host: str, outcomes: Sequence[Outcome]
     else:
         status, cause, text = worst.status, worst.cause, worst.summary
     seconds = run.duration_s if run is not None and status is Status.PASSED else 0.0
-    return SoakResult(host=host, test=DCGM, round=number, status=status, seconds=seconds, cause=cause, summary=text)
+    named = worst.subjects if worst is not None and status is Status.FAILED else ()
+    return SoakResult(
+        host=host, test=DCGM, round=number, status=status, seconds=seconds, cause=cause, summary=text,
+        parts=tuple(s.name.partition("/")[2] for s in named if s.node == host and "/" in s.name),
+    )  # fmt: skip
 
 
 def _run_of(directory: Path, host: str) -> ToolRun | None:

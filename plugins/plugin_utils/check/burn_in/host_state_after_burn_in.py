@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-from ...collect.load_state import LoadBrackets
+from ...collect.loads import LoadBrackets
+from ...outcome.gates import BURN_IN
 from ...outcome.model import Outcome
-from ...outcome.phases import BURN_IN
 from ..kit.load_growth import growth_spec, judge_growth
 from ..spec import Check, JudgeContext
 from .observe_host_state import OBSERVER

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from ...outcome.model import Status
 
 ROUNDS = "burn_in.json"
+_ANSWERS = (Status.PASSED, Status.FAILED, Status.SKIPPED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SoakResult:
     """One test of one host in one round. `seconds` is how long its pods ran; `loaded_s` is how long of that each of the
-    host's GPUs drew most of its power, that of the GPU with the least."""
+    host's GPUs drew most of its power, that of the GPU with the least; `parts` are those to blame (`gpu1`)."""
 
     host: str
     test: str
@@ -26,6 +27,7 @@ class SoakResult:
     cause: str = ""
     summary: str = ""
     log: str = ""
+    parts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +35,7 @@ class Soak:
     """What a burn-in was to do and what it did: the tests of a round, in their order, the hosts, and every result.
     `load_s` is how long a round keeps all GPUs at work; 0: no test does, and the time of pods counts. `note` says why
     it ended before its hours were over; `rounds` counts those that have ended; `leftovers` is what its namespace left
-    in the cluster.
+    in the cluster; `directory` is that of its run, for commands that name it.
     """
 
     hours: float
@@ -44,6 +46,7 @@ class Soak:
     load_s: float = 0.0
     note: str = ""
     leftovers: tuple[str, ...] = ()
+    directory: str = ""
     schema_version: int = 1
 
     def soaked_s(self, host: str) -> float:
@@ -55,7 +58,19 @@ class Soak:
         """Return the results of a host, the oldest first."""
         return tuple(entry for entry in self.results if entry.host == host)
 
+    def lacking(self, host: str) -> tuple[str, ...]:
+        """Return the tests that never gave an answer about a host."""
+        answered = {entry.test for entry in self.of_host(host) if entry.status in _ANSWERS}
+        return tuple(test for test in self.tests if test not in answered)
+
+    def missing(self, host: str) -> tuple[float, int]:
+        """Return how many seconds of load a host lacks, and how many tests."""
+        return max(0.0, self.hours * 3600 - self.soaked_s(host)), len(self.lacking(host))
+
     def still_to_do(self, host: str) -> bool:
-        """Whether a further round is made on a host: nothing failed there, and its hours are not over."""
+        """Whether a host is tested further: nothing failed there, and its hours are not over or a test never answered.
+
+        One test may load it for longer than it needs: the others are run once all the same.
+        """
         failed = any(entry.status is Status.FAILED for entry in self.of_host(host))
-        return not failed and self.soaked_s(host) < self.hours * 3600
+        return not failed and any(self.missing(host))

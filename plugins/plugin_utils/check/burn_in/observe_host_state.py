@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from ...outcome.phases import BURN_IN
+from ...outcome.gates import BURN_IN
 from ..kit.load_growth import growth_observer
 
 OBSERVER = growth_observer(BURN_IN)

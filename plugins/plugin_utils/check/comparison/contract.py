@@ -11,9 +11,8 @@ from ...outcome.model import Basis, Expectation, Measure, Outcome, Status
 from ...verdict.figures import Figure, FigureRule, figures_of, rules_of
 from ..kit.answer import Answer
 from ..spec import CheckSpec, JudgeContext
-from .against_baseline import nodes, place_of
+from .against_baseline import ContractSettings, nodes, place_of
 from .model import Compared
-from .settings import ContractSettings
 
 _SHOWN = 5
 _HINT = "the contract is not kept: read what the check of this figure says, and settle it with whoever owes the figure"

@@ -10,13 +10,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ...outcome.errors import BringupError
+from ...outcome.gates import COMPARED_GATES
 from ...outcome.model import Outcome
 from ...runtime.redaction import redact
 from ...verdict.gate import NotDeclared
 from ..declare import DeclaredCheck
 from ..kit.answer import Answer
 from ..spec import CheckSpec, JudgeContext
-from .model import COMPARED_GATES, Compared, Comparison
+from .model import Compared, Comparison
 
 
 @dataclass(frozen=True, slots=True)

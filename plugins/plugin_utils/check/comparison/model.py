@@ -11,9 +11,6 @@ from dataclasses import dataclass
 from ...outcome.model import Outcome
 from ..spec import CheckSpec, JudgeContext
 
-COMPARED_GATES = {"fabric_validation": "fabric", "training_acceptance": "training", "inference_acceptance": "inference"}
-"""The gates whose figures are compared, each with the first word of the ids of its comparisons."""
-
 
 @dataclass(frozen=True, slots=True)
 class Compared:

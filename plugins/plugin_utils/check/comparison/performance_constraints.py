@@ -14,12 +14,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ...constraint.declared import declared_constraint
-from ...constraint.evaluate import evaluate
-from ...constraint.model import Constraint, ConstraintStatus, Severity
-from ...constraint.names import OF_OTHER_BENCHMARKS
+from ...constraint.declared import OF_OTHER_BENCHMARKS, declared_constraint
+from ...constraint.evaluate import Constraint, ConstraintStatus, Severity, evaluate
+from ...outcome.gates import PERFORMANCE
 from ...outcome.model import Basis, Expectation, Measure, Outcome, Rating, Status, Subject, SubjectKind
-from ...outcome.phases import PERFORMANCE
 from ...recipe.sections import constraints_of
 from ..kit.ways import BETWEEN_HOSTS, NETWORK, NVLINK, NVLS, USED
 

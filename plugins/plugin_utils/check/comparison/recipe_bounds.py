@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
+from ...outcome.gates import PERFORMANCE
 from ...outcome.model import Outcome
-from ...outcome.phases import PERFORMANCE
 from ...recipe.sections import PHASE_CONSTRAINTS
 from ..spec import CheckSpec, JudgeContext
 from .model import Compared

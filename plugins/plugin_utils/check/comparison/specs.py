@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
+from ...outcome.gates import COMPARED_GATES
 from ...outcome.model import SubjectKind
 from ..spec import CheckSpec, Disturbance
 from . import against_baseline, contract, recipe_bounds
-from .model import COMPARED_GATES, Comparison
-from .settings import BaselineSettings, ContractSettings
+from .against_baseline import BaselineSettings, ContractSettings
+from .model import Comparison
 
 
 def _against_baseline(gate: str, word: str) -> Comparison:

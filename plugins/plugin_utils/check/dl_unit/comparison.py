@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from ...probe.dl_unit_model import GpuTest
+from ...probe.dl_unit import GpuTest
 from ...verdict.digest_majority import LEAST, Majority, majority
 from .model import Gpu, Kind, Results
 from .reading import GpuProblem, blamed, differing, names_of, unlike_most

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from functools import cache
 
-from ...runtime.recipe_files import RECIPES
-from ...workload.model import CONFIG_DIR, JobSpec
+from ...runtime.files import RECIPES
+from ...workload.job import CONFIG_DIR, JobSpec
 from ..benchmark.plan import BenchmarkHost, device_class
 from .settings import DlUnitSettings
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ...outcome.model import Evidence, Subject, SubjectKind
-from ...probe.dl_unit_model import DlUnitLog, GpuTest
+from ...probe.dl_unit import DlUnitLog, GpuTest
 from ..benchmark.host_runs import HostRecord, HostResults
 from ..benchmark.plan import BenchmarkHost, BenchmarkPlan
 from ..benchmark.records import SavedRuns

@@ -11,7 +11,7 @@ from functools import cached_property
 from statistics import median
 
 from ...hardware.sku import Sku
-from ...probe.dl_unit_model import RATES
+from ...probe.dl_unit import RATES
 from ...verdict.ceiling import CeilingLimits
 from ...verdict.peers import PeerVerdict, compare
 from .model import Gpu, Kind, Results

@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...outcome.errors import InputError
-from ...probe.dl_unit import parse
-from ...probe.dl_unit_model import DlUnitLog, GpuTest
+from ...probe.dl_unit import DlUnitLog, GpuTest, parse
 from ...probe.error_lines import last_line
 from ...verdict.digest_majority import LEAST, Majority, majority
-from ...workload.model import JobResult
+from ...workload.job import JobResult
 from ..benchmark.problem import Problem, launch_problem
 
 _TOLD = 3

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Measure, Outcome, SubjectKind
+from ...outcome.wording import count
 from ...probe.fabric_summary import FabricSummary
 from ...probe.sharp_hello import SharpJob
 from ...runtime.host_tools import load_host_tools
 from ..kit.answer import Answer
-from ..kit.counting import count
 from ..kit.finding import Finding, Report
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .fabric_facts import FabricFacts

@@ -12,13 +12,12 @@ from math import ceil
 
 from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Basis, Expectation, Measure, Outcome, Subject, SubjectKind
-from ...outcome.wording import first_of
+from ...outcome.wording import count, first_of
 from ...probe.iblinkinfo import LinkEnd
 from ...probe.ibqueryerrors import ErrorReport, PortErrors
 from ...probe.text import guid_text
 from ...site.cabling import End
 from ..kit.answer import Answer
-from ..kit.counting import count
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext

@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
+from ...outcome.wording import count
 from ...probe.iblinkinfo import LinkEnd
 from ...site.cabling import LANE_GBPS
 from ..kit.answer import Answer
-from ..kit.counting import count
 from ..kit.finding import Finding, Report
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .fabric_facts import FabricFacts

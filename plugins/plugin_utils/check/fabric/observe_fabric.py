@@ -9,15 +9,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ...collect.adapters import read_adapters
 from ...collect.host_evidence import FABRIC, read_evidence
+from ...collect.host_facts import read_adapters
 from ...outcome.codec import dumps
 from ...outcome.errors import InputError
-from ...runtime.files import write_atomic
-from ...runtime.run_dir import CABLING
-from ...site.cabling import CablingPlan, site_cabling, with_guids
+from ...runtime.files import CABLING, write_atomic
+from ...site.cabling import CablingPlan, read_node_names, site_cabling, with_guids
 from ...site.model import Site
-from ...site.node_names import read_node_names
 from ..spec import ObserveContext, Observer
 from .fabric_facts import FabricFacts, subnets_of
 from .settings import GATE, FabricSettings

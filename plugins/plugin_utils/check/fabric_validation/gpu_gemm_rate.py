@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
-from ...probe.dl_unit_model import RATES
+from ...probe.dl_unit import RATES
 from ...verdict.ceiling import CeilingLimits
 from ..benchmark.plan import BenchmarkHost
 from ..benchmark.preconditions import merged, no_reference, nodes, not_repeated

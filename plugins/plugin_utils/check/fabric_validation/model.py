@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
-from ...probe.nccl_debug_model import NcclDebug
-from ...probe.nccl_tests_model import NcclTest
+from ...probe.nccl_debug import NcclDebug
+from ...probe.nccl_tests import NcclTest
 from ..benchmark.plan import BenchmarkHost, BenchmarkPlan
 from ..benchmark.problem import Problem
 from ..benchmark.records import BenchmarkResults, RunRecord, SavedRuns

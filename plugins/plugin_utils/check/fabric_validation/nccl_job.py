@@ -13,7 +13,7 @@ from ...clients.kube.cluster import Cluster
 from ...hardware.sku import Sku, sku_or_error
 from ...site.model import Host
 from ...workload.capacity import NodeCapacity
-from ...workload.model import JobResult, JobSpec
+from ...workload.job import JobResult, JobSpec
 from ..benchmark.network import (
     FILTERED_FABRICS,
     connected_placement,

@@ -12,9 +12,9 @@ from ..benchmark.preconditions import leftovers_of, no_capacity, no_run, of_prob
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .analysis import SkuCohort
-from .failures import failure_hints
 from .model import Phase, PlannedHost, Results
 from .observe_nccl import OBSERVER
+from .parse_run import failure_hints
 from .preconditions import judge_hosts
 from .rendering import evidence, link
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, Status, SubjectKind
-from ...probe.nccl_debug_model import HostLog
+from ...probe.nccl_debug import HostLog
 from ..benchmark.preconditions import nodes
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from ...clients.kube.cluster import Cluster
 from ...clients.kube.permission import Permission
 from ...hardware.sku import sku_or_error
-from ...workload.model import JobSpec
-from ...workload.permission import job_permissions
+from ...workload.job import JobSpec
+from ...workload.namespace import job_permissions
 from ..benchmark.host_runs import HostBenchmark, HostRecord
 from ..benchmark.saved_observer import benchmark_observer
 from ..dl_unit.job import dl_unit_job

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ...collect.host_evidence import HostEvidence, ToolRun, evidence_file, read_evidence
-from ...collect.load_state import MOMENTS, fabric_load_kind
+from ...collect.loads import MOMENTS, fabric_load_kind
 from ...collect.tool_reading import read_tool
 from ...outcome.codec import from_plain
 from ...outcome.errors import InputError

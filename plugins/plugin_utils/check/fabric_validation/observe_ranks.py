@@ -16,13 +16,12 @@ from ...clients.kube.cluster import Cluster
 from ...clients.kube.permission import Permission
 from ...hardware.sku import Sku, sku_or_error
 from ...outcome.errors import InputError
-from ...runtime.recipe_files import RECIPES
+from ...runtime.files import RECIPES
 from ...site.model import Host
-from ...workload.capacity import NodeCapacity
-from ...workload.claims import CLASS_PREFIX
+from ...workload.capacity import CLASS_PREFIX, NodeCapacity
+from ...workload.job import CONFIG_DIR, JobResult, JobSpec
 from ...workload.manifests import ACCESS
-from ...workload.model import CONFIG_DIR, JobResult, JobSpec
-from ...workload.permission import job_permissions
+from ...workload.namespace import job_permissions
 from ..benchmark.network import connected_placement, pod_network, read_network
 from ..benchmark.plan import planned_hosts
 from ..benchmark.records import ended

@@ -7,18 +7,90 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal
 
 from ...outcome.errors import InputError
 from ...probe import nccl_debug, nccl_tests
 from ...probe.error_lines import NAME, find_error
-from ...probe.nccl_debug_model import NcclDebug
-from ...probe.nccl_tests_model import NcclTest
-from ...runtime.capped import left_out_of
+from ...probe.nccl_debug import NcclDebug
+from ...probe.nccl_tests import NcclTest
+from ...runtime.files import RECIPES
+from ...runtime.process import left_out_of
+from ...runtime.strict import decode, read_yaml
 from ..benchmark.problem import Problem, launch_problem
-from .failures import first_warning, known_failure, last_word
 from .model import ONE_RANK, Record, Run
 from .pair_round import NOT_SPLIT
 from .settings import FabricValidationSettings
+
+# Why a run crashed or hung, from the lines that it left: recipes/nccl_failures.yaml.
+
+_WARNING = re.compile(r"NCCL (?:WARN|ERROR|ABORT) (\S.*)")
+_LONGEST = 300
+# What adapters of verbs call themselves: `NET/IB : Using [0]mlx5_0:1/RoCE`.
+_LAYER = re.compile(r"NET/IB : Using .*?:\d+/(IB|RoCE)\b")
+# Words of a shell, a container runtime or a loader that end a log, and no lines of NCCL or of the launching script.
+_OTHER_PROGRAMS = re.compile(
+    r"^(?!gpufleet: ).*(?:[Ee]xec format error|Segmentation fault|Bus error|Illegal instruction|core dumped"
+    r"|error while loading shared libraries|Out of memory|oom-kill)"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """One kind of failure; see the file's head."""
+
+    cause: str
+    pattern: str
+    hint: str
+    sources: tuple[str, ...]
+    layer: Literal["", "IB", "RoCE"] = ""
+    beside: str = ""
+
+
+@cache
+def failures() -> tuple[Failure, ...]:
+    """Return all kinds that are known.
+
+    Raises:
+        InputError: the file is not what it should be.
+    """
+    path = RECIPES / "nccl_failures.yaml"
+    return tuple(decode(Failure, entry, str(path)) for entry in read_yaml(path))
+
+
+def known_failure(log: str) -> tuple[str, str]:
+    """Return cause and deciding line of the first failure of the list that a log shows; empty where none does."""
+    lines = [line.strip() for line in log.splitlines()]
+    layers = set(_LAYER.findall(log))
+    for failure in failures():
+        if failure.layer and layers and failure.layer not in layers:
+            continue
+        if failure.beside and not re.search(failure.beside, log, re.M):
+            continue
+        found = next((line for line in lines if re.search(failure.pattern, line)), "")
+        if found:
+            return failure.cause, found[-_LONGEST:]
+    return "", ""
+
+
+def first_warning(log: str) -> str:
+    """Return the first warning of NCCL; empty without one."""
+    found = _WARNING.search(log)
+    return found.group(1).strip()[:_LONGEST] if found else ""
+
+
+def last_word(log: str) -> str:
+    """Return the last line in which a program says how it ended that is not NCCL's; empty without one."""
+    found = [line.strip() for line in log.splitlines() if "NCCL " not in line and _OTHER_PROGRAMS.match(line.strip())]
+    return found[-1][:_LONGEST] if found else ""
+
+
+def failure_hints() -> dict[str, str]:
+    """Return what to do, by cause."""
+    return {failure.cause: failure.hint for failure in failures()}
+
 
 # What ended a run stands at its end; before that a name may have been waited for, and found.
 _LAST_LINES = 40

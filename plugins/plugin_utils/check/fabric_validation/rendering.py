@@ -7,12 +7,57 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...outcome.model import Basis, Evidence, Expectation, Measure, Subject, SubjectKind
+from ...outcome.model import Axis, Basis, Bound, Evidence, Expectation, Measure, Series, Subject, SubjectKind
 from ...verdict.ceiling import CeilingLimits
 from .bandwidth import BandwidthResult
-from .curves import curves
 from .model import Run
 from .settings import JudgeSettings
+
+# Bandwidth by size as a curve, with the lines that it was judged by. Pure.
+
+_FIGURES = {
+    "node": "NCCL bus bandwidth within a node",
+    "pair": "NCCL bus bandwidth between two nodes",
+    "adapters": "NCCL bus bandwidth between two nodes over adapters alone",
+    "loop": "NCCL bus bandwidth within a node over one adapter",
+    "rail": "NCCL bus bandwidth between two nodes over one adapter",
+    "all": "NCCL bus bandwidth over all nodes",
+}
+# Smaller messages are about latency.
+_LEAST_PLOTTED = 1 << 16
+
+
+def curves(result: BandwidthResult, settings: JudgeSettings) -> tuple[Series, ...]:
+    """Return the curve of the run nearest to the median; none if it has no rows."""
+    run = result.best_run
+    rows = run.test.rows if run.test else ()
+    points = {float(row.size): row.busbw_gbps for row in rows if row.size >= _LEAST_PLOTTED}
+    if not points:
+        return ()
+    hosts = run.record.hosts
+    name = " with ".join(hosts) if len(hosts) <= 2 else f"{len(hosts)} nodes"
+    return (
+        Series(
+            figure=_FIGURES[run.record.phase],
+            name=name,
+            x=Axis(name="size", unit="B", logarithmic=True),
+            y=Axis(name="busbw", unit="GB/s"),
+            points=tuple(sorted(points.items())),
+            bounds=_bounds(result, settings),
+        ),
+    )
+
+
+def _bounds(result: BandwidthResult, settings: JudgeSettings) -> tuple[Bound, ...]:
+    if result.rated is None:
+        return ()
+    ceiling = result.rated.ceiling
+    return (
+        Bound(name=f"ceiling ({ceiling.name})", value=ceiling.gbps),
+        Bound(name="marginal below", value=round(settings.marginal * ceiling.gbps, 4)),
+        Bound(name="bad below", value=round(settings.bad * ceiling.gbps, 4)),
+    )
+
 
 # Smaller messages are about latency; they are in the evidence.
 _LEAST_SIZE = 1 << 26

@@ -11,7 +11,7 @@ from typing import Literal
 from ...outcome.errors import InputError
 from ...verdict.ceiling import CeilingLimits
 from ...verdict.peers import PeerLimits
-from ...workload.model import PodNeeds
+from ...workload.job import PodNeeds
 from ..benchmark.settings import JobSettings
 from ..kit.peer_settings import cohort_share, peer_spreads, peer_tolerance, peers_least
 from ..kit.settings import part, release_data, setting

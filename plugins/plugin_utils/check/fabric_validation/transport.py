@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ...hardware.sku import Sku
-from ...probe.nccl_debug_model import HostLog
+from ...probe.nccl_debug import HostLog
 from ..benchmark.network import FILTERED_FABRICS
 from ..kit.ways import MIXED, NETWORK, NOT_SHOWN, NVLINK, SOCKETS, USED
 from .model import Plan, PlannedHost, Run

@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
-from ...collect.bmc import THERMAL
+from ...collect.redfish import THERMAL
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
+from ...outcome.wording import count
 from ...probe.redfish_thermal import Fan
-from ..kit.counting import count
 from ..kit.finding import Finding, Report
 from ..spec import Check, CheckSpec, JudgeContext
-from .bmc_observation import BmcContext, SeenBmcs, per_bmc
-from .observe_bmcs import OBSERVER
+from .observe_bmcs import OBSERVER, BmcContext, SeenBmcs, per_bmc
 
 SPEC = CheckSpec(
     id="bmc-fans",

@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
 
-from ...collect.bmc import FIRMWARE
+from ...collect.redfish import FIRMWARE
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ...probe.redfish_firmware import Firmware, part_of
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
 from ..spec import Check, CheckSpec, JudgeContext
-from .bmc_observation import BmcContext, SeenBmcs, per_bmc
-from .observe_bmcs import OBSERVER
+from .observe_bmcs import OBSERVER, BmcContext, SeenBmcs, per_bmc
 
 _SHOWN = 6
 

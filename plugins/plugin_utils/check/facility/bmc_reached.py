@@ -9,8 +9,7 @@ from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, JudgeContext
 from .bmc_access import BMC_REACHED, BmcAccess
-from .bmc_observation import SeenBmc, SeenBmcs
-from .observe_bmcs import OBSERVER
+from .observe_bmcs import OBSERVER, SeenBmc, SeenBmcs
 
 SPEC = CheckSpec(
     id=BMC_REACHED,

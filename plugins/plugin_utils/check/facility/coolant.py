@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...collect.bmc import COOLANT
+from ...collect.redfish import COOLANT
 from ...outcome.model import Outcome, SubjectKind
+from ...outcome.wording import count
 from ...probe.redfish_coolant import CoolantSensor, LeakDetector
-from ..kit.counting import count
 from ..kit.finding import Finding, Report
 from ..spec import Check, CheckSpec, JudgeContext
-from .bmc_observation import BmcContext, SeenBmcs, per_bmc
-from .observe_bmcs import OBSERVER
+from .observe_bmcs import OBSERVER, BmcContext, SeenBmcs, per_bmc
 
 SPEC = CheckSpec(
     id="coolant",

@@ -6,23 +6,125 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ...clients.redfish.errors import RedfishError
 from ...clients.redfish.service import RedfishService
-from ...collect.bmc import read_bmc
+from ...clients.redfish.wire import RedfishError
+from ...collect.redfish import BmcFacts, read_bmc
 from ...outcome.errors import InputError
+from ...outcome.model import Evidence, Outcome
 from ...runtime.files import write_atomic
 from ...runtime.pool import map_bounded
-from ...runtime.secret_keys import redact_data
+from ...runtime.redaction import redact_data
 from ...site.model import Host
-from ..spec import ObserveContext, observer_of
+from ..kit.finding import Report
+from ..kit.host_context import HostContext, per_host
+from ..spec import CheckSpec, JudgeContext, ObserveContext, observer_of
 from .bmc_access import BMC_REACHED, BmcAccess
-from .bmc_observation import SeenBmc, SeenBmcs
 from .record import parse_record
 from .settings import GATE, FacilitySettings
+
+# What the observer of the BMCs saw, and how a check judges one host by it.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenBmc:
+    """One BMC: its facts, or why there are none (a cause, a reason and a hint). `file` has the resources as they were
+    read; `checked` tells whether its certificate was."""
+
+    host: str
+    url: str
+    facts: BmcFacts | None = None
+    cause: str = ""
+    reason: str = ""
+    hint: str = ""
+    file: str = ""
+    reads: int = 0
+    checked: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeenBmcs:
+    """All BMCs that the inventory names. `record_issued` is the day on which somebody answered for the room
+    (YYYY-MM-DD), empty where no record says so."""
+
+    bmcs: tuple[SeenBmc, ...]
+    record_issued: str = ""
+
+    def of(self, host: str) -> SeenBmc | None:
+        """Return that of a host."""
+        return self._by_host.get(host)
+
+    @cached_property
+    def _by_host(self) -> dict[str, SeenBmc]:
+        return {bmc.host: bmc for bmc in self.bmcs}
+
+
+@dataclass(frozen=True)
+class BmcContext(HostContext[SeenBmcs]):
+    """One host whose BMC the inventory names."""
+
+    @property
+    def bmc(self) -> SeenBmc | None:
+        """What was seen of it."""
+        return self.seen.of(self.name)
+
+    @property
+    def facts(self) -> BmcFacts:
+        """What it says; per_bmc has made sure that it said something."""
+        bmc = self.bmc
+        if bmc is None or bmc.facts is None:
+            raise AssertionError("unreachable: per_bmc asks for the facts")
+        return bmc.facts
+
+    def evidence(self, text: str) -> tuple[Evidence, ...]:
+        """Return what an outcome shows as read."""
+        bmc = self.bmc
+        return (Evidence(f"Redfish {bmc.url}", self.name, text, bmc.file),) if bmc else ()
+
+
+def per_bmc(
+    spec: CheckSpec,
+    seen: SeenBmcs,
+    context: JudgeContext,
+    judge_host: Callable[[BmcContext], Report | Outcome],
+    *,
+    part: str = "",
+    needs_sku: bool = True,
+) -> tuple[Outcome, ...]:
+    """Return the outcomes of every host whose BMC the inventory names.
+
+    Args:
+        spec: the check.
+        seen: what the observer saw.
+        context: the context of the judgement.
+        judge_host: judges one host whose BMC was read.
+        part: what the check rests on (collect/redfish.py); where that was not read whole, nothing is judged.
+        needs_sku: the judge uses the hardware facts of the host.
+    """
+    hosts = tuple(host for host in context.site.hosts if host.bmc)
+    named = replace(context, site=replace(context.site, hosts=hosts))
+
+    def before(host: BmcContext) -> Outcome | None:
+        bmc = host.bmc
+        if bmc is None or bmc.facts is None:
+            return host.answer.blocked(by=BMC_REACHED, because="its BMC was not read")
+        problem = bmc.facts.problems.get(part, "")
+        if problem:
+            hint = f"look at it in {bmc.file}, or with a browser at {bmc.url}/redfish/v1/"
+            text = f"what the BMC says of {part} was not read whole: {problem}"
+            return host.answer.unknown(f"bmc-{part}-not-read", text, hint, evidence=host.evidence(problem))
+        return None
+
+    def make(one: CheckSpec, around: JudgeContext, found: SeenBmcs, host: Host) -> BmcContext:
+        return BmcContext(one, around, found, host)
+
+    return per_host(make, spec, seen, named, judge_host, before=before, needs_sku=needs_sku)
+
 
 _DIRECTORY = "evidence/facility"
 

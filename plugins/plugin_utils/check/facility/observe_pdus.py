@@ -7,19 +7,70 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from ...clients.redfish.errors import RedfishError
 from ...clients.redfish.service import RedfishService
-from ...collect.pdu import read_pdus
+from ...clients.redfish.wire import RedfishError
+from ...collect.redfish import read_pdus
 from ...outcome.errors import InputError
+from ...probe.redfish_pdu import Pdu
 from ...runtime.files import write_atomic
 from ...runtime.pool import map_bounded
-from ...runtime.secret_keys import redact_data
-from ...site.bmc import service_url
+from ...runtime.redaction import redact_data
+from ...site.inventory import service_url
+from ..kit.settings import setting
 from ..spec import ObserveContext, observer_of
 from .bmc_access import BMC_REACHED, BmcAccess
-from .pdu_observation import PDU_FEEDS, PduSettings, RackPdu, SeenPdu, SeenPdus
+
+# PDUs that are asked over Redfish: what a site states of them, and what the observer saw.
+
+PDU_FEEDS = "pdu-feeds"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RackPdu:
+    """A PDU as the site states it: its address, its rack, the feed that it hangs on, and what it may deliver."""
+
+    address: str
+    rack: str
+    feed: str = ""
+    capacity_kw: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PduSettings:
+    """Settings of check pdu-feeds."""
+
+    pdus: dict[str, RackPdu] = setting(
+        "PDUs that speak Redfish, by name: `address`, `rack`, `feed` (such as A) and `capacity_kw`, what the unit may "
+        "deliver. Account and certificate authority are those of bmc-reached.",
+        use="run",
+    )
+    redundant: bool = setting("Every rack must run on when any one of its feeds is lost.")
+    voltage_tolerance: float = setting(
+        "How far volts may be from the nominal ones, as a share of these.", above=0, maximum=0.5
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenPdu:
+    """One PDU: the units that its service speaks for, or why there are none (a cause, a reason and a hint)."""
+
+    name: str
+    stated: RackPdu
+    units: tuple[Pdu, ...] = ()
+    cause: str = ""
+    reason: str = ""
+    hint: str = ""
+    file: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeenPdus:
+    """All PDUs that the site states."""
+
+    pdus: tuple[SeenPdu, ...]
 
 
 def observe(context: ObserveContext) -> SeenPdus:

@@ -16,8 +16,7 @@ from ..kit.finding import Finding, Report, conclude, one_per_cause
 from ..spec import Check, CheckSpec, JudgeContext
 from .load import POWER, number, rack_load
 from .observation import rack_subject
-from .observe_pdus import OBSERVER
-from .pdu_observation import PDU_FEEDS, PduSettings, SeenPdu, SeenPdus
+from .observe_pdus import OBSERVER, PDU_FEEDS, PduSettings, SeenPdu, SeenPdus
 from .settings import GATE, FacilitySettings
 
 SPEC = CheckSpec(

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...collect.bmc import POWER
+from ...collect.redfish import POWER
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ...probe.redfish_power import PowerSupply
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
 from ..spec import Check, CheckSpec, JudgeContext
-from .bmc_observation import BmcContext, SeenBmcs, per_bmc
-from .observe_bmcs import OBSERVER
+from .observe_bmcs import OBSERVER, BmcContext, SeenBmcs, per_bmc
 
 # A supply that waits for another one to fail works.
 WORKING = frozenset({"Enabled", "StandbySpare"})

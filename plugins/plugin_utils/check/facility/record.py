@@ -10,7 +10,7 @@ from datetime import date
 from functools import lru_cache
 from pathlib import PurePosixPath
 
-from ...outcome.errors import InputError
+from ...outcome.errors import InputError, ProblemsError
 from ...runtime.strict import decode, parse_yaml
 
 SCHEMA_VERSION = 1
@@ -103,8 +103,18 @@ def parse_record(text: str, source: str) -> FacilityRecord:
 
     Raises:
         InputError: not YAML, unknown key (with the nearest known one), missing field, wrong type or wrong value.
+        ProblemsError: several of these; fields that a draft left empty are one problem.
     """
-    return decode(FacilityRecord, parse_yaml(text, source), source)
+    try:
+        return decode(FacilityRecord, parse_yaml(text, source), source)
+    except ProblemsError as error:
+        empty = [problem for problem in error.problems if problem.reason.startswith("is None,")]
+        if not empty:
+            raise
+        names = ", ".join(problem.subject.removeprefix(f"{source}: ") for problem in empty)
+        found = InputError(source, f"is empty in {names}.", "its owner completes it, then signs it (docs/facility.md)")
+        others = tuple(problem for problem in error.problems if problem not in empty)
+        raise (ProblemsError(source, (found, *others)) if others else found) from None
 
 
 def _day(text: str, name: str) -> date:

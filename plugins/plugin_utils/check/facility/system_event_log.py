@@ -5,21 +5,53 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from fnmatch import fnmatchcase
 
-from ...collect.bmc import EVENTS
+from ...collect.redfish import EVENTS
 from ...outcome.errors import InputError
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
+from ...outcome.wording import count
 from ...probe.redfish_log import LogEntry
-from ..kit.counting import count
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
 from ..spec import Check, CheckSpec, JudgeContext
-from .bmc_observation import BmcContext, SeenBmcs, per_bmc
-from .ended_events import without_ended
-from .observe_bmcs import OBSERVER
+from .observe_bmcs import OBSERVER, BmcContext, SeenBmcs, per_bmc
+
+# Which events of a BMC's log have ended (DMTF DSP0268, LogEntry EntryCode). Pure.
+
+_ASSERT, _DEASSERT = "Assert", "Deassert"
+# What tells the two apart in a message.
+_STATE = re.compile(r"\b(?:de-?)?assert(?:ed|ion)?\b")
+
+
+def without_ended(entries: Sequence[LogEntry]) -> tuple[LogEntry, ...]:
+    """Return the entries but for those that ended: asserted, later deasserted by the same sensor with the same words.
+
+    Racking, cording and firmware leave such pairs. Where the sensor, the order or the words are not known, it stays.
+    """
+    ends: dict[tuple[str, ...], str] = {}
+    for entry in entries:
+        if entry.code == _DEASSERT and entry.sensor and entry.created:
+            key = _key(entry)
+            ends[key] = max(ends.get(key, ""), entry.created)
+    return tuple(
+        entry
+        for entry in entries
+        if entry.code != _DEASSERT
+        and not (
+            entry.code == _ASSERT and entry.sensor and entry.created and entry.created <= ends.get(_key(entry), "")
+        )
+    )
+
+
+def _key(entry: LogEntry) -> tuple[str, ...]:
+    said = _STATE.sub("", entry.message.lower())
+    return entry.log, entry.sensor, entry.message_id, " ".join(said.split())
+
 
 _SHOWN = 5
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...workload.capacity import GPU, NodeCapacity, node_capacity
-from ...workload.tolerations import Toleration
+from ...workload.nodes import Toleration
 
 Json = dict[str, Any]
 

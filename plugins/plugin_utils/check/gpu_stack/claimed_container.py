@@ -17,8 +17,7 @@ from ...runtime.clock import Deadline
 from ...runtime.progress import Progress
 from ...workload.follow import disruption_of, where
 from ...workload.namespace import TemporaryNamespace
-from ...workload.pod_logs import log_of_pod
-from ...workload.warnings import warnings_in
+from ...workload.pods import log_of_pod, warnings_in
 
 Json = dict[str, Any]
 # The driver's files, nvidia-smi among them, come into the container with its devices. It must not end: a claim whose

@@ -10,8 +10,7 @@ from typing import Any
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
-from .node_scaling import NodeScaling
-from .observe_scaling import CHECK_ID, OBSERVER, ScalingSettings
+from .observe_scaling import CHECK_ID, OBSERVER, NodeScaling, ScalingSettings
 
 SPEC = CheckSpec(
     id=CHECK_ID,

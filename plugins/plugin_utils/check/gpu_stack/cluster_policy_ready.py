@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...clients.kube.kinds import NIC_CLUSTER_POLICIES
+from ...clients.kube.objects import NIC_CLUSTER_POLICIES
 from ...component_stack.manifest import manifests_of
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, Subject, SubjectKind, node_subject
 from ..kit.answer import Answer

@@ -8,8 +8,7 @@ from __future__ import annotations
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, JudgeContext
-from .observe_platform import OBSERVER
-from .platform_state import PlatformState, VolumeClaim
+from .observe_platform import OBSERVER, PlatformState, VolumeClaim
 
 SPEC = CheckSpec(
     id="default-storage-class",

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
+from ...outcome.wording import count
 from ..kit.answer import Answer
-from ..kit.counting import count
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .dra_offer import DRA_DRIVER
 from .observe_dra import OBSERVER, ClaimResult, DraSettings

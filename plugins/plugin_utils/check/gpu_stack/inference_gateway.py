@@ -15,8 +15,7 @@ from ...component_stack.facts import ControllerFacts, stack_facts
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, JudgeContext
-from .observe_platform import OBSERVER
-from .platform_state import POOLS, Condition, PlatformState
+from .observe_platform import OBSERVER, POOLS, Condition, PlatformState
 
 SPEC = CheckSpec(
     id="inference-gateway",

@@ -14,10 +14,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...clients.kube.taints import taint_of
+from ...clients.kube.objects import taint_of
 from ...component_stack.workloads import Workload
 from ...outcome.model import Evidence, Outcome
-from ...workload.tolerations import Toleration, repelling, toleration_of
+from ...workload.nodes import Toleration, repelling, toleration_of
 from ..kit.answer import Answer
 from .cluster_state import NodeState
 

@@ -10,12 +10,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ...clients.kube.conditions import condition, is_true
-from ...clients.kube.node_object import Cleaner, read_node
+from ...clients.kube.objects import Cleaner, condition, is_true, read_node
 from ...component_stack.workloads import Workload
 from ...outcome.errors import InputError
-from ...snapshot.quantity import whole_number
-from ...workload.dra_devices import gpus_covered
+from ...snapshot.model import whole_number
+from ...workload.capacity import gpus_covered
 from .cluster_state import NodeState, OperandState, PolicyState, SliceState
 
 Json = dict[str, Any]

@@ -18,16 +18,15 @@ from functools import partial
 from typing import Any
 
 from ...clients.kube.cluster import Cluster
-from ...clients.kube.kinds import JOBS, Kind
+from ...clients.kube.objects import JOBS, Kind
 from ...clients.kube.wait import until
 from ...component_stack.facts import stack_facts
 from ...outcome.errors import BringupError, NotFoundError
-from ...runtime.clock import Deadline
-from ...runtime.recipe_files import RECIPES
-from ...runtime.time_limit import unlimited
-from ...workload.kueue import GROUP, LOCAL_QUEUE, QUEUE, served_version
+from ...runtime.clock import Deadline, unlimited
+from ...runtime.files import RECIPES
+from ...workload.manifests import render
 from ...workload.namespace import MARGIN_S, OWNER_LABELS, TemporaryNamespace
-from ...workload.render import render
+from ...workload.queue import GROUP, LOCAL_QUEUE, QUEUE, served_version
 
 Json = dict[str, Any]
 KUEUE = "kueue"

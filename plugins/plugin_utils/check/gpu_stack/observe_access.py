@@ -10,25 +10,23 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
+from ...clients.kube.api_versions import dra_kinds
 from ...clients.kube.cluster import Cluster
 from ...clients.kube.connection import connection_from
-from ...clients.kube.dra import dra_kinds
 from ...clients.kube.errors import ForbiddenError
-from ...clients.kube.kinds import PODS
+from ...clients.kube.objects import PODS
 from ...component_stack.facts import stack_facts
 from ...hardware.sku import sku_or_error
 from ...outcome.errors import BringupError
+from ...runtime.files import RECIPES
 from ...runtime.pool import map_bounded
 from ...runtime.progress import Progress
-from ...runtime.recipe_files import RECIPES
-from ...workload.capacity import GPU, NodeCapacity, read_node_capacity
-from ...workload.claims import claim_templates, claim_variables, gpu_requests
+from ...workload.capacity import GPU, NodeCapacity, claim_templates, claim_variables, gpu_requests, read_node_capacity
+from ...workload.follow import held_by_gates, why_pending
+from ...workload.manifests import render
 from ...workload.namespace import MARGIN_S, TemporaryNamespace, temporary_namespace
-from ...workload.pending import held_by_gates, why_pending
-from ...workload.placing import PlacingTime
-from ...workload.pod_logs import log_of_pod
-from ...workload.render import render
-from ...workload.warnings import warnings_in
+from ...workload.pods import log_of_pod, warnings_in
+from ...workload.queue import PlacingTime
 from ..kit.settings import setting
 from ..kit.tolerations import cluster_queue_of, tolerations_of
 from ..spec import ObserveContext, observer_of

@@ -12,33 +12,89 @@ from pathlib import Path
 from typing import Any
 
 from ...clients.helm.helm import Helm, Release
-from ...clients.kube.asked import ask_all
-from ...clients.kube.cluster import Cluster
+from ...clients.kube.api_versions import dra_kinds
+from ...clients.kube.cluster import Cluster, ask_all
 from ...clients.kube.connection import connection_from
-from ...clients.kube.dra import dra_kinds
-from ...clients.kube.kinds import CLUSTER_POLICIES, NIC_CLUSTER_POLICIES, NODES
-from ...clients.kube.node_object import Cleaner
+from ...clients.kube.objects import CLUSTER_POLICIES, NIC_CLUSTER_POLICIES, NODES, PODS, Cleaner
 from ...clients.kube.permission import AskedPermission, Permission
 from ...component_stack.api_services import API_SERVICES, api_workload
 from ...component_stack.facts import stack_facts
 from ...component_stack.installation import Installed
-from ...component_stack.lasting import ReadinessWatch, unsteady_nodes
 from ...component_stack.model import INSTALL_RESULT, Component, components_of
 from ...component_stack.promised import Promised, broken_promise, promised_by, promised_by_text
 from ...component_stack.read import installed, read_workloads
+from ...component_stack.workloads import ReadinessWatch, Workload, unsteady_nodes
 from ...outcome.codec import from_plain, load_json
 from ...outcome.errors import BringupError, InputError
 from ...runtime.clock import Deadline
 from ...runtime.progress import Progress
+from ...runtime.redaction import redact
 from ...site.model import Site
 from ..rights import LEVELS, choices_of, needed_permissions
 from ..spec import ObserveContext, Observer
 from .cluster_state import ClusterState, ComponentState, OperandState
 from .kube_objects import node_state, operand_states, policy_state, slice_state
-from .last_words import with_last_words
 from .rdma_promise import nodes_without_adapters
 from .roots import is_dra_only, is_unplaced
 from .settings import GATE, GpuStackSettings
+
+# What the pods that do not work wrote last: the line that names a cause is in their log, not in their status.
+
+Json = dict[str, Any]
+_PODS, _LINES, _LENGTH = 8, 25, 4000
+
+
+def with_last_words(cluster: Cluster, state: ClusterState) -> ClusterState:
+    """Return the state with the last lines of the pods that hold a workload, of a few workloads at most."""
+    broken = [workload for workload in state.workloads or () if workload.state != "ready" and workload.pod]
+    broken = sorted(broken, key=lambda workload: workload.state != "failed")[:_PODS]
+    told = {_key(workload): replace(workload, said=_words(cluster, workload)) for workload in broken}
+    if not told:
+        return state
+    workloads = tuple(told.get(_key(workload), workload) for workload in state.workloads or ())
+    operands = tuple(
+        replace(operand, workload=told.get(_key(operand.workload), operand.workload))
+        for operand in state.operands or ()
+    )
+    return replace(state, workloads=workloads, operands=operands)
+
+
+def _key(workload: Workload) -> tuple[str, str, str]:
+    return workload.kind, workload.namespace, workload.name
+
+
+def _words(cluster: Cluster, workload: Workload) -> str:
+    try:
+        pod = cluster.find_listed(PODS, workload.pod, workload.namespace)
+    except BringupError:
+        return ""
+    texts = []
+    for container, previous in speakers(pod or {}):
+        try:
+            texts.append(
+                cluster.logs(
+                    workload.pod, workload.namespace, container=container, tail_lines=_LINES, previous=previous
+                )
+            )
+        except BringupError:
+            # A container that never started has none, and whoever may not read logs still sees the status.
+            continue
+    return redact("\n".join(texts))[-_LENGTH:]
+
+
+def speakers(pod: Json) -> list[tuple[str, bool]]:
+    """Return the containers of a pod whose log tells why it is not ready, each with whether the log before counts."""
+    status = pod.get("status") or {}
+    found = []
+    for container in [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]:
+        state = container.get("state") or {}
+        if container.get("ready") or (state.get("terminated") or {}).get("exitCode") == 0:
+            continue
+        restarted = bool((container.get("lastState") or {}).get("terminated"))
+        if restarted or "running" in state or "terminated" in state:
+            found.append((str(container.get("name", "")), restarted))
+    return found
+
 
 _PULL_GRACE_S = 30.0
 # The workloads of a release's revision, or why they could not be read: a manifest is read once, not at every look.

@@ -12,22 +12,21 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from ...clients.kube.api_versions import DraKinds, dra_kinds
 from ...clients.kube.cluster import Cluster
 from ...clients.kube.connection import connection_from
-from ...clients.kube.dra import DraKinds, dra_kinds
-from ...clients.kube.kinds import NODES
+from ...clients.kube.objects import NODES
 from ...component_stack.facts import stack_facts
 from ...component_stack.model import components_of
 from ...component_stack.read import read_workloads
 from ...runtime.clock import Deadline
+from ...runtime.files import RECIPES
 from ...runtime.progress import Progress
-from ...runtime.recipe_files import RECIPES
-from ...workload.capacity import open_nodes
-from ...workload.dra_devices import is_kept_away, is_whole_gpu, uuid_of
+from ...workload.capacity import is_kept_away, is_whole_gpu, open_nodes, uuid_of
+from ...workload.follow import HELD_HINT, held_by_gates, why_pending
+from ...workload.manifests import render
 from ...workload.namespace import MARGIN_S, TemporaryNamespace, temporary_namespace
-from ...workload.pending import HELD_HINT, held_by_gates, why_pending
-from ...workload.placing import PlacingTime
-from ...workload.render import render
+from ...workload.queue import PlacingTime
 from ..kit.settings import setting
 from ..kit.tolerations import cluster_queue_of, tolerations_of
 from ..spec import ObserveContext, observer_of

@@ -11,7 +11,7 @@ from typing import Any
 
 from ...clients.kube.cluster import Cluster
 from ...clients.kube.connection import connection_from
-from ...clients.kube.kinds import (
+from ...clients.kube.objects import (
     CONFIG_MAPS,
     CRDS,
     DAEMON_SETS,

@@ -6,39 +6,183 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ...clients.kube.api_versions import VERSIONS, dra_kinds, native_pod_groups
 from ...clients.kube.cluster import Cluster
 from ...clients.kube.connection import connection_from
-from ...clients.kube.dra import dra_kinds
-from ...clients.kube.kinds import JOBS, Kind
-from ...clients.kube.pod_groups import VERSIONS, native_pod_groups
+from ...clients.kube.objects import JOBS, NATIVE_POD_GROUPS, Kind
 from ...component_stack.facts import GangFacts, stack_facts
 from ...component_stack.model import components_of
 from ...component_stack.read import read_workloads
 from ...hardware.sku import sku_or_error
-from ...outcome.errors import InputError
+from ...outcome.errors import InputError, NotFoundError
+from ...runtime.files import RECIPES
 from ...runtime.progress import Progress
-from ...runtime.recipe_files import RECIPES
-from ...workload.capacity import NodeCapacity, read_gpu_objects, read_node_capacity
-from ...workload.claims import claim_variables, gpu_requests
-from ...workload.kueue import pods_together, served_version, waits_for_pods
+from ...workload.capacity import NodeCapacity, claim_variables, gpu_requests, read_gpu_objects, read_node_capacity
+from ...workload.follow import HELD_HINT, held_by_gates, suspended, why_pending
+from ...workload.manifests import render
 from ...workload.namespace import MARGIN_S, TemporaryNamespace, temporary_namespace
-from ...workload.pending import held_by_gates, why_pending
-from ...workload.placing import PlacingTime
-from ...workload.queue import queue_for
-from ...workload.render import render
+from ...workload.queue import (
+    QUEUES,
+    SETTING,
+    PlacingTime,
+    pods_together,
+    queue_for,
+    served_version,
+    waits_for_pods,
+    why_held,
+)
 from ..kit.settings import setting
 from ..kit.tolerations import cluster_queue_of, tolerations_of
 from ..spec import ObserveContext, observer_of
 from .capacity import Slots, moved, one_alone, room_left, slots_of
-from .gang_groups import GROUP, group_kind, group_of, told, words_in
-from .held_gangs import GANG, held_back, held_gangs, left_alone
-from .kueue_gang import KUEUE, job_of_gang, own_queue
+from .kueue_gang import KUEUE, job_of_gang, kueue_kinds, own_queue
 from .ray_gang import KUBERAY, RAY_CLUSTERS, ray_cluster
+
+# The objects that keep the pods of gangs together, and what those who admit gangs say in them.
+
+GROUP = "PodGroup"
+
+
+def told(namespace: TemporaryNamespace, kind: Kind, name: str, *, by_quota: bool) -> str:
+    """Return what whoever admits a gang says of it."""
+    if by_quota:
+        return why_held(namespace.cluster, namespace.name, name)
+    return _condition(group_of(namespace, kind, name))
+
+
+def group_of(namespace: TemporaryNamespace, kind: Kind, name: str) -> dict[str, Any] | None:
+    """Return the group of a gang: the one of its name, or what was made for the object of that name."""
+    found = namespace.cluster.find(kind, name, namespace.name)
+    if found is not None:
+        return found
+    return next(
+        (item for item in namespace.cluster.find_all(kind, namespace.name) or () if _made_for(item, name)), None
+    )
+
+
+def _made_for(item: dict[str, Any], name: str) -> bool:
+    return any(owner.get("name") == name for owner in item["metadata"].get("ownerReferences") or ())
+
+
+def group_kind(cluster: Cluster, facts: GangFacts) -> Kind:
+    """Return the kind of the objects that keep gangs together: groups of pods, or Workloads of Kueue.
+
+    Raises:
+        NotFoundError: the API server does not serve it.
+    """
+    if facts.kind != GROUP:
+        return kueue_kinds(cluster).workloads
+    if facts.api_version == NATIVE_POD_GROUPS.api_version:
+        return native_pod_groups(cluster) or NATIVE_POD_GROUPS
+    try:
+        return cluster.kind(facts.api_version, GROUP)
+    except NotFoundError as error:
+        raise NotFoundError(error.subject, error.reason, "install the gang scheduler's CRDs") from None
+
+
+def words_in(group: dict[str, Any] | None) -> list[str]:
+    """Return the conditions of a group, in words."""
+    status = (group or {}).get("status") or {}
+    # KAI keeps its own in schedulingConditions.
+    conditions = [*(status.get("conditions") or []), *(status.get("schedulingConditions") or [])]
+    return [f"{c['type']}={c['status']} {c.get('message') or c.get('reason', '')}".strip() for c in conditions]
+
+
+def _condition(group: dict[str, Any] | None) -> str:
+    phase = ((group or {}).get("status") or {}).get("phase")
+    return "; ".join(([str(phase)] if phase else []) + words_in(group))[:300]
+
+
+# Gangs that somebody keeps from the scheduler, about which they say nothing. Pods wait for a scheduling gate, a
+# RayCluster makes no pods while it is suspended (ray-project/kuberay, ray-operator/ apis/ray/v1/raycluster_types.go:
+# RayClusterSpec.suspend). Kueue does both to what it manages: also to what names no queue, where it is told to
+# (kueue.sigs.k8s.io, "Setup manageJobsWithoutQueueName").
+
+GANG = "gpufleet.io/gang"
+_LEFT_ALONE = (
+    "does managedJobsNamespaceSelector of Kueue leave out namespaces with the label gpufleet.io/purpose=test? From "
+    "0.15 on (before, with feature gate ManagedJobsNamespaceSelectorAlwaysRespected) Kueue leaves jobs there alone, "
+    f"also those that name a queue: let it take them, and name a ClusterQueue for the other tests ({SETTING}). Else: "
+    "is batch/job among integrations.frameworks of its configuration? What says the log of kueue-controller-manager?"
+)
+
+
+def held_gangs(namespace: TemporaryNamespace, *, ray: bool) -> dict[str, str]:
+    """Return by whom gangs are held, by their names.
+
+    Raises:
+        BringupError: the API server does not answer, or refuses.
+    """
+    waiting = [pod for pod in namespace.pods() if not (pod.get("spec") or {}).get("nodeName")]
+    held = {str(pod["metadata"]["labels"].get(GANG, "")): text for pod in waiting if (text := held_by_gates(pod))}
+    for body in (namespace.cluster.find_all(RAY_CLUSTERS, namespace.name) or []) if ray else []:
+        if text := suspended({"kind": RAY_CLUSTERS.kind, **body}):
+            name = body["metadata"]["name"]
+            queue = namespace.cluster_queue
+            said = why_held(namespace.cluster, namespace.name, name) if queue else ""
+            held[name] = f"{RAY_CLUSTERS.kind} {name} waits for ClusterQueue {queue}: {said}" if said else text
+    return held
+
+
+def left_alone(namespace: TemporaryNamespace, workloads: Kind) -> dict[str, str]:
+    """Return which Jobs wait for Kueue without a Workload, by their names: nobody decides about them.
+
+    Kueue looks at the namespace before anything else (kubernetes-sigs/kueue, pkg/controller/jobframework/reconciler.go;
+    its page "Opt-in Namespace Management").
+
+    Raises:
+        BringupError: the API server does not answer, or refuses.
+    """
+    made = {
+        owner.get("name")
+        for item in namespace.cluster.find_all(workloads, namespace.name) or []
+        for owner in item["metadata"].get("ownerReferences") or ()
+        if owner.get("kind") == JOBS.kind
+    }
+    jobs = namespace.cluster.find_all(JOBS, namespace.name) or []
+    waiting = [str(job["metadata"]["name"]) for job in jobs if (job.get("spec") or {}).get("suspend")]
+    return {name: f"Kueue made no Workload of Job {name}, which waits for one" for name in waiting if name not in made}
+
+
+def held_back(
+    held: Mapping[str, str], bound: Mapping[str, int], asked: int, queue: str, *, by_kueue: bool = False
+) -> dict[str, Any]:
+    """Return problem, reason and hint of a result whose gangs were kept from competing, else nothing. Pure.
+
+    Of one that is held and one that was placed nobody learns whether the scheduler would have placed a part of the
+    other.
+
+    Args:
+        held: by whom, by gang.
+        bound: pods with a place, by gang.
+        asked: GPUs that all gangs ask for together.
+        queue: ClusterQueue of the site through which they go, empty for none.
+        by_kueue: Kueue itself is to admit them, by a queue of the test.
+    """
+    out = [name for name in bound if name in held and not bound[name]]
+    if not out:
+        return {}
+    placed = [name for name in bound if bound[name]]
+    hint = _LEFT_ALONE if by_kueue else _with_queue(asked, queue) if queue else HELD_HINT
+    return {"problem": "held-by-admission", "reason": f"{held[out[0]]}{_alone(placed)}", "hint": hint}
+
+
+def _alone(placed: Collection[str]) -> str:
+    return f"; {', '.join(placed)} was placed, but nothing competed with it" if placed else ""
+
+
+def _with_queue(asked: int, queue: str) -> str:
+    return (
+        f"give ClusterQueue {queue} room for both gangs of the test at once ({asked} GPUs), name another one "
+        f"({SETTING}), or let Kueue itself be tested (gpufleet_settings: {{gang-admission: {{provider: kueue}}}}); "
+        f"{QUEUES}; from 0.15 on managedJobsNamespaceSelector of Kueue has to take namespaces of tests as well"
+    )
+
 
 _GANGS = ("gang-a", "gang-b")
 _PLACED = "state who places gangs, such as gpufleet_settings: {gang-admission: {provider: volcano}}"

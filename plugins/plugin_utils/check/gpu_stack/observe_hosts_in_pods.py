@@ -16,9 +16,8 @@ from typing import Any
 
 from ...clients.kube.cluster import Cluster
 from ...clients.kube.connection import connection_from
-from ...clients.kube.controller import controller_of
-from ...clients.kube.exec import run_in_pod
-from ...clients.kube.kinds import DAEMON_SETS, PODS
+from ...clients.kube.objects import DAEMON_SETS, PODS, controller_of
+from ...clients.kube.streams import run_in_pod
 from ...collect.host_evidence import (
     DRIVERS,
     ToolRun,
@@ -26,7 +25,7 @@ from ...collect.host_evidence import (
     unreached,
     write_evidence,
 )
-from ...collect.load_state import AFTER
+from ...collect.loads import AFTER
 from ...collect.tool_requests import LOADING_LEVEL, pod_tools
 from ...outcome.errors import BringupError
 from ...runtime.pool import map_bounded

@@ -8,30 +8,216 @@ Nothing is made: the object that a webhook must refuse is asked for as a dry run
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...clients.kube.cluster import Cluster
 from ...clients.kube.connection import connection_from
-from ...clients.kube.kinds import ENDPOINT_SLICES, STORAGE_CLASSES, VOLUME_CLAIMS, WEBHOOK_CONFIGURATIONS, Kind
+from ...clients.kube.objects import (
+    ENDPOINT_SLICES,
+    STORAGE_CLASSES,
+    VOLUME_CLAIMS,
+    WEBHOOK_CONFIGURATIONS,
+    Kind,
+    condition,
+)
 from ...component_stack.facts import ControllerFacts, stack_facts
 from ...component_stack.model import Component, components_of
 from ...component_stack.read import read_workloads
 from ...outcome.errors import BringupError, InputError, NotFoundError
 from ..spec import ObserveContext, observer_of
-from .platform_state import (
-    POOLS,
-    Condition,
-    PlatformState,
-    TriedObject,
-    condition_of,
-    default_classes,
-    endpoints_of_gateways,
-    gateway_state,
-    ready_endpoints,
-    volume_claim,
-    webhooks_of,
-)
+
+# What components answer for beyond their workloads: webhooks, gateways and volumes, as values. Reading is pure.
+
+Json = dict[str, Any]
+_DEFAULT = "storageclass.kubernetes.io/is-default-class"
+# What the definitions of InferencePools are called before their API group.
+POOLS = "inferencepools."
+_GATEWAY_NAME = "gateway.networking.k8s.io/gateway-name"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Webhook:
+    """One entry of a webhook configuration that a service in the cluster answers: `ready` counts its endpoints;
+    `strict`: where it is not answered, nothing that it looks at can be written (failurePolicy Fail); `has_ca`: the
+    server knows by which certificate it is."""
+
+    configuration: str
+    name: str
+    service: str
+    ready: int
+    strict: bool
+    has_ca: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TriedObject:
+    """An object of a component that its webhook must refuse, asked for without making it: whether it was accepted, and
+    what the server said."""
+
+    component: str
+    kind: str
+    accepted: bool
+    said: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """A GatewayClass or Gateway: the word of the condition that counts (`True`, `False`, `Unknown`, empty for none),
+    with its message; `of_class` is the class of a Gateway, and the controller of a class.
+
+    `addresses` of a Gateway are those by which it is reached; `ready` counts the endpoints that serve it, None where it
+    has no Service or nobody looked.
+    """
+
+    name: str
+    status: str
+    message: str = ""
+    of_class: str = ""
+    addresses: tuple[str, ...] = ()
+    ready: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VolumeClaim:
+    """A PersistentVolumeClaim of a component's namespace; `storage_class` is None where it asks for the default."""
+
+    name: str
+    phase: str
+    storage_class: str | None = None
+    waits_for_pod: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlatformState:
+    """Everything. Fields are None where the server does not serve the kind or nobody looked.
+
+    `unready` names the components whose workloads are not ready, with the reason. Beside the `gateway_classes` stand
+    the definitions of InferencePools that were looked for (`inferencepools.<group>`, True where they are served).
+    """
+
+    webhooks: tuple[Webhook, ...] | None = None
+    tried: tuple[TriedObject, ...] = ()
+    gateway_classes: tuple[Condition, ...] | None = None
+    gateways: tuple[Condition, ...] | None = None
+    storage_classes: tuple[str, ...] | None = None
+    default_classes: tuple[str, ...] = ()
+    claims: tuple[VolumeClaim, ...] | None = None
+    unready: tuple[tuple[str, str], ...] = ()
+    schema_version: int = 1
+
+    def why_unready(self, components: Iterable[str]) -> tuple[str, str] | None:
+        """Return the first of these components whose workloads are not ready, with the reason; None if all are."""
+        wanted = set(components)
+        return next((entry for entry in self.unready if entry[0] in wanted), None)
+
+
+def webhooks_of(
+    configurations: Iterable[Json], namespaces: Iterable[str], ready: Mapping[tuple[str, str], int]
+) -> tuple[Webhook, ...]:
+    """Return the webhooks that services in these namespaces answer; `ready` counts endpoints by namespace and name."""
+    wanted, found = set(namespaces), []
+    for item in configurations:
+        for hook in item.get("webhooks") or []:
+            client = hook.get("clientConfig") or {}
+            service = client.get("service") or {}
+            place = str(service.get("namespace", "")), str(service.get("name", ""))
+            if place[0] not in wanted:
+                continue
+            found.append(
+                Webhook(
+                    configuration=item["metadata"]["name"],
+                    name=str(hook.get("name", "")),
+                    service="/".join(place),
+                    ready=ready.get(place, 0),
+                    strict=hook.get("failurePolicy", "Fail") == "Fail",
+                    # Charts put a line end there until cert-manager injects the certificate (`Cg==`).
+                    has_ca=len(str(client.get("caBundle") or "")) > len("Cg=="),
+                )
+            )
+    return tuple(found)
+
+
+def ready_endpoints(slices: Iterable[Json]) -> dict[tuple[str, str], int]:
+    """Return how many ready endpoints each service has, by namespace and name; no word of readiness means ready
+    (discovery.k8s.io/v1, EndpointConditions)."""
+    found: dict[tuple[str, str], int] = {}
+    for item in slices:
+        metadata = item["metadata"]
+        service = (metadata.get("labels") or {}).get("kubernetes.io/service-name")
+        if service:
+            place = metadata["namespace"], service
+            found[place] = found.get(place, 0) + _ready_in(item)
+    return found
+
+
+def condition_of(item: Json, kind: str) -> Condition:
+    """Return a GatewayClass (Accepted) or Gateway (Programmed) with that condition."""
+    metadata = item["metadata"]
+    found, spec = condition(item, kind), item.get("spec") or {}
+    place = f"{metadata['namespace']}/" if metadata.get("namespace") else ""
+    return Condition(
+        name=f"{place}{metadata['name']}",
+        status=str(found.get("status", "")),
+        message=str(found.get("message") or found.get("reason") or "")[:300],
+        of_class=str(spec.get("gatewayClassName") or spec.get("controllerName") or ""),
+    )
+
+
+def gateway_state(item: Json, served: Mapping[tuple[str, str], int]) -> Condition:
+    """Return a Gateway with its addresses and who serves it; `served` counts endpoints by namespace and Gateway."""
+    metadata = item["metadata"]
+    found = (item.get("status") or {}).get("addresses") or []
+    return replace(
+        condition_of(item, "Programmed"),
+        addresses=tuple(str(entry["value"]) for entry in found if entry.get("value")),
+        ready=served.get((str(metadata.get("namespace", "")), str(metadata["name"]))),
+    )
+
+
+def endpoints_of_gateways(slices: Iterable[Json]) -> dict[tuple[str, str], int]:
+    """Return how many ready endpoints the Services of Gateways have, by namespace and Gateway.
+
+    Slices have the labels of their Service, and a controller puts the Gateway's name on that (gateway-api.sigs.k8s.io,
+    GEP-1762: in-cluster gateway deployments).
+    """
+    found: dict[tuple[str, str], int] = {}
+    for item in slices:
+        metadata = item["metadata"]
+        name = (metadata.get("labels") or {}).get(_GATEWAY_NAME)
+        if name:
+            place = str(metadata["namespace"]), str(name)
+            found[place] = found.get(place, 0) + _ready_in(item)
+    return found
+
+
+def _ready_in(item: Json) -> int:
+    endpoints = item.get("endpoints") or []
+    return sum((entry.get("conditions") or {}).get("ready") is not False for entry in endpoints)
+
+
+def default_classes(classes: Iterable[Json]) -> tuple[str, ...]:
+    """Return the names of the StorageClasses that claims get which name none."""
+    marked = (
+        item["metadata"]["name"]
+        for item in classes
+        if (item["metadata"].get("annotations") or {}).get(_DEFAULT) == "true"
+    )
+    return tuple(sorted(marked))
+
+
+def volume_claim(item: Json, late: Iterable[str]) -> VolumeClaim:
+    """Return a claim; `late` are the classes that bind only once a pod wants the volume."""
+    metadata, spec = item["metadata"], item.get("spec") or {}
+    wanted = spec.get("storageClassName")
+    return VolumeClaim(
+        name=f"{metadata['namespace']}/{metadata['name']}",
+        phase=str((item.get("status") or {}).get("phase", "")),
+        storage_class=wanted,
+        waits_for_pod=wanted in set(late),
+    )
+
 
 _GATEWAY = "gateway.networking.k8s.io"
 _LATE = "WaitForFirstConsumer"

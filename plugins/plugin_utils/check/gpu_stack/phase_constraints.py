@@ -10,11 +10,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...component_stack.read import INCOMPLETE
-from ...constraint.declared import declared_constraint
-from ...constraint.evaluate import unmeasurable
-from ...constraint.model import Constraint, ConstraintResult, ConstraintStatus
-from ...constraint.names import GPU_NODE_LABEL, LABEL_COUNT, unknown_name
-from ...outcome.phases import CONFORMANCE, DEPLOYMENT
+from ...constraint.declared import GPU_NODE_LABEL, LABEL_COUNT, declared_constraint, unknown_name
+from ...constraint.evaluate import Constraint, ConstraintResult, ConstraintStatus, unmeasurable
+from ...outcome.gates import CONFORMANCE, DEPLOYMENT
 from ...recipe.sections import PHASE_CONSTRAINTS, constraints_of
 from ..spec import JudgeContext
 from .cluster_state import ClusterState
@@ -68,8 +66,7 @@ def _not_kept(constraint: Constraint) -> ConstraintResult:
 
 def _as_snapshot(recipe: Mapping[str, Any], seen: ClusterState) -> Snapshot:
     """Return what the gate saw in the form that constraints are measured in."""
-    from ...snapshot.model import COLLECTORS, Collected, CollectorResult, Server, Snapshot
-    from ...snapshot.node import Node
+    from ...snapshot.model import COLLECTORS, Collected, CollectorResult, Node, Server, Snapshot
 
     unseen = CollectorResult(state=Collected.FAILED, reason="the gate does not look at it")
     looked = {name: CollectorResult(state=Collected.WHOLE) if name in _SEEN else unseen for name in COLLECTORS}

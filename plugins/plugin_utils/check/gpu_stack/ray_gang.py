@@ -14,13 +14,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...clients.kube.kinds import Kind
+from ...clients.kube.objects import Kind
 from ...component_stack.facts import stack_facts
-from ...runtime.recipe_files import RECIPES
+from ...runtime.files import RECIPES
 from ...site.model import Site
-from ...workload.claims import claim_variables, gpu_requests
+from ...workload.capacity import claim_variables, gpu_requests
+from ...workload.manifests import render
 from ...workload.namespace import MARGIN_S, TemporaryNamespace
-from ...workload.render import render
 from .capacity import Slots
 
 Json = dict[str, Any]

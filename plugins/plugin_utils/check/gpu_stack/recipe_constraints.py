@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...constraint.declared import declared_constraint
-from ...constraint.model import Constraint, ConstraintResult, ConstraintStatus
-from ...constraint.names import MEASURED
+from ...constraint.declared import MEASURED, declared_constraint
+from ...constraint.evaluate import Constraint, ConstraintResult, ConstraintStatus
+from ...outcome.gates import READINESS
 from ...outcome.model import Evidence, Measure, Outcome, SubjectKind
-from ...outcome.phases import READINESS
 from ...outcome.wording import first_of
 from ...recipe.measured import PER_NODE, evaluate_on
 from ..kit.answer import Answer

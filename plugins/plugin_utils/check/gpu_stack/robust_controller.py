@@ -16,8 +16,7 @@ from ...component_stack.facts import stack_facts
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, JudgeContext
-from .observe_platform import OBSERVER
-from .platform_state import PlatformState, TriedObject, Webhook
+from .observe_platform import OBSERVER, PlatformState, TriedObject, Webhook
 from .roots import recipe_component
 
 SPEC = CheckSpec(

@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from ...clients.kube.taints import taint_of
+from ...clients.kube.objects import taint_of
 from ...component_stack.api_services import NOT_ANSWERED, NOT_AVAILABLE
 from ...component_stack.chart_version import same_chart_version
 from ...component_stack.facts import KnownFailure, stack_facts
 from ...component_stack.promised import broken_promise
 from ...component_stack.workloads import Workload
 from ...outcome.model import Outcome
-from ...workload.tolerations import repelling
+from ...workload.nodes import repelling
 from ..kit.answer import Answer
 from ..kit.tolerations import tolerations_of
 from ..spec import JudgeContext, ObserveContext

@@ -8,7 +8,7 @@ from __future__ import annotations
 from ...outcome.model import Outcome, SubjectKind
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .access import AccessResult, Looked, NodeAccess, are_whole, seen_of_its_own
-from .access_host import HELD_BACK, AccessHost, per_host
+from .gpu_containers import HELD_BACK, AccessHost, per_host
 from .gpu_containers import SPEC as CONTAINERS
 from .observe_access import OBSERVER
 

@@ -41,6 +41,10 @@ class GpuStackSettings:
         "Taints of those nodes, as `key=value:effect`, which operators and servers of the stack tolerate.", use="run"
     )
     storage_class: str = setting("StorageClass of the volumes that the recipe asks for; empty: the default.", use="run")
+    shared_storage_class: str = setting(
+        "StorageClass of volumes that many nodes write at once, where a chart has such; never `storage_class` instead.",
+        use="run",
+    )
     image_registry: str = setting("Registry, with a path or without, that has the images of charts.", use="run")
     pull_secrets: tuple[str, ...] = setting(
         "Names of Secrets with which images are pulled; they have to be in the namespaces of the components.", use="run"

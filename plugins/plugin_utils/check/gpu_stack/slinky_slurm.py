@@ -18,8 +18,19 @@ from ...outcome.wording import first_of
 from ...probe.slurm_nodes import SlurmNode
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
-from .observe_slurm import CHECK_ID, OBSERVER, SlurmSettings
-from .slurm_seen import Said, SlurmSeen, controllers_in, down_in, nodes_of, ran_on, was_busy, without_node
+from .observe_slurm import (
+    CHECK_ID,
+    OBSERVER,
+    Said,
+    SlurmSeen,
+    SlurmSettings,
+    controllers_in,
+    down_in,
+    nodes_of,
+    ran_on,
+    was_busy,
+    without_node,
+)
 
 SPEC = CheckSpec(
     id=CHECK_ID,

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from ...collect.load_state import LoadBrackets
+from ...collect.loads import LoadBrackets
 from ...outcome.model import Outcome
 from ..kit.load_growth import growth_spec, judge_growth
 from ..spec import Check, JudgeContext

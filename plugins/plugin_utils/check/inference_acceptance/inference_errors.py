@@ -11,10 +11,9 @@ from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ..benchmark.preconditions import of_problem
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
-from .legs import LIGHT, TITLES, UNCACHED, legs_for
-from .model import Measured, PlannedHost, Results
+from .analysis import RATE_LIMITED
+from .model import LIGHT, TITLES, UNCACHED, Measured, PlannedHost, Results, legs_for
 from .observe_inference import OBSERVER
-from .parse_run import RATE_LIMITED
 from .preconditions import ERRORS, not_loaded
 from .rendering import load_evidence
 

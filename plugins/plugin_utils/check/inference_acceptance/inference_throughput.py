@@ -12,8 +12,7 @@ from ..benchmark.shared_cause import explained, slow_group
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .analysis import Figures
-from .legs import CACHED, TITLES, legs_for
-from .model import PlannedHost, Results
+from .model import CACHED, TITLES, PlannedHost, Results, legs_for
 from .observe_inference import OBSERVER
 from .preconditions import ERRORS, no_figures
 from .rendering import conditions, load_evidence

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from ...runtime.recipe_files import RECIPES
+from ...runtime.files import RECIPES
 
 NAME = "aiperf-lock"
 FILE = "aiperf.txt"

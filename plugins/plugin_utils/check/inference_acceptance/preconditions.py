@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from ...outcome.model import Outcome
 from ..kit.answer import Answer
-from .legs import CACHED
-from .model import PlannedHost, Results, Server
+from .model import CACHED, PlannedHost, Results, Server
 
 READY, SMOKE, ERRORS = "inference-endpoint-ready", "inference-smoke", "inference-errors"
 

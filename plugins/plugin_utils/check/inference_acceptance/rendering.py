@@ -5,8 +5,7 @@
 
 from __future__ import annotations
 
-from ...outcome.model import Evidence, Measure
-from ...outcome.series import Axis, Bound, Series
+from ...outcome.model import Axis, Bound, Evidence, Measure, Series
 from ...probe.aiperf import Distribution
 from .model import Load, Measured, Plan, PlannedHost, Server
 

@@ -14,13 +14,13 @@ from ...outcome.model import (
     Measure,
     Outcome,
     Rating,
+    Series,
     Status,
     Subject,
     SubjectKind,
     blocked_cause,
     node_subject,
 )
-from ...outcome.series import Series
 from ..spec import CheckSpec, JudgeContext
 
 _LONGEST_REASON = 400

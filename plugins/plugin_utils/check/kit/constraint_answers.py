@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...constraint.model import ConstraintResult, ConstraintStatus, Severity
+from ...constraint.evaluate import ConstraintResult, ConstraintStatus, Severity
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, Subject
 from .answer import Answer
 

@@ -9,30 +9,182 @@ What was there before is the business of gate nodes: a counter that stands, an X
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from ...collect.load_state import Bracket, LoadBrackets, load_brackets
+from ...collect.loads import Bracket, LoadBrackets, XidCatalogue, load_brackets, load_xids
 from ...collect.tool_reading import ProbeFailure
-from ...collect.xid_catalogue import XidCatalogue, load_xids
 from ...outcome.codec import from_plain
 from ...outcome.errors import InputError
-from ...outcome.model import Basis, Evidence, Expectation, Outcome, SubjectKind
+from ...outcome.model import Basis, Evidence, Expectation, Outcome, Subject, SubjectKind
 from ...probe.ibstat import Hca
 from ...probe.kernel_log import KernelLog, Xid
-from ...probe.nvidia_smi_model import Gpu, SmiLog
 from ...probe.nvidia_smi_nvlink import NvlinkStatus
 from ...probe.nvidia_smi_nvlink_errors import NvlinkErrors
+from ...probe.nvidia_smi_xml import Gpu, SmiLog
+from ...probe.port_counters import PortCounters
 from ...runtime.host_tools import load_host_tools
 from ...site.model import DriverOwner, Site
 from ..spec import CheckSpec, Disturbance, JudgeContext, ObserveContext, Observer
 from .finding import Finding, Report
 from .host_context import HostContext, per_host
-from .load_alike import unmatched_gpus, unmatched_nvlinks, unmatched_ports
-from .load_counters import nvlink_findings, port_findings, unmatched, unmatched_links
 from .settings import setting
+
+# Judges counters of NVLinks and of network ports by what a load added to them. NVLink as DCGM's health watch does
+# (NVIDIA/DCGM, DcgmHealthWatch): one replay, recovery or failed recovery more is an error, one of the others is a
+# warning. Ports as in gate fabric: a link that went down is an error.
+
+Key = TypeVar("Key")
+_NVLINK_FATAL = ("Replay Errors", "Recovery Errors", "Link recovery failed events")
+_NVLINK_DOUBT = (
+    "CRC Errors", "Malformed packet Errors", "Buffer overrun Errors", "Rx Errors", "Rx remote Errors",
+    "Rx General Errors", "Local link integrity Errors", "Tx discards", "Link recovery successful events",
+    "Effective Errors", "Symbol Errors",
+)  # fmt: skip
+_PORT_FATAL = "link_downed"
+_DISCARDS = "_discards_phy"
+# Linux: drivers/infiniband/hw/efa/efa_verbs.c names them; what they count: AWS, "Monitor an Elastic Fabric Adapter".
+_EFA = ("rx_drops", "retrans_timeout_events")
+
+
+def nvlink_findings(before: NvlinkErrors, after: NvlinkErrors, part: Callable[[int], Subject]) -> list[Finding]:
+    """Return what the NVLinks of a host counted during the load; packets, FEC and rates are not errors.
+
+    Args:
+        before: first reading.
+        after: second reading.
+        part: makes the subject of the GPU of that index.
+    """
+    earlier = {gpu.index: gpu.counters for gpu in before.gpus}
+    findings: list[Finding] = []
+    for gpu in after.gpus:
+        grown = _grown(earlier.get(gpu.index, {}), gpu.counters)
+        fatal = {key: added for key, added in grown.items() if key[1] in _NVLINK_FATAL}
+        doubt = {key: added for key, added in grown.items() if key[1] in _NVLINK_DOUBT}
+        hint = "`nvidia-smi nvlink -e -i <gpu>` and the kernel log (XID 74, 144 to 150); reset the GPU, then reseat it"
+        for cause, counters, marginal in (
+            ("nvlink-errors-under-load", fatal, False), ("nvlink-noise-under-load", doubt, True),
+        ):  # fmt: skip
+            if counters:
+                named = {f"{name} of link {link}": added for (link, name), added in counters.items()}
+                text = f"GPU {gpu.index}: {_listed(named)}"
+                finding = Finding(cause=cause, text=text, hint=hint, subjects=(part(gpu.index),), marginal=marginal)
+                findings.append(finding)
+    return findings
+
+
+def port_findings(
+    before: tuple[PortCounters, ...],
+    after: tuple[PortCounters, ...],
+    allowed: Mapping[str, int],
+    part: Callable[[str], Subject],
+) -> list[Finding]:
+    """Return what the ports of a host counted during the load.
+
+    Args:
+        before: first reading.
+        after: second reading.
+        allowed: by how much a counter may grow; those that it does not have are not judged.
+        part: makes the subject of the adapter of that name.
+    """
+    earlier = {port.port: port.counters for port in before}
+    findings: list[Finding] = []
+    for port in after:
+        grown = _grown(earlier.get(port.port, {}), port.counters)
+        adapter = part(port.port.partition(":")[0])
+        if lost := grown.get(_PORT_FATAL, 0):
+            text = f"{port.port} lost its link {lost} times ({_PORT_FATAL})"
+            hint = "look at cable and module on both ends, then `mlxlink -d <hca> -m -c`"
+            findings.append(Finding(cause="port-lost-under-load", text=text, hint=hint, subjects=(adapter,)))
+        over = {name: added for name, added in grown.items() if name in allowed and added > allowed[name]}
+        if over:
+            text = f"{port.port}: {_listed(over)}"
+            hint = "look at cable and module on both ends, then `mlxlink -d <hca> -m -c`"
+            if all(_DISCARDS in name for name in over):
+                hint = (
+                    "`rdma link show <hca>/1` names the interface: compare its PFC and ECN (`mlnx_qos -i` and that "
+                    "name) with those of the switch port"
+                )
+            elif all(name in _EFA for name in over):
+                hint = (
+                    "`rdma -p statistic show` on the node; if it grows again, start the instance anew on other hardware"
+                )
+            finding = Finding(cause="port-errors-under-load", text=text, hint=hint, subjects=(adapter,), marginal=True)
+            findings.append(finding)
+    return findings
+
+
+def unmatched(before: tuple[PortCounters, ...], after: tuple[PortCounters, ...]) -> str:
+    """Say which port or counter only one of the readings has; empty if both have the same."""
+    names = [{f"{port.port} {name}" for port in ports for name in port.counters} for ports in (before, after)]
+    return ", ".join(sorted(names[0] ^ names[1]))[:200]
+
+
+def unmatched_links(before: NvlinkErrors, after: NvlinkErrors) -> str:
+    """Say which NVLink counter only one of the readings has; empty if both have the same."""
+    found = [
+        {f"GPU {gpu.index} link {link} {name}" for gpu in one.gpus for link, name in gpu.counters}
+        for one in (before, after)
+    ]
+    return ", ".join(sorted(found[0] ^ found[1]))[:200]
+
+
+def _grown(before: Mapping[Key, int], after: Mapping[Key, int]) -> dict[Key, int]:
+    return {key: added for key, value in after.items() if (added := value - before.get(key, value)) > 0}
+
+
+def _listed(counters: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} +{added}" for name, added in list(counters.items())[:6])
+
+
+# Tells what only one of two readings of a host has: what cannot be compared did not stay as it was. A GPU, a link or
+# a port that is gone after the load is a finding of its own; here is what a reading does not say.
+
+_LONGEST = 200
+
+
+def unmatched_gpus(before: SmiLog, after: SmiLog) -> str:
+    """Say which GPU, or which of its values that are compared, one reading lacks; empty if both have the same.
+
+    Of a GPU that the driver cannot talk to there are no values.
+    """
+    lost = {gpu.bus_id for gpu in (*before.gpus, *after.gpus) if gpu.trouble}
+    readings = [{word for gpu in log.gpus if gpu.bus_id not in lost for word in _said(gpu)} for log in (before, after)]
+    return _only_one(*readings)
+
+
+def unmatched_nvlinks(before: NvlinkStatus, after: NvlinkStatus) -> str:
+    """Say which NVLink one reading does not list; empty if both list the same."""
+    listed = [
+        {f"GPU {gpu.index} link {link}" for gpu in log.gpus for link, _speed in gpu.links} for log in (before, after)
+    ]
+    return _only_one(*listed)
+
+
+def unmatched_ports(before: tuple[Hca, ...], after: tuple[Hca, ...]) -> str:
+    """Say which port of an adapter one reading does not list; empty if both list the same."""
+    listed = [{f"{hca.name}:{port.number}" for hca in hcas for port in hca.ports} for hcas in (before, after)]
+    return _only_one(*listed)
+
+
+def _said(gpu: Gpu) -> Iterable[str]:
+    values = {
+        "recovery action": gpu.recovery_action,
+        "PCIe replays": gpu.replay_count,
+        "remapped rows": gpu.remapped_rows,
+        "SRAM errors": gpu.ecc_volatile.sram_uncorrectable,
+        "DRAM errors": gpu.ecc_volatile.dram_uncorrectable,
+    }
+    yield gpu.bus_id
+    yield from (f"{gpu.bus_id} {name}" for name, value in values.items() if value is not None)
+    yield from (f"{gpu.bus_id} {name}" for name in gpu.slowdown_us)
+
+
+def _only_one(before: set[str], after: set[str]) -> str:
+    return ", ".join(sorted(before ^ after))[:_LONGEST]
+
 
 CAUSES = (
     "gpu-lost-under-load", "gpu-reset-under-load", "memory-error-under-load", "gpu-throttled-under-load",

@@ -28,7 +28,8 @@ def peer_spreads() -> Any:
     return setting(
         f"How many standard deviations under the median of its peers a member is suspect: under {_LINE}. The deviation "
         "is that within the faster and the slower mode, so that slow members do not widen it. Of many members it is "
-        "more: so many that one of a hundred cohorts without a fault has one there.",
+        "more: so many that one of a hundred cohorts without a fault has one there. From 32 members on the half over "
+        "the median tells it: slow members widen the other half alone.",
         unit="deviations",
         minimum=0,
     )

@@ -16,9 +16,8 @@ from typing import Any, TypeVar
 
 from ...outcome.codec import dumps, from_plain, load_json, to_plain
 from ...outcome.errors import InputError
-from ...runtime.files import write_atomic
-from ...runtime.run_dir import SETTINGS
-from ...runtime.secret_keys import redact_data, redact_settings
+from ...runtime.files import SETTINGS, write_atomic
+from ...runtime.redaction import redact_data, redact_settings
 from ...site.model import Site
 from ..spec import ObserveContext, Observer
 from .settings import by_name, settings_in

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ...outcome.errors import BringupError, InputError, ProblemsError
-from ...runtime.recipe_files import RECIPES, recipe_directories
+from ...runtime.files import RECIPES, recipe_directories
 from ...runtime.strict import nearest_hint, read_yaml
 from .settings import GateSettings, Setting, build, merged, settings_in
 

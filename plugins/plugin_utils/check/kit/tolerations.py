@@ -5,8 +5,7 @@
 
 from __future__ import annotations
 
-from ...workload.own_cordon import CORDON
-from ...workload.tolerations import Toleration, tolerations_with
+from ...workload.nodes import CORDON, Toleration, tolerations_with
 from ..gpu_stack.settings import GATE, GpuStackSettings
 from ..spec import JudgeContext, ObserveContext
 

@@ -9,12 +9,12 @@ from ...clients.kube.cluster import Cluster
 from ...clients.kube.permission import Permission
 from ...hardware.sku import sku_or_error
 from ...outcome.model import Rating, Status
-from ...probe.dl_unit_model import DlUnitLog
-from ...store.service_model import Figure, NodeResult
+from ...probe.dl_unit import DlUnitLog
+from ...store.records import Figure, NodeResult
 from ...verdict.peers import PeerLimits
 from ...workload.capacity import read_node_capacity
-from ...workload.model import JobResult, JobSpec
-from ...workload.permission import job_permissions
+from ...workload.job import JobResult, JobSpec
+from ...workload.namespace import job_permissions
 from ..benchmark.plan import BenchmarkHost
 from ..benchmark.problem import hint_for
 from ..dl_unit.job import dl_unit_job
@@ -90,6 +90,11 @@ class DlUnit(NodeTest):
             rating=Rating.BAD if bad else Rating.UNKNOWN, cause=cause,
             summary=f"{host.name}: {text}; {hint_for(cause, HINTS)}", **said,
         )  # fmt: skip
+
+    def blamed(self, host: BenchmarkHost, result: JobResult) -> tuple[str, ...]:
+        """Return the GPUs that computed wrong, by slot."""
+        _log, problem = read_host(result.state, result.reason, log_of(result), self._gpus(host))
+        return tuple(f"gpu{slot}" for slot in problem.slots) if problem and problem.bad else ()
 
     def _gpus(self, host: BenchmarkHost) -> int:
         return sku_or_error(self.context.hardware, host.sku).gpus

@@ -13,14 +13,14 @@ from typing import ClassVar
 
 from ...clients.kube.cluster import Cluster
 from ...clients.kube.permission import Permission
-from ...collect.adapters import HostAdapters, read_adapters
+from ...collect.host_facts import HostAdapters, read_adapters
 from ...hardware.sku import Sku, sku_or_error
 from ...outcome.model import Rating, Status
 from ...site.adapters import nccl_port
-from ...store.service_model import Figure, NodeResult
+from ...store.records import Figure, NodeResult
 from ...verdict.ceiling import Rated
 from ...verdict.peers import PeerLimits
-from ...workload.model import JobResult, JobSpec
+from ...workload.job import JobResult, JobSpec
 from ..benchmark.network import FILTERED_FABRICS, gang_permissions
 from ..benchmark.plan import BenchmarkHost
 from ..fabric_validation.bandwidth import rate_run

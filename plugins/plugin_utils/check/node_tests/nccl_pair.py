@@ -15,8 +15,8 @@ from dataclasses import replace
 
 from ...clients.kube.permission import Permission
 from ...outcome.model import Rating, Status
-from ...store.service_model import NodeResult
-from ...workload.model import JobResult, JobSpec
+from ...store.records import NodeResult
+from ...workload.job import JobResult, JobSpec
 from ..benchmark.network import FILTERED_FABRICS, gang_permissions
 from ..benchmark.plan import BenchmarkHost
 from ..fabric_validation.bandwidth import rate_run, same_leaves

@@ -4,7 +4,7 @@
 """What a test of two idle nodes is: the job that both need, and what its end says of each.
 
 A run over two nodes that is slow does not tell which of both is: that is decided over the runs of a whole cycle
-(fleet/pairs.py), and never by the test.
+(fleet/cycle.py), and never by the test.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from ...outcome.errors import BringupError, InputError
-from ...store.service_model import NodeResult
-from ...workload.model import JobResult, JobSpec
+from ...store.records import NodeResult
+from ...workload.job import JobResult, JobSpec
 from ..benchmark.plan import BenchmarkHost
 from .reading import unreadable
 from .spec import NodeTest

@@ -10,8 +10,8 @@ from typing import Any
 
 from ...outcome.model import Status
 from ...runtime.redaction import redact
-from ...store.service_model import NodeResult
-from ...workload.model import JobResult
+from ...store.records import NodeResult
+from ...workload.job import JobResult
 from ..benchmark.plan import BenchmarkHost
 from ..benchmark.problem import launch_problem
 from .spec import NodeTest

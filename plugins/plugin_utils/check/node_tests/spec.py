@@ -10,10 +10,10 @@ from typing import ClassVar
 
 from ...clients.kube.cluster import Cluster
 from ...clients.kube.permission import Permission
-from ...store.service_model import NodeResult
+from ...store.records import NodeResult
 from ...verdict.peers import PeerLimits
-from ...workload.model import JobResult, JobSpec
-from ...workload.permission import job_permissions
+from ...workload.job import JobResult, JobSpec
+from ...workload.namespace import job_permissions
 from ..benchmark.plan import BenchmarkHost
 from ..spec import ObserveContext
 from .settings import NodeTestSettings
@@ -64,6 +64,11 @@ class NodeTest(ABC):
     def permissions(self) -> tuple[Permission, ...]:
         """Return what its jobs need beside BASIC of workload.permission."""
         return job_permissions("plain-job")
+
+    def blamed(self, host: BenchmarkHost, result: JobResult) -> tuple[str, ...]:
+        """Return the parts of the node (`gpu1`) that this job shows to be bad; none where only the node is known."""
+        del host, result
+        return ()
 
     @abstractmethod
     def job(self, name: str, host: BenchmarkHost) -> JobSpec:

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 
 from ...outcome.errors import InputError
 from ...outcome.model import Rating, Status
-from ...store.service_model import Figure, NodeResult
-from ...workload.model import JobResult, JobSpec
-from ...workload.node_directory import data_directory
+from ...store.records import Figure, NodeResult
+from ...workload.job import JobResult, JobSpec
+from ...workload.manifests import data_directory
 from ..benchmark.plan import BenchmarkHost
 from ..kit.settings import setting
 from ..shared_storage.run import StorageReading, read_result, storage_job

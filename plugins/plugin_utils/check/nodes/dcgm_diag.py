@@ -9,9 +9,9 @@ import re
 
 from ...collect.host_facts import FleetFacts
 from ...outcome.model import Basis, Expectation, Measure, Outcome, Subject, SubjectKind
+from ...outcome.wording import count
 from ...probe.dcgmi_diag import DiagReport, DiagResult, DiagTest
-from ...probe.nvidia_smi_model import SmiLog
-from ..kit.counting import count
+from ...probe.nvidia_smi_xml import SmiLog
 from ..kit.finding import Finding, Report
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .dcgm_diag_settings import DCGM_DIAG, DURATION_S, DcgmDiagSettings

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ...collect.host_facts import FleetFacts
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
-from ...probe.nvidia_smi_model import SmiLog
+from ...probe.nvidia_smi_xml import SmiLog
 from ..kit.finding import Finding, Report
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .node_context import NodeContext, per_host

@@ -13,10 +13,10 @@ from collections import Counter
 from ...collect.host_facts import FleetFacts
 from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
+from ...outcome.wording import count
 from ...probe.fi_info import FabricEntry
 from ...probe.kernel_log import KernelLog
 from ...probe.rdma_link import RdmaLink
-from ..kit.counting import count
 from ..kit.finding import Finding, Report
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .node_context import NodeContext, per_host

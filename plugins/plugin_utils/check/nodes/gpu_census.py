@@ -12,9 +12,9 @@ from typing import Any
 from ...collect.host_facts import FleetFacts
 from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
-from ...probe.nvidia_smi_model import Gpu, SmiLog
+from ...outcome.wording import count
+from ...probe.nvidia_smi_xml import Gpu, SmiLog
 from ...probe.text import pci_address
-from ..kit.counting import count
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext

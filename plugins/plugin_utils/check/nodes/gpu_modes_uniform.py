@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from ...collect.host_facts import FleetFacts
 from ...outcome.model import Outcome, SubjectKind
-from ...probe.nvidia_smi_model import Gpu, SmiLog
+from ...probe.nvidia_smi_xml import Gpu, SmiLog
 from ..kit.finding import Finding
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .node_context import NodeContext

@@ -12,8 +12,8 @@ from __future__ import annotations
 from ...collect.host_facts import FleetFacts
 from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
+from ...outcome.wording import count
 from ...probe.pcie_under_load import LoadedLink
-from ..kit.counting import count
 from ..kit.finding import Finding, Report
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .dcgm_diag_settings import DCGM_DIAG, DcgmDiagSettings

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from ...collect.host_facts import FleetFacts
 from ...outcome.model import Basis, Expectation, Outcome, SubjectKind
-from ...probe.nvidia_smi_model import Gpu
-from ..kit.counting import count
+from ...outcome.wording import count
+from ...probe.nvidia_smi_xml import Gpu
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from ...collect.host_facts import FleetFacts
 from ...outcome.model import Basis, Expectation, Outcome, SubjectKind
-from ...probe.nvidia_smi_model import Gpu
-from ..kit.counting import count
+from ...outcome.wording import count
+from ...probe.nvidia_smi_xml import Gpu
 from ..kit.finding import Finding, Report
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .node_context import NodeContext, Unreported, per_gpu, per_host

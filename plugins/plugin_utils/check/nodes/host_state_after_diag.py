@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from ...collect.host_facts import FleetFacts
-from ...collect.load_state import LoadBrackets
+from ...collect.loads import LoadBrackets
 from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Outcome
 from ...site.model import DriverOwner

@@ -16,8 +16,8 @@ from typing import Literal
 from ...collect.host_facts import FleetFacts
 from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind, node_subject
+from ...outcome.wording import count
 from ...probe.imex_domain import UP, ImexDomain
-from ..kit.counting import count
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 
 from ...collect.host_facts import FleetFacts
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
-from ...outcome.wording import first_of
+from ...outcome.wording import count, first_of
 from ...probe.kernel_hardware import HardwareEvent, Kind
 from ...probe.kernel_log import KernelLog
 from ...probe.kernel_repeats import Repeated, RepeatKind
-from ..kit.counting import count
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext

@@ -14,7 +14,8 @@ from ...collect.host_facts import FleetFacts
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ...probe.kernel_log import KernelLog, Xid
 from ...probe.kernel_repeats import seconds, worst_hour
-from ...probe.nvidia_smi_model import SmiLog
+from ...probe.nvidia_smi_xml import SmiLog
+from ...runtime.clock import moment_of
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
@@ -119,7 +120,7 @@ def _stated_start(host: NodeContext) -> datetime | Outcome | None:
 def _time(text: str) -> datetime | None:
     """Return a time that names its zone; of anything else nothing is known."""
     try:
-        when = datetime.fromisoformat(text.replace(",", ".").replace("Z", "+00:00"))
+        when = moment_of(text.replace(",", "."))
     except ValueError:
         return None
     return when if when.tzinfo is not None else None

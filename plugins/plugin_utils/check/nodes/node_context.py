@@ -12,12 +12,12 @@ from typing import TypeVar
 from ...collect.host_facts import FleetFacts, HostFacts
 from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Evidence, Outcome, Subject, SubjectKind
-from ...probe.nvidia_smi_model import Gpu, SmiLog
+from ...outcome.wording import count
+from ...probe.nvidia_smi_xml import Gpu, SmiLog
 from ...runtime.host_tools import load_host_tools
 from ...site.adapters import ComputeAdapters, compute_adapters
 from ...site.model import DriverOwner
 from ..kit import host_context, tool_failure
-from ..kit.counting import count
 from ..kit.finding import Finding, Report
 from ..spec import CheckSpec, JudgeContext
 

@@ -5,22 +5,112 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ...collect.host_facts import FleetFacts
 from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Basis, Expectation, Measure, Outcome, Subject, SubjectKind
-from ...probe.nvidia_smi_model import Gpu
 from ...probe.nvidia_smi_nvlink import NvlinkGpu
-from ...probe.nvidia_smi_nvlink_errors import NvlinkErrors
+from ...probe.nvidia_smi_nvlink_errors import NvlinkCounters, NvlinkErrors
+from ...probe.nvidia_smi_xml import Gpu, SmiLog
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .mig_mode import expected_mode
 from .node_context import NodeContext, per_host
-from .nvlink_domain import Domains, domain_findings, rack_domains
-from .nvlink_past import past_errors
 from .observe_hosts import OBSERVER
+
+# NVLink domains that span a rack: every GPU has joined one, and a rack has one.
+
+# By rack, the domain of most of its GPUs.
+Domains = dict[str, str]
+_NVLINK_DOMAIN_HINT = "`nvidia-smi -q | grep -A8 Fabric`; check nvidia-imex and the rack's NVLink switches"
+
+
+def rack_domains(seen: FleetFacts, context: JudgeContext) -> Domains:
+    """Return by rack the cluster and clique that most of its GPUs are in."""
+    counts: dict[str, Counter[str]] = {}
+    for host in context.site.in_scope:
+        facts, sku = seen.hosts.get(host.name), context.hardware.get(host.sku)
+        if facts is None or sku is None or sku.nvlink_domain != "rack" or not isinstance(facts.smi, SmiLog):
+            continue
+        joined = [_domain(gpu) for gpu in facts.smi.gpus if _joined(gpu)]
+        if host.rack and joined:
+            counts.setdefault(host.rack, Counter()).update(joined)
+    return {rack: max(found, key=lambda name: (found[name], name)) for rack, found in counts.items()}
+
+
+def domain_findings(host: NodeContext, domains: Domains) -> tuple[Finding, ...]:
+    """Return the GPUs of a rack-wide SKU that are in no domain or in another than the rest of their rack."""
+    if host.sku.nvlink_domain != "rack":
+        return ()
+    findings: list[Finding] = []
+    usual = domains.get(host.entry.rack, "")
+    for gpu in host.live_gpus:
+        parts = (host.gpu(gpu.bus_id),)
+        if not _joined(gpu):
+            text = f"{gpu.bus_id}: clique {gpu.fabric.clique_id or 'N/A'} of cluster {gpu.fabric.cluster_uuid or 'N/A'}"
+            findings.append(
+                Finding(cause="nvlink-domain-not-joined", text=text, hint=_NVLINK_DOMAIN_HINT, subjects=parts)
+            )
+        elif usual and _domain(gpu) != usual:
+            text = f"{gpu.bus_id} is in {_domain(gpu)}, most of {host.entry.rack} in {usual}"
+            findings.append(Finding(cause="nvlink-domain-split", text=text, hint=_NVLINK_DOMAIN_HINT, subjects=parts))
+    return tuple(findings)
+
+
+def _domain(gpu: Gpu) -> str:
+    return f"{gpu.fabric.cluster_uuid}.{gpu.fabric.clique_id}"
+
+
+def _joined(gpu: Gpu) -> bool:
+    cluster = (gpu.fabric.cluster_uuid or "").strip("0-")
+    return bool(cluster) and gpu.fabric.clique_id not in (None, "0")
+
+
+# What the error counters of NVLinks say of the time before the gate: a link that flapped for days is due to fail.
+# What a load adds to them is the business of checks host-state-after-….
+
+_HINT = (
+    "`nvidia-smi nvlink -e -i <gpu>` and the kernel log (XID 74, 144 to 150); reset the GPU, which sets the counters "
+    "to 0, and run the gate again: replace what counts again"
+)
+
+
+def past_errors(
+    host: NodeContext, errors: NvlinkErrors, allowed: Mapping[str, int], rates: Mapping[str, float]
+) -> tuple[Finding, ...]:
+    """Return a finding for each GPU of which a link stands above a limit.
+
+    Args:
+        host: the host.
+        errors: what `nvidia-smi nvlink -e` printed.
+        allowed: how high a counter may stand since the driver was loaded, by its name; others are not judged.
+        rates: how high a bit error rate may be, by its name; others are not judged.
+    """
+    return tuple(finding for gpu in errors.gpus for finding in _gpu(host, gpu, allowed, rates))
+
+
+def _gpu(
+    host: NodeContext, gpu: NvlinkCounters, allowed: Mapping[str, int], rates: Mapping[str, float]
+) -> tuple[Finding, ...]:
+    links: dict[int, list[str]] = defaultdict(list)
+    for (link, name), count in gpu.counters.items():
+        if count > allowed.get(name, count):
+            links[link].append(f"{name} {count}")
+    for (link, name), rate in gpu.rates.items():
+        if rate > rates.get(name, rate):
+            links[link].append(f"{name} {rate:.2g}, limit {rates[name]:g}")
+    if not links:
+        return ()
+    shown = "; ".join(f"link {link}: {', '.join(words)}" for link, words in list(links.items())[:3])
+    more = f"; and {len(links) - 3} more links" if len(links) > 3 else ""
+    text = f"GPU {gpu.index}, since the driver was loaded: {shown}{more}"
+    part = host.gpu_named(gpu.index, gpu.uuid)
+    hint = _HINT.replace("<gpu>", str(gpu.index))
+    return (Finding(cause="nvlink-errors-before", text=text, hint=hint, subjects=(part,), marginal=True),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

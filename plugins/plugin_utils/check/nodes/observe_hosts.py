@@ -12,10 +12,10 @@ from typing import Any
 
 from ...collect.host_evidence import DRIVERS, HOSTS, evidence_file
 from ...collect.host_facts import FleetFacts, fleet_facts, load_hosts
-from ...collect.xid_catalogue import XidCatalogue, load_xids
+from ...collect.loads import XidCatalogue, load_xids
 from ...outcome.codec import from_plain, load
 from ...outcome.errors import InputError
-from ...runtime.run_dir import CABLING
+from ...runtime.files import CABLING
 from ...site.cabling import CablingPlan, stated_cabling
 from ...site.model import DriverOwner, Site
 from ..spec import ObserveContext, Observer

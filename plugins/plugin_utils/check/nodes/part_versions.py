@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from ...collect.host_facts import FleetFacts
 from ...outcome.model import Basis, Expectation, Outcome, Subject
-from ..kit.counting import count
+from ...outcome.wording import count
 from ..kit.finding import Finding, Report
 from ..spec import CheckSpec, JudgeContext
 from .node_context import NodeContext, per_host

@@ -17,9 +17,9 @@ from collections.abc import Sequence
 from ...collect.host_facts import FleetFacts
 from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
+from ...outcome.wording import count
 from ...probe.lspci import PciDevice
 from ...probe.lspci_bridges import PciBridge
-from ..kit.counting import count
 from ..kit.finding import Finding, Report
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .node_context import NodeContext, per_host, value_of

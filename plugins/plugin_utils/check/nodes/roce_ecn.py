@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from ...collect.host_facts import FleetFacts
 from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Outcome, SubjectKind
+from ...outcome.wording import count
 from ...probe.roce_ecn import PortEcn
 from ...site.adapters import carries_gpu_traffic
-from ..kit.counting import count
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext

@@ -16,13 +16,12 @@ from dataclasses import dataclass
 from ...collect.host_facts import FleetFacts
 from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
-from ...outcome.wording import first_of
+from ...outcome.wording import count, first_of
 from ...probe.ibv_devinfo import VerbsPort
 from ...probe.mlnx_qos import PortQos
 from ...probe.rdma_link import RdmaLink
 from ...probe.show_gids import Gid
 from ...site.adapters import carries_gpu_traffic
-from ..kit.counting import count
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext

@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping
 from ...collect.host_facts import FleetFacts
 from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Outcome, SubjectKind
-from ...probe.nvidia_smi_model import SmiLog
 from ...probe.nvidia_smi_topo import Topology
+from ...probe.nvidia_smi_xml import SmiLog
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .hca_state import SPEC as HCA_STATE
 from .hca_state import HcaStateSettings

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from ...collect.host_facts import FleetFacts
 from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Basis, Expectation, Measure, Outcome, Subject, SubjectKind
+from ...outcome.wording import count
 from ...probe.nvidia_smi_topo import Topology
 from ...site.adapters import carries_gpu_traffic
-from ..kit.counting import count
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext

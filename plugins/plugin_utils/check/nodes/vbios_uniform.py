@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ...collect.host_facts import FleetFacts
 from ...outcome.model import Outcome, SubjectKind
-from ...probe.nvidia_smi_model import SmiLog
+from ...probe.nvidia_smi_xml import SmiLog
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .observe_hosts import OBSERVER
 from .part_versions import Part, PartVersions

@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...site.model import Site
-from ...snapshot.gpus import gpu_nodes
-from ...snapshot.model import Snapshot
+from ...snapshot.model import Snapshot, gpu_nodes
 
 
 def nodes_in_scope(snapshot: Snapshot, site: Site) -> tuple[str, ...]:

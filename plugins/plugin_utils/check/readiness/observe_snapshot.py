@@ -12,10 +12,10 @@ from typing import Any
 
 from ...outcome.codec import from_plain
 from ...outcome.errors import BringupError, InputError
-from ...outcome.phases import READINESS
+from ...outcome.gates import READINESS
 from ...runtime.files import write_atomic
 from ...site.model import Site
-from ...snapshot.decode import parse_snapshot, to_text
+from ...snapshot.formats import parse_snapshot, to_text
 from ...snapshot.model import Snapshot
 from ..spec import ObserveContext, Observer
 

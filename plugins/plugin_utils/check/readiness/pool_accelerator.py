@@ -10,11 +10,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...hardware.accelerator import Accelerator, load_accelerators
+from ...outcome.gates import READINESS
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind, node_subject
-from ...outcome.phases import READINESS
-from ...snapshot.gpus import gpu_product
-from ...snapshot.model import Host
-from ...snapshot.node import Node
+from ...snapshot.model import Host, Node, gpu_product
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, JudgeContext
 from .nodes_in_scope import nodes_by_pool, nodes_in_scope

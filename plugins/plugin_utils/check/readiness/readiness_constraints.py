@@ -8,12 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...constraint.declared import declared_constraint
-from ...constraint.evaluate import unmeasurable
-from ...constraint.model import ConstraintResult, ConstraintStatus
-from ...constraint.names import unknown_name
+from ...constraint.declared import declared_constraint, unknown_name
+from ...constraint.evaluate import ConstraintResult, ConstraintStatus, unmeasurable
+from ...outcome.gates import READINESS
 from ...outcome.model import Evidence, Measure, Outcome, SubjectKind, node_subject
-from ...outcome.phases import READINESS
 from ...recipe.sections import section_of
 from ...snapshot.measure import evaluate_in
 from ..kit.answer import Answer

@@ -16,8 +16,7 @@ from ..benchmark.preconditions import no_reference, nodes, not_repeated
 from ..benchmark.shared_cause import explained, slow_group
 from ..kit.answer import Answer
 from ..spec import CheckSpec, JudgeContext
-from .analysis import Figures, Metric
-from .model import Results, Run
+from .analysis import Figures, Metric, Results, Run
 from .settings import KEY, PATTERNS
 
 INTEGRITY = KEY

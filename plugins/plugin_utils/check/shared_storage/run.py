@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from ...outcome.errors import InputError
 from ...probe import fio
 from ...probe.fio import FioReport, FioSide
-from ...runtime.recipe_files import RECIPES
-from ...workload.model import DATA_DIR, JobResult, JobSpec
+from ...runtime.files import RECIPES
+from ...workload.job import DATA_DIR, JobResult, JobSpec
 from ..benchmark.plan import BenchmarkHost
 from ..benchmark.problem import Problem, launch_problem
 from .settings import PATTERNS, StorageSettings

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from ...clients.http.model import Route, ServiceRef
-from ...clients.http.routes import UrlRoute
-from ...clients.http.service import service_route
+from ...clients.http.routes import UrlRoute, service_route
 from ...clients.http.session import HttpSession
 from ...clients.kube.cluster import Cluster
 from ...clients.kube.errors import ForbiddenError
-from ...clients.kube.kinds import SERVICES, Kind
+from ...clients.kube.objects import SERVICES, Kind
 from ...outcome.errors import InputError, NotFoundError
 from .settings import GATE, MetricsSettings
 

@@ -11,8 +11,8 @@ silent for ever.
 from __future__ import annotations
 
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind, node_subject
+from ...outcome.wording import count
 from ..kit.answer import Answer
-from ..kit.counting import count
 from ..spec import Check, CheckSpec, JudgeContext
 from .fleet import Fleet
 from .metrics_host import COMPLETE, seen_in, without_metrics

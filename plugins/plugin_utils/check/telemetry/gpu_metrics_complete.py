@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...outcome.model import Basis, Expectation, Outcome, SubjectKind
-from ..kit.counting import count
+from ...outcome.wording import count
 from ..spec import Check, CheckSpec, JudgeContext
 from .metrics_host import MetricsHost, gpus_measured, per_host, seen_in
 from .model import FleetMetrics

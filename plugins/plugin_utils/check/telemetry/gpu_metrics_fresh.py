@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
-from ..kit.counting import count
+from ...outcome.wording import count
 from ..spec import Check, CheckSpec, JudgeContext
 from .metrics_host import MetricsHost, per_host, seen_in
 from .model import FleetMetrics

@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 from ...outcome.model import Outcome, SubjectKind, node_subject
+from ...outcome.wording import count
 from ..kit.answer import Answer
-from ..kit.counting import count
 from ..spec import Check, CheckSpec, JudgeContext
 from .fleet import Fleet
 from .metrics_host import seen_in, without_metrics

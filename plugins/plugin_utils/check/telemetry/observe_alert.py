@@ -8,42 +8,224 @@ The receiver is a pod of ours whose log is read: what is not in it has not arriv
 
 from __future__ import annotations
 
+import json
 import time
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ...clients.kube.asked import ask_all
-from ...clients.kube.cluster import Cluster
+from ...clients.kube.cluster import Cluster, ask_all
 from ...clients.kube.connection import connection_from
-from ...clients.kube.kinds import ALERTMANAGER_CONFIGS, NAMESPACES, PROMETHEUS_RULES, Kind
+from ...clients.kube.objects import ALERTMANAGER_CONFIGS, NAMESPACES, PROMETHEUS_RULES, Kind, is_ready
 from ...clients.prometheus.prometheus import Alertmanager, Prometheus
-from ...outcome.errors import BringupError, InputError, NotFoundError
-from ...runtime.clock import Deadline
-from ...runtime.pausing import pause
+from ...outcome.errors import BringupError, DeadlineError, InputError, NotFoundError, UnavailableError
+from ...runtime.clock import Deadline, pause, unlimited
+from ...runtime.files import RECIPES, write_atomic
 from ...runtime.progress import Progress
-from ...runtime.recipe_files import RECIPES
-from ...runtime.time_limit import unlimited
+from ...runtime.redaction import redact
 from ...site.model import Site
+from ...workload.manifests import render
 from ...workload.namespace import MARGIN_S, TemporaryNamespace, temporary_namespace
-from ...workload.render import render
+from ...workload.pods import PodEnd, end_of, waits_for
 from ..kit.saved_settings import observer_with_settings
 from ..spec import ObserveContext
-from .alert_receiver import NAME, PORT, Receiver
 from .find import MONITORING, PROMETHEUSES, alertmanager_session, prometheus_session
 from .model import AlertDelivery, Problem
-from .notices import received
 from .observe_metrics import unreachable
 from .recipe_rules import rules_of
-from .selectors import Way, way_into
 from .settings import GATE, AlertSettings, TelemetrySettings
+
+# How an operator selects what it takes up: the labels that an object of ours needs to be among it. Pure.
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """What objects of ours must be to be taken up: their labels, those of their namespace, and, if only the owner's
+    own namespace is looked at, that namespace."""
+
+    labels: dict[str, str] = field(default_factory=dict)
+    namespace_labels: dict[str, str] = field(default_factory=dict)
+    only_namespace: str = ""
+
+
+def way_into(owner: Json, what: str) -> Way:
+    """Return how an object is taken up by the selectors `<what>Selector` and `<what>NamespaceSelector` of an owner.
+
+    Raises:
+        InputError: it selects nothing, or in a way that labels alone cannot meet.
+    """
+    spec, metadata = owner.get("spec") or {}, owner["metadata"]
+    subject = f"{owner.get('kind') or 'object'} {metadata['namespace']}/{metadata['name']}"
+    selector = spec.get(f"{what}Selector")
+    if selector is None:
+        raise InputError(subject, f"it has no {what}Selector, so it takes up none.", f"set spec.{what}Selector to {{}}")
+    labels = labels_for(selector, f"{subject}: {what}Selector")
+    spaces = spec.get(f"{what}NamespaceSelector")
+    if spaces is None:
+        return Way(labels=labels, only_namespace=metadata["namespace"])
+    return Way(labels=labels, namespace_labels=labels_for(spaces, f"{subject}: {what}NamespaceSelector"))
+
+
+def labels_for(selector: Mapping[str, Any], subject: str) -> dict[str, str]:
+    """Return labels that a label selector matches.
+
+    Raises:
+        InputError: it contradicts itself or has an operator that is not known.
+    """
+    found: dict[str, str] = dict(selector.get("matchLabels") or {})
+    for entry in selector.get("matchExpressions") or []:
+        key, operator, values = entry.get("key", ""), entry.get("operator"), entry.get("values") or []
+        # What ours does not have, and what nobody calls so, is met already.
+        if operator == "DoesNotExist" or (operator == "NotIn" and found.get(key) not in values):
+            continue
+        if operator == "Exists":
+            found.setdefault(key, "gpufleet")
+        elif operator == "In" and values and found.get(key, values[0]) in values:
+            found.setdefault(key, values[0])
+        else:
+            raise InputError(subject, f"cannot be met by labels: {entry}.", "select test rules of gpufleet, too")
+    return found
+
+
+# What the receiver of the test alert wrote down. Pure.
+
+
+def is_listening(log: str) -> bool:
+    """Whether the log of the receiver says that it listens."""
+    return any("listening" in entry for entry in _entries(log))
+
+
+def received(log: str, name: str) -> bool:
+    """Whether a notice of the firing test alert is among what the receiver wrote."""
+    for entry in _entries(log):
+        alerts = entry.get("alerts")
+        if isinstance(alerts, list) and ["firing", name] in alerts:
+            return True
+    return False
+
+
+def _entries(log: str) -> list[dict[str, object]]:
+    found = []
+    for line in log.splitlines():
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            # Only whole lines of ours count; the last one may still be on its way.
+            continue
+        if isinstance(entry, dict):
+            found.append(entry)
+    return found
+
+
+# The receiver of the test alert: a pod of ours, from its start until nobody asks for its log any more. What it does
+# not write has not arrived only as long as it is there: of one that ended, was evicted or started again nobody knows
+# what it would have got.
+
+NAME, PORT = "receiver", 8080
+_TEMPLATE = RECIPES / "workloads" / "alert-receiver.yaml.j2"
+_SUBJECT = "receiver of the test alert"
+_SETTING = f"gpufleet_settings.{GATE}.image"
+_POLL_S = 0.5
+_LAST_LINES, _SAID = 10, 300
+_REMOVED = PodEnd("its pod is gone: somebody else removed it", "run the gate again; who removes pods?")
+
+
+@dataclass(slots=True)
+class Receiver:
+    """The receiver in an open namespace; its log is kept in a file of the run directory."""
+
+    namespace: TemporaryNamespace
+    context: ObserveContext
+    path: Path
+    _restarts: int = field(init=False, default=0)
+
+    def start(self, alert: AlertSettings, longest_s: float) -> None:
+        """Make it and wait until it listens; `longest_s` is when the test is over for sure.
+
+        Raises:
+            UnavailableError: its pod ended, or was ended.
+            DeadlineError: it does not get ready.
+        """
+        namespace = self.namespace
+        variables = {
+            "name": NAME, "namespace": namespace.name, "image": alert.image, "labels": namespace.labels,
+            "priority_class": namespace.priority_class, "port": PORT, "deadline_s": longest_s,
+        }  # fmt: skip
+        namespace.create(render(_TEMPLATE, variables))
+        deadline, progress, seen = Deadline.after(alert.ready_s), Progress(self.context.emit), False
+        while True:
+            pod = self._pod()
+            if pod is not None and is_ready(pod) and is_listening(self.log()):
+                self._restarts = _restarts(pod)
+                return
+            ended = end_of(pod) if pod is not None else _REMOVED if seen else None
+            if ended is not None:
+                self._give_up(ended)
+            seen = seen or pod is not None
+            waits = waits_for(pod, alert.image, _SETTING) if pod is not None else PodEnd("its pod is not there", "")
+            if deadline.left_s <= 0:
+                raise DeadlineError(
+                    _SUBJECT, f"not ready after {alert.ready_s:g} s: {self._with_words(waits)}.", waits.hint
+                )
+            progress.tick(f"alert: receiver: {waits.text}"[:180])
+            pause(_POLL_S)
+
+    def stays(self) -> None:
+        """Look whether it was there all the time.
+
+        Raises:
+            UnavailableError: it was not, or is not ready now.
+        """
+        pod = self._pod()
+        ended = end_of(pod) if pod is not None else _REMOVED
+        if ended is None and pod is not None and (_restarts(pod) > self._restarts or not is_ready(pod)):
+            ended = waits_for(pod, "its image", _SETTING)
+        if ended is not None:
+            self._give_up(ended)
+
+    def log(self, tail_lines: int = 0, *, previous: bool = False) -> str:
+        """Return what it wrote; empty where that cannot be read."""
+        namespace = self.namespace
+        try:
+            return namespace.cluster.logs(NAME, namespace.name, tail_lines=tail_lines, previous=previous)
+        except BringupError:
+            # Not yet, or a kubelet that is busy: what counts is what comes in the end.
+            return ""
+
+    def keep(self, log: str) -> None:
+        """Write a log of it to the run directory."""
+        write_atomic(self.context.run_dir / self.path, redact(log))
+
+    def _pod(self) -> dict[str, Any] | None:
+        return next(iter(self.namespace.pods()), None)
+
+    def _give_up(self, ended: PodEnd) -> None:
+        raise UnavailableError(_SUBJECT, f"did not stay: {self._with_words(ended)}.", ended.hint)
+
+    def _with_words(self, end: PodEnd) -> str:
+        """Return the text with the last lines of the container that is meant, which are kept as evidence too."""
+        before = self.log(_LAST_LINES, previous=True) if end.restarted else ""
+        said = before or self.log(_LAST_LINES)
+        if not said.strip():
+            return end.text
+        self.keep(said)
+        return f"{end.text}; it wrote last: {' | '.join(redact(said).split(chr(10))).strip(' |')[-_SAID:]}"
+
+
+def _restarts(pod: dict[str, Any]) -> int:
+    return sum(
+        int(entry.get("restartCount") or 0) for entry in (pod.get("status") or {}).get("containerStatuses") or []
+    )
+
 
 ALERT = "GpufleetTelemetryTest"
 ALERTMANAGERS = Kind(f"{MONITORING}/v1", "Alertmanager", "alertmanagers")
 _TEMPLATES = RECIPES / "workloads"
 _LOG = Path("evidence") / GATE / "alert-receiver.log"
 _PREFIX, _PRIORITY = "gpufleet-test", -100
-_POLL_S = 0.5
 # How much the clocks of API server and Prometheus may differ.
 _CLOCKS_S = 3600.0
 

@@ -14,9 +14,8 @@ from ...component_stack.facts import stack_facts
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
-from .autoscaling import MOST, Autoscaling, Step
 from .metrics_host import SCRAPED
-from .observe_autoscaling import CHECK_ID, OBSERVER, AutoscalingSettings
+from .observe_autoscaling import CHECK_ID, MOST, OBSERVER, Autoscaling, AutoscalingSettings, Step
 
 SPEC = CheckSpec(
     id=CHECK_ID,

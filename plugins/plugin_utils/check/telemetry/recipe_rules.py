@@ -9,12 +9,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ...clients.kube.kinds import PROMETHEUS_RULES
+from ...clients.kube.objects import PROMETHEUS_RULES
 from ...clients.prometheus.prometheus import Prometheus
 from ...component_stack.manifest import manifests_of
 from ...outcome.errors import BringupError
-from ...runtime.clock import Deadline
-from ...runtime.pausing import pause
+from ...runtime.clock import Deadline, pause
 from ...runtime.progress import Progress
 from .model import RuleSeen
 

@@ -9,20 +9,396 @@ confirms no suspicion: it is repeated, and the median of the runs counts.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import median
 
 from ...hardware.sku import Sku
-from ...probe.training_log_model import Setup
-from .device_states import DeviceState, states_of
+from ...probe.error_lines import NAME, find_error, last_line
+from ...probe.training_log import PHASES, PodLog, RankLog, Setup
+from ...verdict.peers import PeerVerdict, compare
 from .figures import Figures
-from .lateness import Late, lateness_of
-from .mfu import Mfu, mfu_of
-from .model import HostProblem, PlannedHost, Results, Run
-from .slow_data import SlowData, find_slow_data
-from .stragglers import Slow, find_slow
+from .model import HostProblem, PlannedHost, PodRecord, Record, Results, Run
+from .settings import JudgeSettings
+
+# Why the ranks of a run that did not end well never met, and which hosts kept the others waiting. Pure. A pod that is
+# there waits for all others, so those that came furthest are not to blame: the ones that stopped first are.
+
+STARTS = "training-gang-start"
+# How far a pod came: nothing said, its phases, at least one rank.
+_SILENT, _STARTED, _RESOLVED, _LOADED, _RANKS = range(5)
+_MARK = '{"schema_version"'
+_DID = {
+    _SILENT: "wrote nothing: its container did not begin",
+    _STARTED: "did not find the meeting point by its name",
+    _RESOLVED: "did not come to an end of loading PyTorch",
+    _LOADED: "had no rank",
+}
+
+
+def never_met(record: Record, pods: Mapping[str, PodLog], logs: Mapping[str, str]) -> HostProblem | None:
+    """Return the problem of a run whose ranks did not begin on every host; None where they did, or a rank tells more.
+
+    Runs of release 0.1 have no phases: there a pod said nothing, or it had ranks.
+    """
+    reached = {host: _reached(pods.get(host)) for host in record.hosts}
+    least = min(reached.values())
+    if least == _RANKS or any(log.failure for pod in pods.values() for log in pod.ranks):
+        return None
+    said_last = {host: _since_phases(text) for host, text in logs.items()}
+    names = {host: error.text for host, text in said_last.items() if (error := find_error(text)) and error.says == NAME}
+    deaf = [host for host in record.hosts if host in names and reached[host] < _RANKS]
+    if deaf or least == _STARTED:
+        hosts = deaf or [host for host, far in reached.items() if far == least]
+        said = names.get(hosts[0]) or last_line(said_last.get(hosts[0], ""))
+        text = f"{words(hosts)} {_DID[_STARTED]}{f' ({said})' if said else ''}; all others waited: {record.reason}"
+        return _problem("rendezvous-dns", text, hosts)
+    hosts = [host for host, far in reached.items() if far == least]
+    ended = [pod for pod in record.pods if pod.host in hosts and pod.exit_code]
+    if ended:
+        hosts = [pod.host for pod in ended]
+        text = f"{_exited(ended[0], logs)}; no rank ever began on {words(hosts)}"
+        return _problem("not-started", text, hosts)
+    if len(hosts) == len(record.hosts):
+        return _problem("not-started", f"no rank ever began, no pod {_past(least)}: {record.reason}", hosts)
+    return _problem("not-started", f"{words(hosts)} {_DID[least]}, all others waited: {record.reason}", hosts)
+
+
+def _problem(cause: str, text: str, hosts: Iterable[str]) -> HostProblem:
+    return HostProblem(cause=cause, text=text[:400], check=STARTS, hosts=tuple(hosts))
+
+
+def _reached(pod: PodLog | None) -> int:
+    if pod is None:
+        return _SILENT
+    return _RANKS if pod.ranks else len(pod.phases)
+
+
+def _past(far: int) -> str:
+    return {_SILENT: "wrote anything", _RESOLVED: "loaded PyTorch", _LOADED: "had a rank"}[far]
+
+
+def _exited(pod: PodRecord, logs: Mapping[str, str]) -> str:
+    said = last_line(_since_phases(logs.get(pod.host, "")))
+    more = "; ".join(part for part in (pod.reason, said) if part)
+    return f"the pod of {pod.host} ended with exit code {pod.exit_code}{f' ({more})' if more else ''}"
+
+
+def _since_phases(log: str) -> str:
+    """Return what a pod wrote after the last line of the program: a name that it waited for and found is forgotten."""
+    return log[max(0, log.rfind(_MARK)) :].partition("\n")[2] if _MARK in log else log
+
+
+def words(names: Iterable[str]) -> str:
+    """Return at most eight names, and how many more there are."""
+    found = list(names)
+    return ", ".join(found[:8]) + (f" and {len(found) - 8} more" if len(found) > 8 else "")
+
+
+# Ranks that compute more slowly than the others: single GPUs, or a whole node. Pure.
+
+# Between two runs of the same ranks.
+_NOISE = 0.01
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slow:
+    """What a comparison of ranks found.
+
+    Args:
+        peers: the comparison.
+        nodes: hosts all of whose GPUs are slow alike.
+        gpus: single slow GPUs of other hosts.
+        bad: those of both (by name) that are not only marginally slow.
+        uneven: slow GPUs, where so many are slow that none of them is to blame.
+    """
+
+    peers: PeerVerdict
+    nodes: tuple[str, ...] = ()
+    gpus: tuple[str, ...] = ()
+    bad: frozenset[str] = frozenset()
+    uneven: tuple[str, ...] = ()
+
+    @property
+    def any(self) -> bool:
+        return bool(self.nodes or self.gpus or self.uneven)
+
+    def of(self, host: str) -> tuple[str, ...]:
+        """Return the slow GPUs of a host."""
+        return tuple(gpu for gpu in self.gpus if gpu.partition("/")[0] == host)
+
+
+def find_slow(rates: Mapping[str, float], settings: JudgeSettings) -> Slow:
+    """Return the slow ones among GPUs (`gpu01/gpu3`) by their rates; more is better."""
+    hosts: dict[str, list[str]] = {}
+    for gpu in rates:
+        hosts.setdefault(gpu.partition("/")[0], []).append(gpu)
+    peers = compare(rates, settings.peers, hosts=lambda gpu: (gpu.partition("/")[0],))
+    suspects = set(peers.suspects)
+    nodes = tuple(host for host, gpus in hosts.items() if len(gpus) > 1 and suspects.issuperset(gpus))
+    gpus = tuple(gpu for gpu in rates if gpu in suspects and gpu.partition("/")[0] not in nodes)
+    others = len(rates) - sum(len(hosts[host]) for host in nodes)
+    # Node by node: a slow node of four has a quarter of all ranks and is still one node.
+    share, least = settings.cohort_share, settings.peers_least
+    if len(nodes) > max(1, int(share * len(hosts))) or len(nodes) == len(hosts):
+        return Slow(peers=peers, uneven=tuple(sorted(suspects)))
+    if len(gpus) > max(2 if others >= 2 * least else 1, int(share * others)):
+        return Slow(peers=peers, uneven=tuple(sorted(suspects)))
+    line = peers.median * (1 - settings.peer_bad)
+    bad = _bad_ones({host: median(rates[gpu] for gpu in hosts[host]) for host in nodes}, line, peers.median)
+    bad |= _bad_ones({gpu: rates[gpu] for gpu in gpus}, min(line, peers.limit), peers.median)
+    return Slow(peers=peers, nodes=nodes, gpus=gpus, bad=frozenset(bad))
+
+
+def _bad_ones(slow: Mapping[str, float], line: float, usual: float) -> set[str]:
+    """Return the slow hosts or GPUs below the line, and those that are as slow as one of them: what differs by less
+    than the noise of a measurement is one finding, and has one status."""
+    bad = {name for name, rate in slow.items() if rate < line}
+    fastest = max((slow[name] for name in bad), default=0.0)
+    return bad | {name for name, rate in slow.items() if bad and rate <= fastest + _NOISE * usual}
+
+
+def slow_hosts(slow: Slow, rates: Mapping[str, float]) -> tuple[str, ...]:
+    """Return the hosts all of whose GPUs are slow, however many such hosts there are."""
+    marked = {*slow.uneven, *slow.gpus, *(gpu for gpu in rates if gpu.partition("/")[0] in slow.nodes)}
+    hosts = dict.fromkeys(gpu.partition("/")[0] for gpu in rates)
+    return tuple(host for host in hosts if all(gpu in marked for gpu in rates if gpu.partition("/")[0] == host))
+
+
+# How late each host was at the start of a run, and at what. Pure arithmetic on what its pod and ranks say of it.
+# torchrun's agents meet before any of them starts a worker (torch/distributed/elastic/agent/server/api.py), so
+# workers of all hosts begin together however late one host was. What tells hosts apart is when a pod's container
+# began, when it found the meeting point, how long it loaded PyTorch, and how long its ranks then needed for their
+# devices.
+
+STARTED, RESOLVED, LOADED, READY = "started", "resolved", "loaded", "ready"
+
+
+@dataclass(frozen=True, slots=True)
+class Late:
+    """Seconds by which a host was later than the first one, and the phase at which it was."""
+
+    seconds: float
+    phase: str
+
+
+def lateness_of(run: Run) -> dict[str, Late]:
+    """Return the lateness of every host of a run that said when it began (release 0.1 did not)."""
+    ready = {host: seconds for host, pod in run.pods.items() if (seconds := _ready(pod)) is not None}
+    pods = {host: run.pods[host].phases for host in run.record.hosts if host in ready}
+    pods = {host: phases for host, phases in pods.items() if len(phases) == len(PHASES)}
+    if not pods:
+        return {}
+    began = min(phases[STARTED] for phases in pods.values())
+    index_0 = next((pod.host for pod in run.record.pods if pod.index == 0 and pod.host in pods), None)
+    # The name is there as soon as the pod of index 0 is; that one's lateness is not the others'.
+    meeting = pods[index_0][STARTED] if index_0 else max(phases[STARTED] for phases in pods.values())
+    loaded = min(phases[LOADED] - phases[RESOLVED] for phases in pods.values())
+    prepared = min(ready[host] for host in pods)
+    found = {}
+    for host, phases in pods.items():
+        parts = {
+            STARTED: phases[STARTED] - began,
+            RESOLVED: phases[RESOLVED] - max(phases[STARTED], meeting),
+            LOADED: phases[LOADED] - phases[RESOLVED] - loaded,
+            READY: ready[host] - prepared,
+        }
+        phase = max(parts, key=parts.__getitem__)
+        found[host] = Late(max(0.0, parts[phase]), phase)
+    return found
+
+
+def _ready(pod: PodLog) -> float | None:
+    """Return how long the slowest rank of a pod needed until it was ready for the others."""
+    times = [log.setup.ready - log.started for log in pod.ranks if log.setup and log.setup.ready is not None]
+    return max(times) if times and len(times) == len(pod.ranks) else None
+
+
+# Model FLOP utilisation: the fraction of a GPU's dense peak that the model's own arithmetic uses. Pure. FLOP per
+# token = 6 P + 12 layers x hidden x sequence. P counts the matrices that every token is multiplied with (twice in the
+# forward pass, four times in the backward pass): all layers and the output projection, not the embeddings, which are
+# looked up. Attention is counted in full although the mask is causal, as PaLM defined it and PyTorch's counter does;
+# with half of it the figure would be lower by `attention_share / 2`.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mfu:
+    """The utilisation of one GPU (1 is the peak), and what it is computed from."""
+
+    value: float
+    tokens_per_s: float
+    tflops: float
+    peak_tflops: float
+    step_s: float
+    arithmetic: str
+
+
+def flop_per_token(setup: Setup) -> int:
+    """Return the floating-point operations that training does for one token."""
+    return 6 * setup.matmul_parameters + 12 * setup.layers * setup.hidden * setup.sequence
+
+
+def attention_share(setup: Setup) -> float:
+    """Return the fraction of these operations that is attention."""
+    return 12 * setup.layers * setup.hidden * setup.sequence / flop_per_token(setup)
+
+
+def mfu_of(setup: Setup, step_s: float, peak_tflops: float) -> Mfu:
+    """Return the utilisation of each GPU at a step time."""
+    tokens = setup.batch * setup.accumulate * setup.sequence
+    attention = f"12 x {setup.layers} x {setup.hidden} x {setup.sequence}"
+    rate = tokens / step_s
+    tflops = rate * flop_per_token(setup) / 1e12
+    arithmetic = (
+        f"{tokens} tokens / {step_s:.4g} s = {rate:.5g} tokens/s a GPU; x {flop_per_token(setup):.4g} FLOP a token "
+        f"(6 x {setup.matmul_parameters:.4g} + {attention}, attention in full) "
+        f"= {tflops:.4g} TFLOP/s; / {peak_tflops:g} = {tflops / peak_tflops:.3f}"
+    )
+    return Mfu(
+        value=tflops / peak_tflops, tokens_per_s=rate, tflops=tflops, peak_tflops=peak_tflops, step_s=step_s,
+        arithmetic=arithmetic,
+    )  # fmt: skip
+
+
+# What the samples of a GPU's clock, power and heat say over a whole run. Pure. `sw_power_cap` is the usual state of a
+# GPU under full load and blames nobody by itself. Heat and the power brake are never usual. Names are NVML's
+# (nvmlClocksEventReasons in NVIDIA's NVML API reference).
+
+# Heat and power supply: from hardware and driver.
+HELD_DOWN = ("hw_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown", "sw_thermal_slowdown")
+# At least so many samples for a second of load: the program takes one a second.
+_LEAST_RATE = 0.2
+_OPTIONAL = ("clock_min_mhz", "power_w", "temperature_c")
+
+
+@dataclass(frozen=True)
+class DeviceState:
+    """The samples of one rank together."""
+
+    log: RankLog
+
+    @cached_property
+    def samples(self) -> int:
+        return sum(state.samples for state in self.log.states)
+
+    @property
+    def missing(self) -> str:
+        """What was not sampled, in words; empty if there is enough to judge."""
+        wanted = _LEAST_RATE * self.log.load_s
+        if self.samples < max(1.0, wanted):
+            return f"{self.samples} samples in {self.log.load_s:.0f} s of load"
+        told = [state for state in self.log.states if state.samples]
+        lacking = [name for name in ("clock_mhz", "reasons") if any(getattr(state, name) is None for state in told)]
+        if lacking:
+            return f"its device does not tell {' and '.join(lacking)}"
+        # A driver that does not say it never says it.
+        uneven = [name for name in _OPTIONAL if len({getattr(state, name) is None for state in told}) > 1]
+        return f"only some of its samples tell {' and '.join(uneven)}" if uneven else ""
+
+    @cached_property
+    def reasons(self) -> dict[str, float]:
+        """Part of the samples in which each reason held the clock down."""
+        counts: Counter[str] = Counter()
+        for state in self.log.states:
+            counts.update(state.reasons or {})
+        return {name: count / self.samples for name, count in counts.items()} if self.samples else {}
+
+    @property
+    def held_down(self) -> tuple[str, float]:
+        """The reason of heat or power supply that was given most often, and its part of the samples."""
+        found = {name: part for name, part in self.reasons.items() if name in HELD_DOWN}
+        # hw_slowdown is set beside the reason for it, which says more.
+        name = max(found, key=lambda word: (found[word], word != "hw_slowdown"), default="")
+        return name, found.get(name, 0.0)
+
+    def clocks(self) -> tuple[float, ...]:
+        """Mean clock of every state in MHz."""
+        return tuple(state.clock_mhz for state in self.log.states if state.clock_mhz is not None)
+
+    @property
+    def text(self) -> str:
+        """Clock, power and heat in words; empty where nothing was sampled."""
+        clocks = self.clocks()
+        if not clocks:
+            return ""
+        end = median(clocks[-3:])
+        parts = [
+            f"{median(clocks):.0f} MHz" + (f" ({end:.0f} at the end)" if abs(end / median(clocks) - 1) > 0.02 else "")
+        ]
+        power = [state.power_w for state in self.log.states if state.power_w is not None]
+        limit = self.log.setup.power_limit_w if self.log.setup else None
+        if power:
+            parts.append(f"{median(power):.0f} W" + (f" of {limit:.0f}" if limit else ""))
+        heat = [state.temperature_c for state in self.log.states if state.temperature_c is not None]
+        if heat:
+            parts.append(f"{max(heat):.0f} C")
+        often = [f"{name} in {100 * part:.0f} %" for name, part in sorted(self.reasons.items()) if part >= 0.01]
+        return ", ".join((*parts, *often))
+
+
+def states_of(run: Run) -> dict[str, DeviceState]:
+    """Return the samples of every GPU of a run."""
+    return {rank.gpu: DeviceState(rank.log) for rank in run.ranks}
+
+
+# Hosts whose CPUs need longer than others for the data of a step, so that all ranks wait for them. Pure.
+
+# A factor counts only where it costs at least this part of a step: shorter times are noise.
+_LEAST_COST = 0.01
+# So many hosts besides a faster one make that one the odd one; of two hosts the slower one is slow.
+_LEAST_OTHERS = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlowData:
+    """What a comparison of hosts found.
+
+    Args:
+        usual_s: the time that the fastest hosts need; 0 where there is nothing to compare.
+        cost: by host, the part of a step by which it is later than those.
+        slow: hosts that are named; `bad` those of them that are not only marginally slow.
+        uneven: hosts that are slow, where so many are that none of them is to blame.
+        alone: the one host that is so much faster than all others that these are `uneven`.
+    """
+
+    usual_s: float = 0.0
+    cost: Mapping[str, float] = field(default_factory=dict)
+    slow: tuple[str, ...] = ()
+    bad: frozenset[str] = frozenset()
+    uneven: tuple[str, ...] = ()
+    alone: str = ""
+
+
+def find_slow_data(data_s: Mapping[str, float], step_s: float, settings: JudgeSettings) -> SlowData:
+    """Return the hosts that are slow at the data, by their seconds a step.
+
+    The second fastest host is the measure, for one that is faster than all others makes nobody slow, and where half of
+    the hosts are slow the middle one says nothing. Where all others are later than one by more than is marginal, these
+    times do not tell whether that one is odd or they are slow, and nobody is named (docs/design/peers.md).
+    """
+    if len(data_s) < 2:
+        return SlowData(usual_s=0.0)
+    first, second = sorted(data_s, key=lambda host: data_s[host])[:2]
+    usual = data_s[second] if len(data_s) > _LEAST_OTHERS else data_s[first]
+    if usual - data_s[first] > settings.peer_marginal * step_s:
+        fastest = data_s[first]
+        others = {host: (seconds - fastest) / step_s for host, seconds in data_s.items()}
+        uneven = tuple(host for host in data_s if host != first)
+        return SlowData(usual_s=fastest, cost=others, uneven=uneven, alone=first)
+    cost = {host: max(0.0, seconds - usual) / step_s for host, seconds in data_s.items()}
+
+    def is_slow(host: str) -> bool:
+        factor = data_s[host] / usual if usual > 0 else 1.0
+        return cost[host] > settings.peer_marginal or (factor >= settings.data_factor and cost[host] > _LEAST_COST)
+
+    slow = tuple(host for host in data_s if is_slow(host))
+    if len(slow) > max(1, int(settings.cohort_share * len(data_s))):
+        return SlowData(usual_s=usual, cost=cost, uneven=slow)
+    bad = frozenset(host for host in slow if cost[host] > settings.peer_bad)
+    return SlowData(usual_s=usual, cost=cost, slow=slow, bad=bad)
+
 
 _TRIES_TO_PLACE = 2
 
@@ -176,6 +552,12 @@ class SkuCohort:
         if self.setup is None or not peak or not self.figures:
             return None
         return mfu_of(self.setup, self.typical.step_s, peak)
+
+    @property
+    def tflops(self) -> float | None:
+        """What the arithmetic of the model comes to at the typical step time, whatever the peak; None without runs."""
+        found = mfu_of(self.setup, self.typical.step_s, 1.0) if self.setup is not None and self.figures else None
+        return found.tflops if found else None
 
     @property
     def target(self) -> float:

@@ -11,12 +11,11 @@ from collections.abc import Sequence
 
 from ...clients.kube.cluster import Cluster
 from ...clients.kube.permission import Permission
-from ...workload.model import JobSpec
-from ...workload.permission import job_permissions
+from ...workload.job import JobSpec
+from ...workload.namespace import job_permissions
 from ..benchmark.host_runs import HostBenchmark, HostRecord
 from ..benchmark.saved_observer import benchmark_observer
-from ..shared_storage.analysis import to_measure_again
-from ..shared_storage.model import Plan, Results, Run, SavedObservation
+from ..shared_storage.analysis import Plan, Results, Run, SavedObservation, to_measure_again
 from ..shared_storage.run import command_of, read_storage, storage_job
 from ..shared_storage.settings import KEY, StorageSettings
 from ..spec import ObserveContext

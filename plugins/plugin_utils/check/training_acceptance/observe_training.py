@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -17,21 +17,232 @@ from ...clients.kube.permission import Permission
 from ...hardware.sku import Sku, sku_or_error
 from ...outcome.codec import from_plain
 from ...outcome.errors import InputError
-from ...runtime.recipe_files import RECIPES
+from ...probe.error_lines import SHARED_MEMORY, ErrorLine, find_error
+from ...probe.training_log import ESSENCE, PodLog, RankLog, Setup, essence_of, parse, torchrun_failures
+from ...runtime.files import RECIPES
+from ...runtime.process import left_out_of
 from ...site.model import Host, Site
 from ...workload.capacity import NodeCapacity
-from ...workload.model import JobResult, JobSpec
+from ...workload.job import JobResult, JobSpec
 from ..benchmark.network import connected_placement, gang_permissions, pod_network, port_filter, read_network
 from ..benchmark.plan import device_class, placement, planned_hosts
+from ..benchmark.problem import launch_problem
 from ..benchmark.records import ended, kept_text, require_planned
 from ..benchmark.run_loop import Benchmark
 from ..fabric_validation.network import site_network
 from ..kit.saved_settings import with_plan_settings
 from ..spec import ObserveContext, Observer
-from .analysis import SkuCohort, cohorts_of
-from .model import Plan, PlannedHost, PodRecord, Record, Results, Run, SavedObservation
-from .parse_run import parse_run
+from .analysis import STARTS, SkuCohort, cohorts_of, never_met, words
+from .model import HostProblem, Plan, PlannedHost, PodRecord, Rank, Record, Results, Run, SavedObservation
 from .settings import GATE, TrainingSettings
+
+# Parses the logs of a run to ranks that can be judged, or to the reason why there are none. Pure, fails closed.
+
+COMPLETES = "training-completed"
+# Errors of ranks whose partner went away: another rank failed first.
+_PARTNERS = ("DistBackendError", "DistNetworkError", "DistStoreError", "ConnectionError", "BrokenPipeError")
+_PARTNER_WORDS = ("nccl", "gloo", "connection", "peer", "timed out", "socket", "store")
+_OUT_OF_MEMORY = ("OutOfMemoryError", "MemoryError")
+Pods = Mapping[str, PodLog]
+
+
+def parse_run(record: Record, logs: Mapping[str, str], settings: TrainingSettings) -> Run:
+    """Return a run with what its logs say; `logs` has the log of every host that has one."""
+    pods: dict[str, PodLog] = {}
+    unreadable: dict[str, str] = {}
+    for host, text in logs.items():
+        try:
+            # The lines that are not there may be those of a rank that failed.
+            if left_out := left_out_of(text):
+                unreadable[host] = left_out
+            else:
+                pods[host] = parse(text)
+        except InputError as error:
+            unreadable[host] = error.reason
+    problem = _problem(record, pods, unreadable, logs, settings)
+    blamed = problem.hosts if problem else ()
+    judged = tuple(
+        Rank(host=host, log=log)
+        for host in record.hosts
+        if host not in blamed and host in pods
+        for log in pods[host].ranks
+    )
+    return Run(record=record, ranks=judged if problem is None or problem.partial else (), problem=problem, pods=pods)
+
+
+def _problem(
+    record: Record, pods: Pods, unreadable: Mapping[str, str], logs: Mapping[str, str], settings: TrainingSettings
+) -> HostProblem | None:
+    if record.state == "unschedulable":
+        return _not_placed(record)
+    launch = launch_problem(record.state, record.reason)
+    if launch:
+        return _launch(*launch, _named(record) or record.hosts)
+    if record.state not in ("succeeded", "timeout", "failed"):
+        return _ended("run-crashed", f"ended as {record.state!r}: {record.reason}", record.hosts)
+    cut = [host for host in record.hosts if left_out_of(logs.get(host, ""))]
+    if record.state != "succeeded" and cut:
+        # Who failed first may stand in the part that is not there.
+        text = f"{cut[0]}: {left_out_of(logs[cut[0]])}; the run ended as {record.state}: {record.reason}"
+        return _ended("output-incomplete", text, record.hosts)
+    if record.state != "succeeded" and not unreadable:
+        problem = never_met(record, pods, logs)
+        if problem is not None:
+            return problem
+    if record.state == "timeout":
+        return _hung(record, pods, settings)
+    if record.state != "succeeded":
+        return _crashed(record, pods, logs)
+    return _incomplete(record, pods, unreadable, settings)
+
+
+def _launch(cause: str, text: str, hosts: Iterable[str], *, bad: bool = False) -> HostProblem:
+    return HostProblem(cause=cause, text=text, check=STARTS, hosts=tuple(hosts), bad=bad)
+
+
+def _named(record: Record) -> tuple[str, ...]:
+    """Return the hosts whose pod the reason names: `train-1-2-x7 on gpu03: ImagePullBackOff`."""
+    return tuple(pod.host for pod in record.pods if pod.node and f" on {pod.node}:" in f"{record.reason}:")
+
+
+def _not_placed(record: Record) -> HostProblem:
+    placed = {pod.host for pod in record.pods if pod.host}
+    missing = [host for host in record.hosts if host not in placed]
+    launch = launch_problem(record.state, record.reason)
+    if launch and not placed:
+        return _launch(*launch, record.hosts)
+    text = (
+        f"{len(placed)} of {len(record.hosts)} pods got their nodes and held the GPUs, "
+        f"those for {words(missing)} did not: {record.reason}"
+    )
+    return _launch("half-placed", text[:400], missing, bad=True)
+
+
+def _hung(record: Record, pods: Pods, settings: TrainingSettings) -> HostProblem:
+    found = [(host, log) for host in record.hosts if host in pods for log in pods[host].ranks]
+    absent = [(host, log) for host, log in found if log.stuck == "compute"]
+    done = min((log.done for _host, log in found), default=0)
+    if absent and len(absent) < len(found):
+        gpus = [f"{host}/gpu{log.local_rank}" for host, log in absent]
+        text = f"hung in step {done + 1}: {words(gpus)} never ended its own part, the others waited"
+        return _ended("run-hung", text, [host for host, _log in absent], gpus)
+    text = f"did not end in its time, after {done} steps: {record.reason}"
+    if settings.run.load_s >= settings.run.timeout_s:
+        text += f"; timeout_s ({settings.run.timeout_s:g}) is not longer than load_s ({settings.run.load_s:g})"
+    return _ended("run-hung", text, record.hosts)
+
+
+def _ended(
+    cause: str, text: str, hosts: Iterable[str], gpus: Iterable[str] = (), *, partial: bool = False
+) -> HostProblem:
+    return HostProblem(
+        cause=cause, text=text[:400], check=COMPLETES, hosts=tuple(dict.fromkeys(hosts)), gpus=tuple(gpus),
+        partial=partial,
+    )  # fmt: skip
+
+
+def _crashed(record: Record, pods: Pods, logs: Mapping[str, str]) -> HostProblem:
+    """Return the problem of the rank that failed first and by itself: the others fail because it went away."""
+    short = {host: error.text for host, text in logs.items() if (error := _shared_memory(text))}
+    if short:
+        host, line = next(iter(short.items()))
+        return _ended("shm-too-small", f"{host}: {line}", short)
+    failures = [(log.failure, host, log) for host, pod in pods.items() for log in pod.ranks if log.failure]
+    own = sorted((entry for entry in failures if not _of_partner(entry[0].kind, entry[0].text)), key=lambda e: e[0].at)
+    if own:
+        failure, host, log = own[0]
+        cause = "out-of-memory" if failure.kind in _OUT_OF_MEMORY else "run-crashed"
+        text = f"rank {log.rank} ended with {failure.kind} after {log.done} steps: {failure.text}"
+        return _ended(cause, text, [host], [f"{host}/gpu{log.local_rank}"])
+    killed = [pod for pod in record.pods if pod.exit_code and not any(f[1] == pod.host for f in failures)]
+    for pod in killed:
+        said = torchrun_failures(logs.get(pod.host, ""))
+        cause = "out-of-memory" if pod.reason == "OOMKilled" else "run-crashed"
+        reason = f"{pod.reason}; {said[0]}" if said else pod.reason or record.reason
+        return _ended(cause, f"its pod ended with exit code {pod.exit_code}: {reason}", [pod.host])
+    failed = [pod.host for pod in record.pods if pod.exit_code]
+    return _ended("run-crashed", f"crashed: {record.reason}", failed or record.hosts)
+
+
+def _shared_memory(log: str) -> ErrorLine | None:
+    found = find_error(log)
+    return found if found and found.says == SHARED_MEMORY else None
+
+
+def _of_partner(kind: str, text: str) -> bool:
+    return kind in _PARTNERS or (kind == "RuntimeError" and any(word in text.lower() for word in _PARTNER_WORDS))
+
+
+def _incomplete(
+    record: Record, pods: Pods, unreadable: Mapping[str, str], settings: TrainingSettings
+) -> HostProblem | None:
+    first = {pod.host: pod for pod in reversed(record.pods)}
+    wrong = {
+        host: text
+        for host in record.hosts
+        if (text := _wrong(host, first.get(host), record, pods, unreadable, settings))
+    }
+    if wrong:
+        host, text = next(iter(wrong.items()))
+        more = f" (so on {len(wrong)} hosts)" if len(wrong) > 1 else ""
+        whole = len(wrong) == len(record.hosts)
+        return _ended("output-incomplete", f"{host}: {text}{more}", wrong, partial=not whole)
+    found = [log for host in record.hosts for log in pods[host].ranks]
+    numbers = sorted(log.rank for log in found)
+    if numbers != list(range(record.world)):
+        return _ended(
+            "output-incomplete", f"ranks {words(map(str, numbers[:20]))} are not 0 to {record.world - 1}", record.hosts
+        )
+    if len({(log.version, log.done, len(log.windows), len(log.digests)) for log in found}) > 1:
+        return _ended("output-incomplete", "ranks wrote different numbers of steps, windows or digests", record.hosts)
+    return _unlike(record, pods)
+
+
+def _unlike(record: Record, pods: Pods) -> HostProblem | None:
+    """Return the problem of hosts whose ranks do not train what most others do, or not with the same libraries."""
+    setups = {host: Counter(essence_of(log.setup) for log in pods[host].ranks if log.setup) for host in record.hosts}
+    kinds = sum(setups.values(), Counter[tuple[Any, ...]]())
+    if len(kinds) <= 1:
+        return None
+    usual, count = kinds.most_common(1)[0]
+    other = [host for host, mine in setups.items() if set(mine) != {usual}]
+    hosts = other if count * 2 > kinds.total() else list(record.hosts)
+    odd = next(kind for host in hosts for kind in setups[host] if kind != usual)
+    pairs = zip(ESSENCE, odd, usual, strict=True)
+    what = ", ".join(f"{name} {mine} and not {most}" for name, mine, most in pairs if mine != most)
+    return _ended("setups-differ", f"ranks of {words(hosts)} do not train as {count} others do: {what}", hosts)
+
+
+def _wrong(
+    host: str,
+    pod: PodRecord | None,
+    record: Record,
+    pods: Pods,
+    unreadable: Mapping[str, str],
+    settings: TrainingSettings,
+) -> str:
+    """Return what is missing in the output of a host; empty if nothing is."""
+    if pod is None:
+        return "there was no pod on it"
+    if host in unreadable:
+        return f"its log cannot be read: {unreadable[host]}"
+    found: Sequence[RankLog] = pods[host].ranks if host in pods else ()
+    if len(found) != record.gpus:
+        return f"{len(found)} of {record.gpus} ranks wrote anything"
+    for log in found:
+        if log.done < settings.run.steps or not log.weights:
+            return f"the lines of rank {log.rank} end after {log.done} of {settings.run.steps} steps"
+        if log.setup is None or log.setup.world != record.world or log.setup.device != settings.run.device:
+            expected = f"{settings.run.device}, {record.world} ranks"
+            return f"rank {log.rank} reports {_setup_words(log.setup)}, expected {expected}"
+    if pod.exit_code is None:
+        return "with which exit code its pod ended is not known"
+    return "" if pod.exit_code == 0 else f"its pod ended with exit code {pod.exit_code}"
+
+
+def _setup_words(setup: Setup | None) -> str:
+    return f"{setup.device}, {setup.world} ranks" if setup else "nothing"
+
 
 PROGRAM = RECIPES / "workloads" / "training"
 

@@ -11,9 +11,8 @@ from ...outcome.model import Outcome
 from ..benchmark.preconditions import no_run, nodes, sku_unknown
 from ..kit.answer import Answer
 from ..spec import CheckSpec, JudgeContext
-from .analysis import SkuCohort, cohorts_of
+from .analysis import STARTS, SkuCohort, cohorts_of
 from .model import PlannedHost, Results
-from .never_met import STARTS
 
 
 def before_host(answer: Answer, cohort: SkuCohort, host: PlannedHost) -> Outcome | None:

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ...outcome.model import Evidence, Measure, Outcome, Subject, SubjectKind
-from ...outcome.series import Axis, Bound, Series
+from ...outcome.model import Axis, Bound, Evidence, Measure, Outcome, Series, Subject, SubjectKind
 from ..benchmark.preconditions import of_problem
 from ..kit.answer import Answer
 from .analysis import SkuCohort

@@ -9,8 +9,8 @@ from ...outcome.model import Measure, Outcome, SubjectKind
 from ..benchmark.plan import BenchmarkHost
 from ..benchmark.preconditions import leftovers_of, no_capacity, no_run, of_problem, sku_unknown
 from ..kit.answer import Answer
+from ..shared_storage.analysis import Results
 from ..shared_storage.judging import evidence
-from ..shared_storage.model import Results
 from ..shared_storage.run import CORRUPT, HINTS, IO_ERROR
 from ..shared_storage.settings import KEY, StorageSettings
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext

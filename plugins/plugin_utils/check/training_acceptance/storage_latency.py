@@ -6,9 +6,8 @@
 from __future__ import annotations
 
 from ...outcome.model import Outcome, SubjectKind
-from ..shared_storage.analysis import LATENCY, THROUGHPUT
+from ..shared_storage.analysis import LATENCY, THROUGHPUT, Results
 from ..shared_storage.judging import Rule, judge_metric
-from ..shared_storage.model import Results
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .observe_storage import OBSERVER
 

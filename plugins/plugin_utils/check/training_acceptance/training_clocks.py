@@ -12,8 +12,7 @@ from ..benchmark.preconditions import nodes
 from ..benchmark.shared_cause import explained, slow_group
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
-from .analysis import SkuCohort, cohorts_of
-from .device_states import DeviceState
+from .analysis import DeviceState, SkuCohort, cohorts_of
 from .model import PlannedHost, Results
 from .observe_training import OBSERVER
 from .preconditions import before_host, judge_hosts

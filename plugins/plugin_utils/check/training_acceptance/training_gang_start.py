@@ -9,8 +9,7 @@ from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ..benchmark.preconditions import no_capacity, not_repeated
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
-from .analysis import SkuCohort, cohorts_of
-from .lateness import LOADED, READY, RESOLVED, STARTED, Late, lateness_of
+from .analysis import LOADED, READY, RESOLVED, STARTED, Late, SkuCohort, cohorts_of, lateness_of
 from .model import PlannedHost, Results
 from .observe_training import OBSERVER
 from .preconditions import before_host, judge_hosts

@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ..benchmark.preconditions import nodes, not_repeated
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
-from .analysis import SkuCohort
-from .mfu import Mfu, attention_share
+from .analysis import Mfu, SkuCohort, attention_share
 from .model import Results
 from .observe_training import OBSERVER
 from .preconditions import judge_cohorts
@@ -26,6 +27,8 @@ SPEC = CheckSpec(
     requires=("kubernetes",),
     causes=("mfu-low",),
 )
+# What is accepted of a measurement: the next one is not the same.
+_LEAST = 0.95
 _HINT = "all ranks are slow alike: look at power limits, clocks, the image, then at the time spent waiting"
 
 
@@ -38,8 +41,7 @@ def _judge_cohort(answer: Answer, cohort: SkuCohort) -> Outcome:
     mfu, settings = cohort.mfu, cohort.results.plan.settings
     subjects = nodes(dict.fromkeys(rank.host for rank in cohort.typical.run.ranks))
     if mfu is None:
-        text = f"the peak of {cohort.sku_name} for {settings.run.dtype} is not known"
-        return answer.unknown("no-reference", text, "state peak_tflops in the settings", more_subjects=subjects)
+        return _without_peak(answer, cohort, more_subjects=subjects, evidence=evidence(cohort))
     details = {
         "measured": (
             Measure("MFU", round(100 * mfu.value, 2), "%"),
@@ -71,6 +73,23 @@ def _judge_cohort(answer: Answer, cohort: SkuCohort) -> Outcome:
     if mfu.value >= settings.judge.mfu_marginal * cohort.target:
         return answer.marginal("mfu-marginal", text, _HINT, **details)
     return answer.failed("mfu-low", text, _HINT, **details)
+
+
+def _without_peak(answer: Answer, cohort: SkuCohort, **details: Any) -> Outcome:
+    """Return the outcome of hosts whose peak nobody states, with the one at which what they do is what is expected."""
+    text = f"the peak of {cohort.sku_name} for {cohort.results.plan.settings.run.dtype} is not known"
+    hint = "state peak_tflops in the settings"
+    reached = cohort.tflops
+    if reached and cohort.target and cohort.steady and not cohort.slow.any:
+        peak = Measure("proposed peak", round(_LEAST * reached / cohort.target, 1), "TFLOP/s")
+        details["measured"] = (Measure("compute", round(reached, 3), "TFLOP/s"), peak, *measures(cohort))
+        text = f"{text}; each GPU computes {reached:.4g} TFLOP/s"
+        hint += (
+            f", from the data sheet; a person can accept what was measured: peak_tflops: {peak.value} in "
+            f"gpufleet_settings.training_acceptance, at which {_LEAST:g} times that is the expected "
+            f"{100 * cohort.target:g} %"
+        )
+    return answer.unknown("no-reference", text, hint, **details)
 
 
 def _expectation(cohort: SkuCohort, mfu: Mfu) -> Expectation:

@@ -14,12 +14,11 @@ from ..benchmark.preconditions import nodes, not_repeated
 from ..benchmark.shared_cause import explained, slow_group
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
-from .analysis import SkuCohort, cohorts_of
+from .analysis import SkuCohort, cohorts_of, slow_hosts
 from .model import PlannedHost, Results
 from .observe_training import OBSERVER
 from .preconditions import before_host
 from .rendering import evidence, gpus
-from .stragglers import slow_hosts
 
 SPEC = CheckSpec(
     id="training-stragglers",

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ...outcome.errors import InputError
-from ...outcome.phases import READINESS
-from ...runtime.secret_keys import holds_mask, redact_data
+from ...outcome.gates import READINESS
+from ...runtime.redaction import holds_mask, redact_data
 
 if TYPE_CHECKING:
     from ...recipe.model import Check as Entry

@@ -61,7 +61,7 @@ _HINTS = {
 class ValidatorRun:
     """How one validator ended.
 
-    `state` is that of a job (workload/job_words.py); `exit_code` is None where its container has none; `word` is the
+    `state` is that of a job (workload/job.py); `exit_code` is None where its container has none; `word` is the
     kubelet's reason for the end, `message` what it left in its termination log, `reason` why it did not come to an end
     of its own; `lines` are the last of its output; `unread` why that cannot be read.
     """

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ...outcome.codec import from_plain
 from ...outcome.errors import BringupError
-from ...outcome.model import Outcome, Rating, Status, Subject, SubjectKind
+from ...outcome.model import NOT_OBSERVED, Outcome, Rating, Status, Subject, SubjectKind
 from ..observation import saved_observation
 from .catalog import ValidatorImage
 from .contract import ValidatorRun, judge_run, key_of, log_path
@@ -46,6 +46,6 @@ def _unknown(validator: ValidatorImage, site: str, gate: str, text: str, hint: s
         rating=Rating.UNKNOWN,
         subjects=(Subject(SubjectKind.SITE, site),),
         summary=f"not known: {text}"[:600],
-        cause="observation-failed",
+        cause=NOT_OBSERVED,
         hint=hint or "run the phase again",
     )

@@ -17,17 +17,15 @@ from ...clients.kube.connection import connection_from
 from ...clients.kube.permission import Permission
 from ...component_stack.facts import stack_facts
 from ...outcome.errors import AbortedError, InputError
-from ...runtime.files import write_atomic
+from ...runtime.files import RECIPES, write_atomic
 from ...runtime.progress import Progress
-from ...runtime.recipe_files import RECIPES
 from ...runtime.redaction import redact
 from ...workload.follow import INDEX_LABEL, Ending, ObservedJob, all_run, ending_of
-from ...workload.model import JobSpec
-from ...workload.namespace import MAKERS, MARGIN_S, TemporaryNamespace, temporary_namespace
-from ...workload.permission import BASIC
-from ...workload.pod_logs import log_of_pod
-from ...workload.render import render
-from ...workload.tolerations import Toleration
+from ...workload.job import JobSpec
+from ...workload.manifests import render
+from ...workload.namespace import BASIC, MAKERS, MARGIN_S, TemporaryNamespace, temporary_namespace
+from ...workload.nodes import Toleration
+from ...workload.pods import log_of_pod
 from ..kit.tolerations import cluster_queue_of, tolerations_of
 from ..spec import ObserveContext, Observer, observer_of
 from .catalog import ValidatorImage

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Where a chart comes from: a mirror (directory or URL prefix), an OCI registry, or a chart repository."""
+"""Where a chart comes from, and which manifest files are templates of Helm."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...outcome.errors import InputError, NotFoundError
-from ...runtime.plain_yaml import documents
+from ...runtime.foreign_yaml import documents
+
+# Where a chart comes from: a mirror (directory or URL prefix), an OCI registry, or a chart repository.
 
 SUMS, INDEX = "SHA256SUMS", "index.yaml"
 
@@ -102,3 +104,11 @@ def _require_digest(component: str, path: Path, stated: str | None) -> None:
             f"take the package from its source again; if it is the right one, write its digest: sha256sum {path.name}"
         )
         raise InputError(f"component {component}", f"{path} has SHA-256 {found}, but {said}.", hint)
+
+
+# Whether a manifest file is a template of Helm: asked of every file, also where nothing is rendered.
+
+
+def is_template(text: str) -> bool:
+    """Tell whether a manifest file has template expressions outside comments."""
+    return "{{" in text and any("{{" in line.partition("#")[0] for line in text.splitlines())

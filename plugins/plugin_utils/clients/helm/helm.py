@@ -1,27 +1,102 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Helm by its command line: install, upgrade, list, render, uninstall. No secret is ever on its command line."""
+"""Helm by its command line: install, upgrade, list, render, uninstall, and which of its words mean that the API
+server is away.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import re
+import tarfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from io import BytesIO
 from typing import Any
 
-from ...outcome.errors import BringupError, DeadlineError, NotFoundError, UnavailableError
-from ...runtime.backoff import Backoff
-from ...runtime.clock import Deadline, elapsed_text
-from ...runtime.command import CommandResult, run_command
+from ...outcome.errors import BringupError, DeadlineError, InputError, NotFoundError, UnavailableError
+from ...runtime.clock import Backoff, Deadline, elapsed_text
+from ...runtime.process import CommandResult, memory_file, run_command
 from ...runtime.redaction import excerpt, redact
 from ..kube.connection import Connection
-from ..kube.transport import PATIENCE_S
+from ..kube.transport import PATIENCE_S, Transport
 from .chart import ChartSource
-from .outage import cut_off, nothing_begun, two_at_once
+
+# Which words of helm mean that the API server is away or has no time, and whether helm had begun by then; which
+# that another helm works on the release. Pure.
+#
+# client-go, with which helm asks, repeats a 429 or 5xx by itself only where it carries `Retry-After`: an answer
+# without, such as that of a load balancer, ends helm. Its words are those of kubernetes/apimachinery,
+# pkg/api/errors/errors.go (NewGenericServerResponse), or the message of the server's own Status, which may be
+# anything.
+
+# What changes a cluster asks for its version before anything else (helm/helm, pkg/kube/client.go: IsReachable).
+_BEFORE = "Kubernetes cluster unreachable"
+# How Go's HTTP client words a request that the server did not answer; addresses of chart repositories have other paths.
+_CUT = re.compile(
+    r'(?:Get|Post|Put|Patch|Delete) "https?://[^/" ]+/(?:version|apis?/|openapi/)[^"]*": [^\n]*'
+    r"(?:connection refused|connection reset|broken pipe|EOF|TLS handshake timeout|i/o timeout|no route to host)"
+    r"|http2: client connection lost|etcdserver: (?:leader changed|request timed out)"
+)
+# Where helm makes several objects it lists what each met, and where it changes one it names it, each with the words of
+# the server's Status alone (pkg/kube/client.go).
+_REFUSED = re.compile(
+    r"the server has received too many requests and has asked us to try again later|Too many requests"
+    r"|the server is currently unable to handle the request|the server was unable to return a response in the time"
+    r"|an error on the server \(.*\) has prevented the request from succeeding|apiserver is shutting down"
+    r"|error trying to reach service|Internal error occurred: (?!failed calling )|\d+ errors? occurred:"
+    r'|cannot patch "[^"]*" with kind |failed to (?:create resource|replace object|refresh resource)',
+    re.DOTALL,
+)
+# What helm does before it records a revision: it reads those that there are, asks what the cluster serves, makes the
+# namespace and definitions that are not there yet, and looks whose the objects are (helm/helm, pkg/storage/driver,
+# pkg/action/install.go, validate.go). After that an upgrade may be repeated as if nothing had been.
+_READING = re.compile(
+    r"query: failed to query with labels: |list: failed to list: |get: failed to get |failed to install CRD "
+    r"|Unable to continue with (?:install|update): could not get information about|could not get server version"
+    r"|unable to build kubernetes objects from |failed to download openapi"
+)
+# What helm asks of each object while it changes the cluster, which changes nothing itself (pkg/kube/client.go).
+_LOOKING = re.compile(r"could not get information about the resource|unable to get data for current object")
+# What stays as it is however often it is asked. Objects are not validated where the schemas could not be fetched, which
+# helm words as a validation that failed (kubectl/pkg/validation, `failed to download openapi`).
+_FINAL = re.compile(
+    r"forbidden|[Uu]nauthorized|not found|could not find the requested resource|no matches for kind|already exists"
+    r"|is invalid|denied the request|failed calling webhook|Apply failed with|cannot (?:list|get|create)|x509:"
+    r'|error validating(?! (?:"[^"]*": error validating )?data: failed to download openapi)'
+)
+# helm/helm: `ErrReleaseExists` of pkg/storage/driver/driver.go, pkg/action/upgrade.go and pkg/action/install.go, whose
+# word had a hyphen before 3.19.
+_TWO_AT_ONCE = re.compile(
+    r"release: already exists|another operation \(install/upgrade/rollback\) is in progress"
+    r"|cannot re-?use a name that is still in use"
+)
+
+
+def two_at_once(stderr: str) -> bool:
+    """Tell whether helm ended because another helm has worked on the release since it looked."""
+    return _TWO_AT_ONCE.search(stderr) is not None
+
+
+def nothing_begun(stderr: str) -> bool:
+    """Tell whether helm ended because the server is away or has no time, before it changed anything."""
+    if _BEFORE in stderr:
+        return True
+    return _READING.search(stderr) is not None and _FINAL.search(stderr) is None
+
+
+def cut_off(stderr: str) -> bool:
+    """Tell whether helm ended because the server went away or refused to answer, whatever it had done by then."""
+    if nothing_begun(stderr) or _CUT.search(stderr) is not None:
+        return True
+    said = _REFUSED.search(stderr) or _LOOKING.search(stderr)
+    return said is not None and _FINAL.search(stderr) is None
+
+
+# Helm by its command line: install, upgrade, list, render, uninstall. No secret is ever on its command line.
 
 MINIMUM_VERSION = (3, 14)
 GRACE_S = 20.0
@@ -32,6 +107,10 @@ _SOURCE = re.compile(r"^---\n# Source: (.+)\n", re.MULTILINE)
 _CRDS = re.compile(r"[^/]+(?:/charts/[^/]+)*/crds/")
 # What changes the cluster, and so is repeated only where nothing was begun.
 _WRITING = ("upgrade", "uninstall", "rollback")
+# What asks the cluster at all.
+_ASKING = (*_WRITING, "list", "get", "history")
+# What helm's own variables about the connection begin with.
+_OF_CONNECTION = "HELM_KUBE"
 _VERSION = re.compile(r"v(\d+)\.(\d+)\.(\d+)")
 
 
@@ -82,7 +161,9 @@ class Helm:
         """Remember how to reach the cluster; nothing is run yet."""
         self._binary = binary
         self._timeout_s = timeout_s
+        self._connection = connection
         self._env = {**os.environ, **_environment(connection)}
+        self._transport: Transport | None = None
 
     def check_version(self) -> str:
         """Return helm's version.
@@ -224,10 +305,41 @@ class Helm:
             time.sleep(min(backoff.pause_s(), deadline.left_s))
 
     def _once(self, arguments: Sequence[str], what: str, stdin: str) -> CommandResult:
+        transport = self._to_cluster() if arguments[0] in _ASKING else None
+        if transport is None:
+            return self._started(arguments, what, stdin, self._env)
+        from .repeater import repeating
+
+        with repeating(transport) as between, memory_file(between.kubeconfig()) as kubeconfig:
+            env = {name: value for name, value in self._env.items() if not name.startswith(_OF_CONNECTION)}
+            result = self._started(arguments, what, stdin, env | {"KUBECONFIG": kubeconfig})
+            # A person knows the server by its own address, and helm's words are read by that of its requests.
+            return replace(
+                result,
+                stdout=result.stdout.replace(between.url, transport.host),
+                stderr=result.stderr.replace(between.url, transport.host),
+            )
+
+    def _to_cluster(self) -> Transport | None:
+        """Return what reaches the cluster; None where helm is to find its own way.
+
+        That is where the environment has settings of helm's own, and where the connection cannot be read, of which helm
+        tells in its words.
+        """
+        if any(name.startswith(_OF_CONNECTION) for name in os.environ):
+            return None
+        if self._transport is None:
+            try:
+                self._transport = Transport(self._connection)
+            except BringupError:
+                return None
+        return self._transport
+
+    def _started(self, arguments: Sequence[str], what: str, stdin: str, env: Mapping[str, str]) -> CommandResult:
         argv = [self._binary, *arguments]
         try:
             # On SIGTERM helm cancels what it does and marks the release as failed, which the next upgrade may follow.
-            result = run_command(argv, self._timeout_s, stdin=stdin, env=self._env, grace_s=GRACE_S)
+            result = run_command(argv, self._timeout_s, stdin=stdin, env=env, grace_s=GRACE_S)
         except NotFoundError as error:
             hint = "install helm 3.14 or newer on the controller and put it on PATH"
             raise NotFoundError(error.subject, error.reason, hint) from None
@@ -294,3 +406,75 @@ def _hint(stderr: str) -> str:
     return next(
         (hint for word, hint in _HINTS if word in stderr), "correct what helm names, in the values or on the cluster"
     )
+
+
+# One manifest file with template expressions, rendered by Helm itself: a chart is put around it and thrown away.
+#
+# So a function means what Helm means by it, and one that Helm does not know is an error with the file's line.
+
+_FILE = "manifest.yaml"
+_TEMPLATED_VERSION = re.compile(r"v?\d+\.\d+\.\d+(?:[-+][0-9A-Za-z.+-]+)?")
+_PLACE = re.compile(rf"[^ (]*templates/{re.escape(_FILE)}:(\d+)(?::\d+)?\)?")
+_WHOLE = re.compile(rf"[^ (]*templates/{re.escape(_FILE)}")
+_TEMPLATED_SOURCE = re.compile(r"^# Source: .*\n", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Templated:
+    """A file and what its expressions see: `.Chart` and `.Release` of its component, and the values.
+
+    `.Values` are the component's own and, below the component's name, the same again, as upstream's manifests have it.
+    """
+
+    file: str
+    text: str
+    component: str
+    namespace: str
+    version: str
+    values: Mapping[str, Any]
+
+
+def render(templated: Templated, binary: str = "helm") -> str:
+    """Return the plain manifests of a file; no cluster is asked.
+
+    Raises:
+        InputError: an unknown function, a missing value, or something else that Helm refuses, with file and line.
+        NotFoundError: helm is not installed.
+        DeadlineError: helm took too long.
+    """
+    version = templated.version if _TEMPLATED_VERSION.fullmatch(templated.version) else "0.0.0"
+    about = json.dumps({"apiVersion": "v2", "name": templated.component, "version": version})
+    files = {"Chart.yaml": about, f"templates/{_FILE}": templated.text}
+    with memory_file(_archive(templated.component, files)) as path:
+        request = ReleaseRequest(
+            name=templated.component,
+            namespace=templated.namespace,
+            chart=ChartSource(path, (), templated.file),
+            values={**templated.values, templated.component: dict(templated.values)},
+        )
+        try:
+            text = Helm(Connection(), binary=binary, timeout_s=60.0).template(request)
+        except HelmError as error:
+            raise _problem(templated, error.reason) from None
+    return _TEMPLATED_SOURCE.sub("", text)
+
+
+def _archive(name: str, files: Mapping[str, str]) -> bytes:
+    """Return the packed chart of these files."""
+    packed = BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz", compresslevel=1) as archive:
+        for place, text in files.items():
+            content = text.encode()
+            entry = tarfile.TarInfo(f"{name}/{place}")
+            entry.size = len(content)
+            archive.addfile(entry, BytesIO(content))
+    return packed.getvalue()
+
+
+def _problem(templated: Templated, said: str) -> InputError:
+    place = _PLACE.search(said)
+    line = f":{place[1]}" if place else ""
+    said = re.sub(r"^Error: ", "", said)
+    said = _WHOLE.sub(templated.file, _PLACE.sub("here", said))
+    hint = "correct the file, or put a plain one at the same path into a private recipe directory"
+    return InputError(f"{templated.file}{line}", f"helm cannot render it: {said[:400]}", hint)

@@ -1,29 +1,32 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Ways to a service: a plain URL, a port forwarded to a pod, the API server's service proxy."""
+"""Ways to a service: a plain URL, a port forwarded to a ready pod, the API server's service proxy."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from http.client import HTTPConnection, HTTPException
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies_environment, proxy_bypass
 
-from ...outcome.errors import BringupError, DeadlineError, InputError
+from ...outcome.errors import BringupError, DeadlineError, InputError, NotFoundError
 from ...runtime.clock import Deadline
 from ...runtime.redaction import excerpt, redact
 from ..kube.cluster import Cluster
 from ..kube.errors import TlsError, UnreachableError, error_of, is_status
-from ..kube.kinds import SERVICES
-from ..kube.port_forward import PodConnection, connect_to_pod
+from ..kube.objects import PODS, SERVICES, is_ready
+from ..kube.streams import PodConnection, connect_to_pod
 from ..request_limits import request_limits
-from .errors import NoConnectionError
-from .model import Answer, Request, ServiceRef
+from .model import Answer, NoConnectionError, Request, Route, ServiceRef
 
 if TYPE_CHECKING:
     from urllib3 import PoolManager
+
+# Ways to a service: a plain URL, a port forwarded to a pod, the API server's service proxy.
 
 _CONNECT_S = 5.0
 
@@ -186,3 +189,175 @@ def _no_answer(text: str, error: BaseException, deadline: Deadline) -> BringupEr
     if "timed out" in said.lower() or deadline.left_s <= 0:
         return DeadlineError(text, f"no answer within {deadline.limit_s:g} s.", "is it healthy, and is the way open?")
     return NoConnectionError(text, f"no answer: {said or type(error).__name__}.", "is it running, and is the way open?")
+
+
+# From a Service to a way to it: a ready pod behind it whose port is forwarded, or the API server's proxy.
+
+PORT_FORWARD, SERVICE_PROXY = "port-forward", "service-proxy"
+Json = dict[str, Any]
+
+
+def service_route(cluster: Cluster, service: ServiceRef, way: str = PORT_FORWARD) -> Route:
+    """Return a way to a Service.
+
+    Args:
+        cluster: where it is.
+        service: the Service and its port.
+        way: `port-forward` (needs get on services, list on pods, get and create on
+            pods/portforward; http only) or
+            `service-proxy` (needs get and create on services/proxy).
+
+    Raises:
+        NotFoundError: no such Service, or it has no such port.
+        NoConnectionError: no pod behind it is ready.
+        ForbiddenError: we may not look.
+        InputError: unknown way.
+    """
+    if way == SERVICE_PROXY:
+        return ServiceProxyRoute(cluster, service)
+    if way != PORT_FORWARD:
+        raise InputError(f"way {way!r} to {service}", "is not known.", f"{PORT_FORWARD} or {SERVICE_PROXY}")
+    if service.scheme != "http":
+        raise InputError(str(service), "speaks TLS, which a forwarded port is not used for.", f"way: {SERVICE_PROXY}")
+    found = cluster.find(SERVICES, service.name, service.namespace)
+    if found is None:
+        hint = f"list them: kubectl -n {service.namespace} get services"
+        raise NotFoundError(str(service), "there is no such Service.", hint)
+    target = target_port(found, service)
+    pod = ready_pod(cluster, found, service)
+    return PodRoute(
+        cluster, service.namespace, pod["metadata"]["name"], container_port(pod, target, service), str(service)
+    )
+
+
+def target_port(found: Json, service: ServiceRef) -> int | str:
+    """Return the port of the pods behind a port of a Service: a number, or the name that containers give it.
+
+    Raises:
+        NotFoundError: the Service has no such port.
+    """
+    ports = found["spec"].get("ports") or []
+    for port in ports:
+        if service.port in (port["port"], port.get("name"), str(port["port"])):
+            target: int | str = port.get("targetPort") or port["port"]
+            return target
+    known = ", ".join(f"{port.get('name', '')} {port['port']}".strip() for port in ports)
+    raise NotFoundError(str(service), f"it has no such port, only: {known or 'none'}.")
+
+
+def ready_pod(cluster: Cluster, found: Json, service: ServiceRef) -> Json:
+    """Return a pod behind a Service that is ready, the first by name.
+
+    Raises:
+        NoConnectionError: none is.
+    """
+    selector = found["spec"].get("selector") or {}
+    if not selector:
+        raise NoConnectionError(str(service), "it selects no pods.", f"way: {SERVICE_PROXY}, or give a URL")
+    labels = ",".join(f"{key}={value}" for key, value in sorted(selector.items()))
+    pods = cluster.list_objects(PODS, service.namespace, labels=labels)
+    ready = [pod for pod in pods if is_ready(pod) and "deletionTimestamp" not in pod["metadata"]]
+    if ready:
+        return min(ready, key=lambda pod: str(pod["metadata"]["name"]))
+    states = ", ".join(f"{pod['metadata']['name']} {(pod.get('status') or {}).get('phase', '')}" for pod in pods[:5])
+    reason = f"no pod behind it is ready: {states or 'there is none'}."
+    raise NoConnectionError(str(service), reason, f"kubectl -n {service.namespace} get pods -l {labels}")
+
+
+def container_port(pod: Json, target: int | str, service: ServiceRef) -> int:
+    """Return the number of a pod's port.
+
+    Raises:
+        NotFoundError: no container has a port of that name.
+    """
+    if isinstance(target, int):
+        return target
+    ports = [port for container in pod["spec"]["containers"] for port in container.get("ports") or []]
+    for port in ports:
+        if port.get("name") == target:
+            return int(port["containerPort"])
+    raise NotFoundError(str(service), f"no container of pod {pod['metadata']['name']} has a port {target!r}.")
+
+
+# Several requests, one after the other, over one forwarded port.
+#
+# Each forwarded port is two TLS connections that are made anew, ours and the API server's to the kubelet, and an
+# upgrade of both. Whoever asks a pod several questions in a row keeps the port for that long:
+#
+#     with kept(route) as way:
+#         session = HttpSession(way)
+
+# Servers end a connection on which nothing is asked: uvicorn after 5 s (uvicorn.org, --timeout-keep-alive). After much
+# of that time a port is forwarded anew.
+_KEPT_S = 2.0
+
+
+@contextmanager
+def kept(route: Route) -> Iterator[Route]:
+    """Yield a route to the same place, for one thread, whose port stays open between requests.
+
+    A route that forwards no port is yielded as it is.
+    """
+    if not isinstance(route, PodRoute):
+        yield route
+        return
+    way = _KeptPort(route)
+    try:
+        yield way
+    finally:
+        way.end()
+
+
+class _KeptPort:
+    """A forwarded port that is used again while the server keeps its connection."""
+
+    def __init__(self, route: PodRoute) -> None:
+        """Take the pod; the first request opens the port."""
+        self._route = route
+        self._open: tuple[PodConnection, HTTPConnection] | None = None
+        self._used_at = 0.0
+
+    @property
+    def text(self) -> str:
+        """The service and the pod that stands for it."""
+        return self._route.text
+
+    def send(self, request: Request, deadline: Deadline) -> Answer:
+        """Return the answer to one request.
+
+        A port that was kept and breaks before it has answered says nothing of the server, which may just have ended the
+        connection: it is asked once more over a new one. So a kept port is for what may be asked twice.
+        """
+        if self._open is not None and monotonic() - self._used_at > _KEPT_S:
+            self.end()
+        again = self._open is not None
+        try:
+            return self._once(request, deadline)
+        except BringupError:
+            if not again or deadline.left_s <= 0:
+                raise
+            return self._once(request, deadline)
+
+    def end(self) -> None:
+        """Close the port."""
+        if self._open is not None:
+            self._open[0].end()
+            self._open = None
+
+    def _once(self, request: Request, deadline: Deadline) -> Answer:
+        connection, client = self._open = self._open or self._opened(deadline)
+        connection.limit(deadline)
+        keep = False
+        try:
+            answer, keep = exchanged(self.text, client, request, {}, deadline)
+            self._used_at = monotonic()
+            return answer
+        finally:
+            if not keep:
+                self.end()
+
+    def _opened(self, deadline: Deadline) -> tuple[PodConnection, HTTPConnection]:
+        connection, client = self._route.connect(deadline)
+        # A connection of its own would lead to this machine.
+        client.auto_open = 0
+        return connection, client

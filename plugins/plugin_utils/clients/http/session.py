@@ -18,11 +18,9 @@ from time import sleep
 from typing import Any
 from urllib.parse import urlencode
 
-from ...runtime.backoff import Backoff
-from ...runtime.clock import Deadline
+from ...runtime.clock import Backoff, Deadline
 from ...runtime.redaction import excerpt
-from .errors import HttpStatusError, NoConnectionError, NotJsonError
-from .model import Answer, Request, Route
+from .model import Answer, HttpStatusError, NoConnectionError, NotJsonError, Request, Route
 
 Query = Mapping[str, str | int | float]
 _PASSING = frozenset({429, 502, 503, 504})

@@ -1,30 +1,40 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A Kubernetes cluster as verbs over plain JSON objects."""
+"""A Kubernetes cluster as verbs over plain JSON objects, and which permissions the credentials have on it."""
 
 from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...outcome.errors import NotFoundError, UnavailableError
-from ...runtime.backoff import Backoff
-from ...runtime.clock import Deadline
-from .answered import Answered
+from ...runtime.clock import Backoff, Deadline
+from ...runtime.pool import map_bounded
 from .connection import Connection
-from .errors import ConflictError, UnreachableError, error_of, is_already_there
-from .kinds import ACCESS_REVIEWS, PODS, Kind, known_kind
+from .errors import (
+    Answered,
+    ConflictError,
+    Fault,
+    Tries,
+    UnreachableError,
+    error_of,
+    is_already_there,
+    is_starting,
+    once_accounted,
+)
 from .listing import list_kept
+from .objects import ACCESS_REVIEWS, PODS, Kind, known_kind
 from .permission import AskedPermission, Permission
-from .persistence import Fault, Tries
-from .recovery import once_accounted
-from .refusal_words import is_starting
-from .transport import PATIENCE_S, Transport
-from .watch_event import watch_event
+from .transport import PATIENCE_S, Transport, watch_event
+
+if TYPE_CHECKING:
+    from .permission import AskedPermission, Permission
+
+# A Kubernetes cluster as verbs over plain JSON objects.
 
 Json = dict[str, Any]
 FIELD_MANAGER = "gpufleet-bringup"
@@ -378,3 +388,17 @@ def _write_query(dry_run: bool) -> dict[str, str | int | bool]:
     if dry_run:
         query["dryRun"] = "All"
     return query
+
+
+# Which permissions the credentials have, as the API server answers it.
+
+_AT_ONCE = 8
+
+
+def ask_all(cluster: Cluster, wanted: Sequence[Permission]) -> tuple[AskedPermission, ...]:
+    """Ask the server about every permission (SelfSubjectAccessReview).
+
+    Raises:
+        BringupError: the API server does not answer.
+    """
+    return tuple(map_bounded(cluster.can_i, list(wanted), _AT_ONCE))

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ...outcome.errors import BringupError, InputError
-from ...runtime.memory_file import lasting_memory_file
+from ...runtime.process import lasting_memory_file
 
 _SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 _TRUE = {"1", "true", "yes", "on"}

@@ -1,17 +1,71 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What can go wrong between us and an API server, as errors that a user can act on."""
+"""What can go wrong between us and an API server, what a refusal means, and which faults are survived for how long."""
 
 from __future__ import annotations
 
 import json
 import re
-from typing import Any
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Literal
 
 from ...outcome.errors import BringupError, InputError, NotFoundError, UnavailableError
+from ...runtime.clock import Backoff, Deadline
+from ...runtime.files import RECIPES
 from ...runtime.redaction import excerpt
-from .recovery import CONTROLLERS_LATE_S, awaits_account
+from ...runtime.strict import decode_file
+
+# What an API server answered to one request.
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """An answer, whatever its status; `unsure`: an earlier try of this request may have been carried out."""
+
+    status: int
+    data: bytes
+    unsure: bool
+
+    @property
+    def ok(self) -> bool:
+        """Whether it is a success."""
+        return 200 <= self.status < 300
+
+
+# What a cluster does not do yet whose API server was away: its controllers and schedulers come back later than it.
+#
+# Who looks at the server only afterwards cannot know that it was away, so this is told by what is missing.
+
+# How much later. Reflectors of client-go try again after 30 to 60 s (kubernetes/client-go, tools/cache/reflector.go:
+# NewExponentialBackoffManager with at most 30 s and jitter 1); then they read what there is.
+CONTROLLERS_LATE_S = 75.0
+# The account that every pod of ours has; kube-controller-manager makes it after the namespace
+# (kubernetes/kubernetes#66689).
+_NO_ACCOUNT = re.compile(r'error looking up service account \S+: serviceaccount \\?"default\\?" not found')
+
+
+def awaits_account(message: str) -> bool:
+    """Tell whether a pod is refused because its namespace has no service account yet: no right is missing."""
+    return _NO_ACCOUNT.search(message) is not None
+
+
+def once_accounted(ask: Callable[[], Answered]) -> Answered:
+    """Send a request until its namespace has the account, at most CONTROLLERS_LATE_S; return the last answer."""
+    backoff, deadline = Backoff(), Deadline.after(CONTROLLERS_LATE_S)
+    while True:
+        answer = ask()
+        late = answer.status == 403 and awaits_account(answer.data.decode("utf-8", errors="replace"))
+        if not late or deadline.left_s <= 0:
+            return answer
+        time.sleep(min(backoff.pause_s(), deadline.left_s))
+
+
+# What can go wrong between us and an API server, as errors that a user can act on.
 
 _USER = re.compile(r'User "([^"]+)"')
 _VERBS = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
@@ -122,6 +176,11 @@ def error_of(status: int, method: str, path: str, verb: str, body: bytes) -> Bri
 
 def _forbidden(subject: str, message: str) -> ForbiddenError:
     user = _USER.search(message)
+    if user is None and meaning_of(message) == "refused":
+        # Admission says so with the same status as RBAC, and no role helps.
+        hint = "a policy, Pod Security or a quota of the cluster refuses it, no role: let whoever set that leave out "
+        hint += "namespaces with the label gpufleet.io/purpose=test, or change what it refuses"
+        return ForbiddenError(subject, f"forbidden: {message}.", hint)
     who = user.group(1) if user else "this user"
     return ForbiddenError(
         subject, f"forbidden: {message}.", f"grant {who} that verb on that resource (Role and RoleBinding)"
@@ -200,3 +259,227 @@ def _how_far(error: BaseException) -> tuple[bool, bool]:
     cause = error.reason if isinstance(error, MaxRetryError) else error
     unsent = (ConnectTimeoutError, NameResolutionError, NewConnectionError, ProxyError, ConnectionRefusedError)
     return not isinstance(cause, unsent), isinstance(cause, ReadTimeoutError)
+
+
+# What it means that an API server, or a controller in its name, refuses something: recipes/pod_refusals.yaml. Pure.
+
+Meaning = Literal["refused", "passing", "unknown"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """An event that says that a pod could not be made; see the file's head."""
+
+    reason: str
+    begins: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Word:
+    """What a message means that has this; see the file's head."""
+
+    meaning: Literal["refused", "passing"]
+    pattern: str
+    source: str
+    starting: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusals:
+    """The whole file."""
+
+    events: tuple[Said, ...]
+    words: tuple[Word, ...]
+
+
+@cache
+def known() -> Refusals:
+    """Return the words that are known.
+
+    Raises:
+        InputError: the file is not what it should be.
+    """
+    return decode_file(Refusals, RECIPES / "pod_refusals.yaml")
+
+
+def meaning_of(message: str) -> Meaning:
+    """Return what it means that a pod could not be made for this reason; nothing that may pass is a refusal."""
+    if awaits_account(message):
+        return "passing"
+    found = {word.meaning for word in known().words if re.search(word.pattern, message)}
+    return "passing" if "passing" in found else "refused" if found else "unknown"
+
+
+def is_starting(message: str) -> bool:
+    """Tell whether a refusal only says that the server has just started."""
+    return any(word.starting and re.search(word.pattern, message) for word in known().words)
+
+
+# Which faults of an API server are survived, and for how long: the one place that decides it.
+#
+# What cannot have been carried out (no connection, 429, 5xx with `Retry-After`, as client-go has it) is repeated
+# whatever it is. What may have been carried out (a connection that breaks, silence, 408, 5xx) is repeated only if
+# the caller says that repeating is safe. Time is counted for the server, not for the request: an outage has a
+# beginning, every request waits for the same end, and after that each gets one try. So a server that restarts costs
+# the time that it is away, and one that is dead for good costs its patience once and not once a request.
+
+_AWAY = frozenset({429, 502, 503, 504})  # the server, or the load balancer before it, has no time for anybody
+_UNDECIDED = frozenset({408, 500, 502, 503, 504})  # may have been carried out
+_TRIES = 10
+_SILENT_TRIES = 2
+# kubernetes/kubernetes#121635: a server that has just started refuses what its RBAC informers do not know yet.
+SETTLING_S = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """What became of one try. Without an answer `status` is 0.
+
+    Attributes:
+        status: HTTP status of the answer.
+        sent: the request may have reached the server.
+        silent: it reached the server, which did not answer in time.
+        asked_s: pause that the server asks for; 0: none.
+        conflict: a 409 that says that somebody else wrote at the same time (and not that the object is there already).
+        renewed: credentials were read again after a 401.
+        starting: a 403 that says that the server does not know everything yet.
+    """
+
+    status: int = 0
+    sent: bool = True
+    silent: bool = False
+    asked_s: float = 0.0
+    conflict: bool = False
+    renewed: bool = False
+    starting: bool = False
+
+    @property
+    def undecided(self) -> bool:
+        """Whether nobody knows if the request was carried out."""
+        return self.status in _UNDECIDED if self.status else self.sent
+
+
+@dataclass(slots=True)
+class Outage:
+    """Since when a server does not answer; shared by everybody who talks to it."""
+
+    patience_s: float
+    over_at: float | None = None  # when the last one ended (time.monotonic)
+    away_s: float = 0.0  # how long all that ended lasted
+    _since: float | None = None
+    _missing: dict[str, float] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def note(self, fault: Fault) -> None:
+        """Take in how a try went: without an answer the server is away, with one it is back."""
+        with self._lock:
+            if not fault.status or fault.status in _AWAY:
+                self._since = time.monotonic() if self._since is None else self._since
+            elif self._since is not None:
+                self.over_at = time.monotonic()
+                self.away_s += self.over_at - self._since
+                self._since = None
+
+    @property
+    def settling(self) -> bool:
+        """Whether the server came back a moment ago."""
+        with self._lock:
+            return self.over_at is not None and time.monotonic() - self.over_at < SETTLING_S
+
+    @property
+    def recovering(self) -> bool:
+        """Whether the server came back so lately that controllers, schedulers and kubelets may not have."""
+        with self._lock:
+            return self.over_at is not None and time.monotonic() - self.over_at < CONTROLLERS_LATE_S
+
+    def late_s(self, away_before_s: float) -> float:
+        """Return the seconds that what others do has lost since `away_s` was so many: the server was away, and they
+        came back later than it."""
+        lost_s = self.away_s - away_before_s
+        return lost_s + CONTROLLERS_LATE_S if lost_s > 0 else 0.0
+
+    def awaits(self, what: str, limit_s: float = CONTROLLERS_LATE_S) -> bool:
+        """Tell whether to look again for what is not there and should be: a server may have been away before anybody
+        here asked it, and what comes back after it comes later. Time is counted for the thing, whoever looks for it."""
+        with self._lock:
+            since = self._missing.setdefault(what, time.monotonic())
+        return self.recovering or time.monotonic() - since < limit_s
+
+    @property
+    def awaits_roles(self) -> bool:
+        """Whether to ask again a server that says that it has just started."""
+        return self.awaits("roles", SETTLING_S)
+
+    def came(self, what: str) -> bool:
+        """Note that it is there; tell whether it was missed before."""
+        with self._lock:
+            return self._missing.pop(what, None) is not None
+
+    def left_s(self, started: float) -> float:
+        """Return the seconds that a request of that moment may still be repeated."""
+        with self._lock:
+            since = started if self._since is None else min(self._since, started)
+        return max(0.0, since + self.patience_s - time.monotonic())
+
+
+@dataclass(slots=True)
+class Tries:
+    """The tries of one request."""
+
+    outage: Outage
+    patient: bool = True  # wait for a server that says that it has no time as for one that says nothing
+    answered: int = _TRIES
+    silent: int = _SILENT_TRIES
+    unsure: bool = False
+    made: int = 0
+    # As many as of other answers, counted apart: another fault between refusals must not have the last word.
+    refused: int = field(init=False)
+    started: float = field(default_factory=time.monotonic)
+    _backoff: Backoff = field(default_factory=Backoff)
+
+    def __post_init__(self) -> None:
+        """Count refusals apart."""
+        self.refused = self.answered
+
+    @property
+    def text(self) -> str:
+        """What was tried, for messages; empty after a single try."""
+        return f" ({self.made} tries in {time.monotonic() - self.started:.0f} s)" if self.made > 1 else ""
+
+    def again(self, fault: Fault, *, repeatable: bool) -> bool:
+        """Wait for the next try, or return False if there is none.
+
+        Args:
+            fault: how the last one went.
+            repeatable: doing the same twice is as good as doing it once.
+        """
+        self.made += 1
+        self.outage.note(fault)
+        if not self._worth_it(fault, repeatable):
+            return False
+        self.unsure |= fault.undecided
+        left_s = self.outage.left_s(self.started)
+        if left_s <= 0:
+            return False
+        time.sleep(min(self._backoff.pause_s(fault.asked_s), left_s))
+        return True
+
+    def _worth_it(self, fault: Fault, repeatable: bool) -> bool:
+        if fault.silent:
+            self.silent -= 1
+            return repeatable and self.silent > 0
+        if not fault.status:
+            return repeatable or not fault.sent
+        if fault.status == 403:
+            self.refused -= 1
+            # Who asks a server for the first time cannot have seen that it was away.
+            return self.refused > 0 and (self.outage.settling or (fault.starting and self.outage.awaits_roles))
+        # 429 is the API server's own word, never that of a kubelet or a service behind it.
+        if not (fault.status in _AWAY and (self.patient or fault.status == 429)):
+            self.answered -= 1
+        if self.answered <= 0:
+            return False
+        if fault.status == 429 or fault.renewed or fault.conflict:
+            return True
+        return fault.status in _UNDECIDED and (repeatable or fault.asked_s > 0)

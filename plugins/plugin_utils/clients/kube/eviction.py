@@ -17,7 +17,7 @@ from typing import Any
 
 from .cluster import FIELD_MANAGER, Cluster
 from .errors import error_of
-from .kinds import PODS
+from .objects import PODS
 
 _BUDGET_CAUSE = "DisruptionBudget"
 _BUDGET_NAME = re.compile(r"\bdisruption budget (\S{1,253}) (.{1,300})", re.DOTALL)

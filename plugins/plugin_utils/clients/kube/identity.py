@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .cluster import Cluster
-from .kinds import NAMESPACES
-from .rehearsal_mark import MARK
+from .objects import MARK, NAMESPACES
 
 # KWOK manages the nodes with this annotation (kwok.sigs.k8s.io, "Getting Started"; its charts/kwok/values.yaml).
 _SIMULATED = "kwok.x-k8s.io/node"

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from ...outcome.errors import DeadlineError, UnavailableError
 from ...runtime.clock import Deadline
 from .errors import GoneError
-from .kinds import Kind
+from .objects import Kind
 from .transport import Transport
 
 PAGE = 500

@@ -1,36 +1,43 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""JSON over HTTP to one API server, through the official client's connection pool."""
+"""JSON over HTTP to one API server, through the official client's connection pool; lists page by page."""
 
 from __future__ import annotations
 
 import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any, TypedDict, TypeVar, Unpack
 from urllib.parse import urlencode
 
 from ...outcome.errors import BringupError, UnavailableError
-from ...runtime.backoff import retry_after_s
-from ...runtime.capped import Capped
-from ...runtime.clock import Deadline, ahead_by
+from ...runtime.clock import Deadline, ahead_by, retry_after_s
+from ...runtime.process import Capped
+from ...runtime.redaction import excerpt
 from ..request_limits import request_limits
-from .answered import Answered
 from .connection import Connection, load_configuration
 from .errors import (
+    Answered,
+    Fault,
+    GoneError,
     HandshakeError,
+    Outage,
+    Tries,
     UnreachableError,
     connection_error,
     error_of,
     is_passing_conflict,
+    is_starting,
     is_status,
     says_its_length,
     status_message,
 )
-from .persistence import Fault, Outage, Tries
-from .refusal_words import is_starting
+
+# JSON over HTTP to one API server, through the official client's connection pool.
 
 Query = Mapping[str, str | int | bool]
 JSON_TYPE = "application/json"
@@ -41,6 +48,8 @@ _REPEATABLE = frozenset({"GET", "PATCH", "DELETE"})
 # Answers that somebody behind the API server (a kubelet, a service) has no time, before we believe them.
 _IMPATIENT = 4
 _CONNECT_S = 10.0
+# A watch may be silent for as long as nothing changes; whoever asked for it ends it.
+_WATCH_S = 3600.0
 _RENEWALS = 3
 
 
@@ -58,6 +67,17 @@ class Asking(TypedDict, total=False):
 
 
 Stream = TypeVar("Stream")
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """An answer as it is passed on to another program; `unsure` is that of Answered, `stream` the body of a watch."""
+
+    status: int
+    headers: Mapping[str, str]
+    data: bytes = b""
+    unsure: bool = False
+    stream: Iterator[bytes] | None = None
 
 
 class Transport:
@@ -233,6 +253,47 @@ class Transport:
         )
         return answer.status, answer.data
 
+    def passed_on(
+        self,
+        method: str,
+        path: str,
+        headers: Mapping[str, str],
+        payload: bytes | None,
+        *,
+        stands: Callable[[bytes], bool] = lambda _data: False,
+    ) -> Passed:
+        """Return the answer to a request of another program, with the faults that can be survived survived.
+
+        Every request is repeated, also one that may have been carried out: whoever passes it on looks at `unsure`.
+
+        Args:
+            method: HTTP method.
+            path: path with its query.
+            headers: beside those of the authentication.
+            payload: the body as it is.
+            stands: see ask.
+
+        Raises:
+            BringupError: no answer, and none to be hoped for; see errors.connection_error.
+        """
+        watches = "watch=true" in path.partition("?")[2].split("&")
+        read_s = _WATCH_S if watches else self._timeout_s
+        response: Any = None
+
+        def send() -> Any:
+            nonlocal response
+            response = self._request(method, self.url(path), headers, payload, read_s, not watches)
+            if watches and response.status == 200:
+                # Of a watch that began nothing is read here.
+                return SimpleNamespace(status=response.status, headers=response.headers, data=b"")
+            return response
+
+        answer = self._persist(
+            send, Tries(self.outage), repeatable=True, is_the_servers=lambda data: not stands(data), rival=True
+        )
+        stream = response.stream(65536) if watches and answer.status == 200 else None
+        return Passed(answer.status, dict(response.headers), answer.data, answer.unsure, stream)
+
     def open_stream(self, connect: Callable[[], Stream]) -> Stream:
         """Return what `connect` opens; nothing has been done before that, so it is tried again as a read is.
 
@@ -384,3 +445,29 @@ class Transport:
 
 def _query_text(value: str | int | bool) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+# One line of a watch.
+
+Json = dict[str, Any]
+
+
+def watch_event(line: bytes, path: str) -> tuple[str, Json]:
+    """Return type and object of one event.
+
+    Raises:
+        GoneError: the version that the watch began with is forgotten.
+        UnavailableError: it is another error, or no event.
+    """
+    try:
+        event = json.loads(line)
+        kind, found = str(event["type"]), event["object"]
+        if kind != "ERROR":
+            return kind, {**found, "metadata": dict(found["metadata"])}
+    except (ValueError, KeyError, TypeError):
+        subject = f"Kubernetes API watch {path}"
+        raise UnavailableError(subject, f"not an event: {excerpt(line[:200].decode(errors='replace'), 200)}.") from None
+    if isinstance(found, dict) and found.get("code") == 410:
+        raise GoneError(f"Kubernetes API watch {path}", "version expired.", "list again")
+    said = found.get("message", found) if isinstance(found, dict) else found
+    raise UnavailableError(f"Kubernetes API watch {path}", excerpt(str(said), 300))

@@ -5,13 +5,257 @@
 
 from __future__ import annotations
 
+import math
+import re
+from dataclasses import dataclass, field
 from typing import Any
 
-from ...outcome.errors import BringupError
-from ..http.errors import HttpStatusError
+from ...outcome.errors import BringupError, UnavailableError
+from ...runtime.redaction import excerpt
+from ..http.model import HttpStatusError
 from ..http.session import HttpSession
-from .model import Alert, Rule, Target, Vector
-from .parse import data_of, parse_alertmanagers, parse_alerts, parse_rules, parse_targets, parse_vector
+
+# What Prometheus and Alertmanager answer, as values. Pure; anything but a whole answer in the documented form is an
+# error.
+
+# What Prometheus and Alertmanager answer, as values.
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One element of an instant vector: its labels without `__name__`, and its value."""
+
+    labels: dict[str, str]
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """An instant vector. `at` is the moment for which it was computed, on the clock of Prometheus;
+    0 if it is empty, which does not tell."""
+
+    at: float
+    samples: tuple[Sample, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One active scrape target: `discovered` are its labels before relabelling."""
+
+    pool: str
+    url: str
+    health: str
+    last_error: str
+    interval_s: float
+    labels: dict[str, str] = field(default_factory=dict)
+    discovered: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule as Prometheus has it: `state` is inactive, pending or firing, empty for a recording rule; `health` is
+    ok, unknown (never evaluated yet) or err."""
+
+    group: str
+    name: str
+    state: str
+    health: str
+    last_error: str = ""
+    labels: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """An alert that Alertmanager has: its labels, its state, and the receivers that it goes to."""
+
+    labels: dict[str, str]
+    state: str
+    receivers: tuple[str, ...]
+
+
+# From answers of Prometheus to values. Pure; anything but a whole answer in the documented form is an error.
+
+_UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0, "y": 31536000.0}
+_DURATION = re.compile(r"(\d+)(ms|[smhdwy])")
+
+
+class BadAnswerError(UnavailableError):
+    """Prometheus answered with something that is not a whole, known answer."""
+
+
+def parse_duration_s(text: str, where: str) -> float:
+    """Return the seconds of `1m30s`.
+
+    Raises:
+        BadAnswerError: it is not of that form.
+    """
+    parts = _DURATION.findall(text)
+    if not parts or "".join(number + unit for number, unit in parts) != text:
+        raise _bad(where, f"{text!r} is no duration")
+    return sum(int(number) * _UNITS_S[unit] for number, unit in parts)
+
+
+def data_of(answer: Any, where: str) -> Any:
+    """Return the data of an API answer; one that may lack something counts as none.
+
+    Prometheus and Thanos say so in warnings, a cluster of VictoriaMetrics by `isPartial` (its documentation, "Cluster
+    version": cluster availability).
+
+    Raises:
+        BadAnswerError: it is an error, is partial, or has another form.
+    """
+    if not isinstance(answer, dict) or answer.get("status") not in ("success", "error"):
+        raise _bad(where, "the answer has no known status")
+    if answer["status"] == "error":
+        raise _bad(where, f"{answer.get('errorType', 'error')}: {excerpt(str(answer.get('error', '')), 300)}")
+    warnings = answer.get("warnings")
+    if warnings:
+        raise _bad(where, f"the answer may be partial: {excerpt('; '.join(map(str, warnings)), 300)}")
+    if answer.get("isPartial"):
+        raise _bad(where, "the answer is partial: one of its storages did not answer")
+    if "data" not in answer:
+        raise _bad(where, "the answer has no data")
+    return answer["data"]
+
+
+def parse_vector(data: Any, where: str) -> Vector:
+    """Return an instant vector.
+
+    Raises:
+        BadAnswerError: it is another type of result, or a sample is not what it should be.
+    """
+    kind = data.get("resultType") if isinstance(data, dict) else None
+    if kind != "vector" or not isinstance(data.get("result"), list):
+        raise _bad(where, f"expected a vector, got {kind!r}")
+    samples, moments = [], set()
+    for entry in data["result"]:
+        labels, moment, value = _sample(entry, where)
+        labels.pop("__name__", None)
+        samples.append(Sample(labels, value))
+        moments.add(moment)
+    if len(moments) > 1:
+        raise _bad(where, "samples of one instant vector have different times")
+    return Vector(moments.pop() if moments else 0.0, tuple(samples))
+
+
+def _sample(entry: Any, where: str) -> tuple[dict[str, str], float, float]:
+    metric = entry.get("metric") if isinstance(entry, dict) else None
+    pair = entry.get("value") if isinstance(entry, dict) else None
+    if not isinstance(metric, dict) or not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[1], str):
+        raise _bad(where, f"not a sample: {excerpt(str(entry), 200)}")
+    moment, text = pair
+    if isinstance(moment, bool) or not isinstance(moment, (int, float)) or not math.isfinite(moment):
+        raise _bad(where, f"not a time: {moment!r}")
+    return _labels(metric, where), float(moment), _number(text, where)
+
+
+def _number(text: str, where: str) -> float:
+    """Return a value; NaN and the infinities are values that Prometheus writes."""
+    try:
+        return float(text)
+    except ValueError:
+        raise _bad(where, f"not a value: {text!r}") from None
+
+
+def _labels(found: Any, where: str) -> dict[str, str]:
+    if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
+        raise _bad(where, f"not labels: {excerpt(str(found), 200)}")
+    return dict(found)
+
+
+def parse_targets(data: Any, where: str) -> tuple[Target, ...]:
+    """Return the active targets.
+
+    Raises:
+        BadAnswerError: a field is missing or of another type.
+    """
+    found = data.get("activeTargets") if isinstance(data, dict) else None
+    if not isinstance(found, list):
+        raise _bad(where, "no activeTargets")
+    return tuple(
+        Target(
+            pool=_text(entry, "scrapePool", where),
+            url=_text(entry, "scrapeUrl", where),
+            health=_text(entry, "health", where),
+            last_error=_text(entry, "lastError", where),
+            interval_s=parse_duration_s(_text(entry, "scrapeInterval", where), where),
+            labels=_labels(entry.get("labels"), where),
+            discovered=_labels(entry.get("discoveredLabels"), where),
+        )
+        for entry in found
+    )
+
+
+def parse_rules(data: Any, where: str, *, recording: bool = False) -> tuple[Rule, ...]:
+    """Return the alerting rules, and with `recording` the recording ones as well, which have no state.
+
+    Raises:
+        BadAnswerError: a field is missing or of another type.
+    """
+    groups = data.get("groups") if isinstance(data, dict) else None
+    if not isinstance(groups, list):
+        raise _bad(where, "no groups")
+    rules = []
+    for group in groups:
+        for entry in _list(group, "rules", where):
+            alerting = _text(entry, "type", where) == "alerting"
+            if alerting or recording:
+                rules.append(
+                    Rule(
+                        group=_text(group, "name", where),
+                        name=_text(entry, "name", where),
+                        state=_text(entry, "state", where) if alerting else "",
+                        health=_text(entry, "health", where),
+                        last_error=str(entry.get("lastError") or ""),
+                        labels=_labels(entry.get("labels") or {}, where),
+                    )
+                )
+    return tuple(rules)
+
+
+def parse_alertmanagers(data: Any, where: str) -> tuple[str, ...]:
+    """Return the addresses of the Alertmanagers that alerts are sent to.
+
+    Raises:
+        BadAnswerError: it has another form.
+    """
+    return tuple(_text(entry, "url", where) for entry in _list(data, "activeAlertmanagers", where))
+
+
+def parse_alerts(answer: Any, where: str) -> tuple[Alert, ...]:
+    """Return the alerts of Alertmanager's API v2.
+
+    Raises:
+        BadAnswerError: it has another form.
+    """
+    if not isinstance(answer, list):
+        raise _bad(where, "not a list of alerts")
+    return tuple(
+        Alert(
+            labels=_labels(entry.get("labels") if isinstance(entry, dict) else None, where),
+            state=_text(entry.get("status"), "state", where),
+            receivers=tuple(_text(receiver, "name", where) for receiver in _list(entry, "receivers", where)),
+        )
+        for entry in answer
+    )
+
+
+def _text(entry: Any, name: str, where: str) -> str:
+    value = entry.get(name) if isinstance(entry, dict) else None
+    if not isinstance(value, str):
+        raise _bad(where, f"no {name}: {excerpt(str(entry), 200)}")
+    return value
+
+
+def _list(entry: Any, name: str, where: str) -> list[Any]:
+    value = entry.get(name) if isinstance(entry, dict) else None
+    if not isinstance(value, list):
+        raise _bad(where, f"no list {name}: {excerpt(str(entry), 200)}")
+    return value
+
+
+def _bad(where: str, reason: str) -> BadAnswerError:
+    return BadAnswerError(where, f"{reason}.", "is it really Prometheus, and healthy? look at its log")
 
 
 class Prometheus:

@@ -23,10 +23,8 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from ...runtime.clock import Deadline
-from ...runtime.redaction import excerpt
-from ...runtime.secret_forms import MASK
-from .errors import BusyError, LoginError, NotRedfishError, RedfishError, StatusError
-from .wire import Reply, Wire
+from ...runtime.redaction import MASK, excerpt
+from .wire import BusyError, LoginError, NotRedfishError, RedfishError, Reply, StatusError, Wire
 
 ROOT = "/redfish/v1/"
 _OLD_SESSIONS = "/redfish/v1/Sessions"

@@ -1,7 +1,9 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""One kept HTTPS connection to a Redfish service: bounded in time and size, certificate checked, no redirects."""
+"""One kept HTTPS connection to a Redfish service: bounded in time and size, certificate checked, and why it could
+not be read.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +11,64 @@ import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
-from ...runtime.backoff import Backoff, retry_after_s
-from ...runtime.clock import Deadline
+from ...outcome.errors import UnavailableError
+from ...runtime.clock import Backoff, Deadline, retry_after_s
 from ...runtime.redaction import excerpt
 from ..request_limits import request_limits
-from .errors import CertificateError, NotRedfishError, SilentError
+
+# Why a Redfish service could not be read; each kind has a cause of its own, a word that an outcome carries.
+
+
+class RedfishError(UnavailableError):
+    """A Redfish service that could not be read."""
+
+    cause: ClassVar[str] = "bmc-not-readable"
+
+
+class SilentError(RedfishError):
+    """Nobody answers: refused, no route, no such name, no answer in time, or the connection broke."""
+
+    cause = "bmc-not-answering"
+
+
+class CertificateError(RedfishError):
+    """Its certificate is expired, of another host, or of an authority that we do not know; nothing was sent to it."""
+
+    cause = "bmc-certificate"
+
+
+class LoginError(RedfishError):
+    """It does not take the account."""
+
+    cause = "bmc-login-refused"
+
+
+class BusyError(RedfishError):
+    """It answers, and cannot serve now: 503, 429, or all of its sessions are taken."""
+
+    cause = "bmc-busy"
+
+
+class NotRedfishError(RedfishError):
+    """What answers there is no Redfish service, or what it answers is no resource."""
+
+    cause = "bmc-not-redfish"
+
+
+class StatusError(RedfishError):
+    """It answers a request for a resource with another status than success."""
+
+    cause = "bmc-refused-resource"
+
+    def __init__(self, subject: str, status: int, text: str, hint: str) -> None:
+        """Keep the status; `text` is a redacted piece of the answer."""
+        self.status = status
+        super().__init__(subject, f"HTTP {status}{': ' + text if text else ''}.", hint)
+
+
+# One kept HTTPS connection to a Redfish service: bounded in time and size, certificate checked, no redirects.
 
 # A page of a log with thousands of entries has some MB.
 _LARGEST_BYTES = 16_000_000

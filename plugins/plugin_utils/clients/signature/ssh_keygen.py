@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...outcome.errors import InputError, NotFoundError, UnavailableError
-from ...runtime.command import CommandResult, run_command
+from ...runtime.process import CommandResult, run_command
 
 _TIMEOUT_S = 20.0
 _INSTALL = "install the OpenSSH client (Debian, Ubuntu: apt install openssh-client; RHEL: dnf install openssh-clients)"

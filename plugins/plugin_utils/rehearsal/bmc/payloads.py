@@ -1,13 +1,8 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a simulated BMC answers: the resources of a Redfish service by their path, in the words of the schemas.
-
-Written after public mock-ups: public-rackmount1 of DMTF/Redfish-Mockup-Server (PowerSubsystem, ThermalSubsystem; also
-that a bay without a supply states nothing but its absence), Dell's Power and Thermal in influxdata/telegraf
-(plugins/inputs/redfish/testdata), Supermicro's GB300 tray in spyroot/redfish_ctl (tests/supermicro_fixtures: an empty
-collection of supplies, fans and board inlets among the sensors, no intake of the chassis), the firmware ids of a DGX in
-NVIDIA/bare-metal-manager-core.
+"""What simulated BMCs and rack PDUs answer: the resources of a Redfish service by their path, in the words of the
+schemas.
 """
 
 from __future__ import annotations
@@ -16,7 +11,15 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from ..model.bmc import Bmc, BmcFan, Supply
+from ..model.bmc import Bmc, BmcFan, RackUnit, Supply
+
+# What a simulated BMC answers: the resources of a Redfish service by their path, in the words of the schemas.
+#
+# Written after public mock-ups: public-rackmount1 of DMTF/Redfish-Mockup-Server (PowerSubsystem, ThermalSubsystem;
+# also that a bay without a supply states nothing but its absence), Dell's Power and Thermal in influxdata/telegraf
+# (plugins/inputs/redfish/testdata), Supermicro's GB300 tray in spyroot/redfish_ctl (tests/supermicro_fixtures: an
+# empty collection of supplies, fans and board inlets among the sensors, no intake of the chassis), the firmware ids
+# of a DGX in NVIDIA/bare-metal-manager-core.
 
 Json = dict[str, Any]
 Tree = dict[str, Json]
@@ -331,3 +334,57 @@ def _link(path: str) -> Json:
 
 def _status(state: str, health: str) -> Mapping[str, str]:
     return {"State": state, "Health": health}
+
+
+# What a simulated rack PDU answers, after DMTF DSP2056 (Redfish for power distribution equipment): PowerEquipment
+# with one RackPDU, its mains of three phases, outlets of which some are not used, and metrics.
+
+_EQUIPMENT = f"{ROOT}/PowerEquipment"
+_UNIT = f"{_EQUIPMENT}/RackPDUs/1"
+_OUTLETS = 4
+FEEDS = ("A", "B")
+
+
+def pdu_name(rack: str, number: int) -> str:
+    """Return the name of a rack's PDU, as in the drawn facility record."""
+    return f"{rack}-pdu-{FEEDS[number].lower()}"
+
+
+def pdu_tree(unit: RackUnit) -> Tree:
+    """Return every resource of the service by its path."""
+    status = {"State": "Enabled", "Health": unit.health}
+    mains, outlets = f"{_UNIT}/Mains/AC1", [f"{_UNIT}/Outlets/A{number}" for number in range(1, _OUTLETS + 1)]
+    phases = {f"Line{number}ToNeutral": {"Reading": unit.volts} for number in (1, 2, 3)}
+    tree: Tree = {
+        ROOT: service_root({"PowerEquipment"}),
+        _EQUIPMENT: {
+            "@odata.id": _EQUIPMENT, "Id": "PowerEquipment", "RackPDUs": {"@odata.id": f"{_EQUIPMENT}/RackPDUs"},
+        },
+        _UNIT: {
+            "@odata.id": _UNIT, "@odata.type": "#PowerDistribution.v1_3_0.PowerDistribution", "Id": "1",
+            "EquipmentType": "RackPDU", "Name": "RackPDU", "Status": status,
+            **{name: {"@odata.id": f"{_UNIT}/{name}"} for name in ("Mains", "Outlets", "Metrics")},
+        },
+        mains: {
+            "@odata.id": mains, "@odata.type": "#Circuit.v1_7_0.Circuit", "Id": "AC1", "Status": status,
+            "NominalVoltage": "AC230V", "RatedCurrentAmps": 63, "BreakerState": unit.breaker,
+            "PolyPhaseVoltage": phases, "PowerWatts": {"Reading": unit.watts},
+        },
+        f"{_UNIT}/Metrics": {
+            "@odata.id": f"{_UNIT}/Metrics", "Id": "Metrics", "PowerWatts": {"Reading": unit.watts},
+        },
+        **_equipment_collection(f"{_EQUIPMENT}/RackPDUs", [_UNIT]),
+        **_equipment_collection(f"{_UNIT}/Mains", [mains]),
+        **_equipment_collection(f"{_UNIT}/Outlets", outlets),
+    }  # fmt: skip
+    for number, path in enumerate(outlets):
+        tree[path] = {
+            "@odata.id": path, "Id": path.rpartition("/")[2], "Status": status,
+            "PowerState": "On" if number % 2 == 0 else "Off", "PowerWatts": {"Reading": unit.watts / 2},
+        }  # fmt: skip
+    return tree
+
+
+def _equipment_collection(path: str, members: list[str]) -> dict[str, Json]:
+    entries = [{"@odata.id": entry} for entry in members]
+    return {path: {"@odata.id": path, "Members": entries, "Members@odata.count": len(entries)}}

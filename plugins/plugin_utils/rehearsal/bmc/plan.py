@@ -5,10 +5,13 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
+import os
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -17,8 +20,95 @@ from ...runtime.files import write_atomic
 from ...runtime.launch import python_argv
 from ..control_plane.ports import free_ports
 from ..processes.spec import Probe, ProcessSpec
-from .certificates import AUTHORITY, KINDS, write_certificates
-from .pdu_payloads import FEEDS, pdu_name
+from .payloads import FEEDS, pdu_name
+
+# Certificates of the simulated BMCs: an authority of the rehearsal's own, a good one, an expired one, a stranger's.
+
+AUTHORITY = "bmc-ca.pem"
+KINDS = ("good", "expired", "stranger")
+_HOUR, _MONTH = timedelta(hours=1), timedelta(days=30)
+
+
+def write_certificates(directory: Path) -> dict[str, Path]:
+    """Write the authority's certificate and, by kind, certificate and key of a server in one file; return those.
+
+    Raises:
+        OSError: the directory cannot be written.
+    """
+    from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.hazmat.primitives.serialization import Encoding
+
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    now = datetime.now(UTC)
+    keys = {name: ec.generate_private_key(ec.SECP256R1()) for name in ("authority", "stranger", "server")}
+    addresses = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
+    begin = now - 2 * _MONTH
+    authority, stranger = (
+        _signed(f"gpufleet-rehearsal-{name}", keys[name], None, keys[name], (begin, now + _MONTH), [])
+        for name in ("authority", "stranger")
+    )
+    _write(directory / AUTHORITY, authority.public_bytes(Encoding.PEM))
+    ends = {"good": now + _MONTH, "expired": now - _HOUR, "stranger": now + _MONTH}
+    found: dict[str, Path] = {}
+    for kind in KINDS:
+        signer, key = (stranger, keys["stranger"]) if kind == "stranger" else (authority, keys["authority"])
+        made = _signed("bmc", keys["server"], signer, key, (begin, ends[kind]), addresses)
+        found[kind] = directory / f"bmc-{kind}.pem"
+        _write(found[kind], made.public_bytes(Encoding.PEM) + _key(keys["server"]))
+    return found
+
+
+def _signed(
+    name: str, key: Any, authority: Any, authority_key: Any, valid: tuple[datetime, datetime], names: list[Any]
+) -> Any:
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject if authority is None else authority.subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(valid[0])
+        .not_valid_after(valid[1])
+        .add_extension(x509.BasicConstraints(ca=authority is None, path_length=None), critical=True)
+        .add_extension(_usage(authority is None), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key()), critical=False)
+    )
+    if names:
+        builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
+        builder = builder.add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+    return builder.sign(authority_key, hashes.SHA256())
+
+
+def _usage(authority: bool) -> Any:
+    from cryptography import x509
+
+    return x509.KeyUsage(
+        digital_signature=True, key_cert_sign=authority, crl_sign=authority, content_commitment=False,
+        key_encipherment=False, data_encipherment=False, key_agreement=False, encipher_only=False, decipher_only=False,
+    )  # fmt: skip
+
+
+def _key(key: Any) -> bytes:
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+    encoded: bytes = key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption())
+    return encoded
+
+
+def _write(path: Path, content: bytes) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as handle:
+        handle.write(content)
+
+
+# The BMCs of a rehearsal as files and one process: certificates, a password, a port of loopback for each host.
 
 _PLAN, _PASSWORD = "bmcs.json", "password"
 _WAVE = 0
@@ -83,7 +173,8 @@ def plan_bmcs(
     # as they are free. Gates that passed before depend on them.
     ports = free_ports((*names, *units), Random(str(directory)))
     certificates = {kind: str(directory / f"bmc-{kind}.pem") for kind in KINDS}
-    write_atomic(directory / _PLAN, json.dumps({"ports": ports, "certificates": certificates}))
+    plan = {"ports": ports, "certificates": certificates, "asked": [*names, *racks]}
+    write_atomic(directory / _PLAN, json.dumps(plan))
     more = [word for path in hardware for word in ("--hardware", str(path))]
     argv = python_argv("rehearsal.bmc", "--model", str(model_file), "--plan", str(directory / _PLAN), *more)
     process = ProcessSpec(name="bmcs", argv=argv, wave=_WAVE, probe=Probe(port=ports[names[0]]))
@@ -93,3 +184,9 @@ def plan_bmcs(
         for name, (rack, feed) in units.items()
     }
     return SimulatedBmcs((process,), urls, pdus, frozenset(ports.values()))
+
+
+def asked_of(directory: Path) -> frozenset[str]:
+    """Return the hosts whose BMC the rehearsal simulates, and the racks whose PDUs it does."""
+    path = directory / _PLAN
+    return frozenset(json.loads(path.read_text(encoding="utf-8"))["asked"] if path.is_file() else ())

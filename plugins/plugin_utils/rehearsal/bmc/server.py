@@ -25,12 +25,11 @@ from typing import Any
 
 from ...hardware.sku import load_hardware
 from ...outcome.errors import BringupError
-from ...runtime.recipe_files import RECIPES
+from ...runtime.files import RECIPES
 from ..model.bmc import Bmc, RackUnit
 from ..model.patch import build_model
 from ..model.spec import read_spec
-from .payloads import ROOT, SESSIONS, Json, Tree, tree_of
-from .pdu_payloads import pdu_name, pdu_tree
+from .payloads import ROOT, SESSIONS, Json, Tree, pdu_name, pdu_tree, tree_of
 
 _SLOTS = 8
 _HANDSHAKE_S = 10.0

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import os
 import re
 import tarfile
@@ -16,9 +17,45 @@ from pathlib import Path
 from typing import Any
 
 from ...outcome.errors import InputError
-from .built import built_text
-from .chart import chart_files
-from .facts import stand_in_for
+from .chart import FAULT_ANNOTATION, StandIn, Workload, chart_files, crd_document, stand_in_for
+
+# What Kustomize would build of a component, as the mirror of a site holds it: definitions and workloads.
+
+
+def built_text(name: str, tag: str, stand_in: StandIn, fault: str = "") -> str:
+    """Return the manifests of a component.
+
+    Args:
+        name: component.
+        tag: the tag that it was built from.
+        stand_in: what it creates.
+        fault: reason for which the containers of its first workload keep failing, such as `CrashLoopBackOff`.
+    """
+    documents = [crd_document(crd) for crd in stand_in.crds]
+    if stand_in.workloads:
+        documents.append({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}})
+    for number, workload in enumerate(stand_in.workloads):
+        documents.append(_workload(name, tag, workload, "" if number else fault))
+    return "---\n".join(json.dumps(document, indent=2) + "\n" for document in documents)
+
+
+def _workload(component: str, tag: str, workload: Workload, fault: str) -> dict[str, Any]:
+    labels: Mapping[str, str] = workload.labels or {"app": component}
+    pod: dict[str, Any] = {
+        "metadata": {"labels": labels},
+        "spec": {
+            "serviceAccountName": component,
+            "containers": [{"name": name, "image": f"rehearsal/{name}:{tag}"} for name in workload.containers],
+        },
+    }
+    if fault:
+        pod["metadata"]["annotations"] = {FAULT_ANNOTATION: fault}
+    spec: dict[str, Any] = {"selector": {"matchLabels": labels}, "template": pod}
+    if workload.kind == "Deployment":
+        spec["replicas"] = 1
+    metadata = {"name": workload.name, "labels": labels}
+    return {"apiVersion": "apps/v1", "kind": workload.kind, "metadata": metadata, "spec": spec}
+
 
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 

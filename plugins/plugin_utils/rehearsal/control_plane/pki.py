@@ -1,16 +1,22 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Certificates of one rehearsal: its own authority, one server certificate, one client certificate per component."""
+"""Certificates and kubeconfig files of one rehearsal: its own authority, one client certificate per component."""
 
 from __future__ import annotations
 
+import base64
 import ipaddress
+import json
 import os
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+
+from ...runtime.files import write_atomic
+
+# Certificates of one rehearsal: its own authority, one server certificate, one client certificate per component.
 
 _VALID = timedelta(days=30)
 _SERVER_NAMES = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
@@ -141,3 +147,30 @@ def _write(path: str, content: bytes) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as handle:
         handle.write(content)
+
+
+# Kubeconfig files of a rehearsal (JSON is YAML).
+
+CONTEXT = "rehearsal"
+
+
+def write_kubeconfig(path: Path, pki: Pki, client: str, port: int) -> None:
+    """Write the kubeconfig of a client of the API server on that port, with its keys inside."""
+    cluster = {"server": f"https://127.0.0.1:{port}", "certificate-authority-data": _encoded(pki.ca)}
+    user = {
+        "client-certificate-data": _encoded(pki.cert(client)),
+        "client-key-data": _encoded(pki.key(client)),
+    }
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": CONTEXT,
+        "clusters": [{"name": CONTEXT, "cluster": cluster}],
+        "users": [{"name": client, "user": user}],
+        "contexts": [{"name": CONTEXT, "context": {"cluster": CONTEXT, "user": client, "namespace": "default"}}],
+    }
+    write_atomic(path, json.dumps(document, indent=1) + "\n", 0o600)
+
+
+def _encoded(path: str) -> str:
+    return base64.b64encode(Path(path).read_bytes()).decode()

@@ -17,9 +17,8 @@ from ...runtime.files import write_atomic
 from ...runtime.launch import python_argv
 from ..processes.spec import Probe, ProcessSpec
 from . import kwok, scheduler
-from .kubeconfig import write_kubeconfig
-from .nodes import NodeSpec
-from .pki import CLIENTS, Pki, make_pki
+from .kwok import NodeSpec
+from .pki import CLIENTS, Pki, make_pki, write_kubeconfig
 from .ports import free_ports
 
 _PORTS = ("etcd", "etcd-peer", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok")

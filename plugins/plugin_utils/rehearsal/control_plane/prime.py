@@ -19,13 +19,12 @@ from pathlib import Path
 from time import sleep
 from typing import Any
 
-from ...clients.kube.rehearsal_mark import MARK
+from ...clients.kube.objects import MARK
 from ...outcome.codec import from_plain
 from ...outcome.errors import UnavailableError
 from ...runtime.clock import Deadline
 from ...runtime.pool import map_bounded
-from .kwok import resource_definitions
-from .nodes import NodeSpec, is_ready, node_object
+from .kwok import NodeSpec, is_ready, node_object, resource_definitions
 from .pki import Pki
 
 _CREATED = (200, 201, 409)

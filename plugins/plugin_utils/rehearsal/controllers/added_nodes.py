@@ -13,11 +13,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from ...clients.kube.kinds import EVENTS, NODES, PODS
+from ...clients.kube.objects import EVENTS, NODES, PODS
 from ...runtime.clock import now_utc
-from ..control_plane.nodes import NodeSpec, node_object
-from .cluster_facts import GPU_RESOURCE, ClusterFacts
-from .cluster_view import CREATE, Change, ClusterView, Json, annotations_of, condition_of, is_deleted, key_of
+from ..control_plane.kwok import NodeSpec, node_object
+from .cluster_facts import (
+    CREATE,
+    GPU_RESOURCE,
+    Change,
+    ClusterFacts,
+    ClusterView,
+    Json,
+    annotations_of,
+    condition_of,
+    is_deleted,
+    key_of,
+)
 
 # On a node that was added: for which pod (its uid).
 ADDED = "rehearsal.gpufleet.invalid/added-for"

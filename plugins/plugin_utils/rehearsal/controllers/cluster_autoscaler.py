@@ -13,10 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...clients.kube.kinds import CONFIG_MAPS, NODES
+from ...clients.kube.objects import CONFIG_MAPS, NODES
 from .added_nodes import ADDED, Told, added_nodes, affinity_expressions, idle, names_nodes, new_node, unschedulable
-from .cluster_facts import ClusterFacts
-from .cluster_view import CREATE, DELETE, Change, ClusterView, Json, annotations_of, labels_of
+from .cluster_facts import CREATE, DELETE, Change, ClusterFacts, ClusterView, Json, annotations_of, labels_of
 
 MANAGER = "cluster-autoscaler"
 _STATUS, _PLACE = "cluster-autoscaler-status", "kube-system"

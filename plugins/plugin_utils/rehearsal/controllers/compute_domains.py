@@ -8,9 +8,8 @@ As the template of cmd/compute-domain-controller in kubernetes-sigs/dra-driver-n
 
 from __future__ import annotations
 
-from ...clients.kube.kinds import RESOURCE_SLICES, Kind
-from .cluster_facts import ClusterFacts
-from .cluster_view import CREATE, Change, ClusterView, Json, is_deleted, key_of, owner_reference
+from ...clients.kube.objects import RESOURCE_SLICES, Kind
+from .cluster_facts import CREATE, Change, ClusterFacts, ClusterView, Json, is_deleted, key_of, owner_reference
 from .dra_driver import DOMAIN_DRIVER
 
 MANAGER = "compute-domain-controller"

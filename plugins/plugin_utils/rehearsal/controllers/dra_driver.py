@@ -8,15 +8,17 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 
-from ...clients.kube.kinds import DAEMON_SETS, NODES, RESOURCE_SLICES
-from .cluster_facts import ClusterFacts, GpuFacts, NodeFacts
-from .cluster_view import (
+from ...clients.kube.objects import DAEMON_SETS, NODES, RESOURCE_SLICES
+from .cluster_facts import (
     CREATE,
     DELETE,
     REPLACE,
     Change,
+    ClusterFacts,
     ClusterView,
+    GpuFacts,
     Json,
+    NodeFacts,
     is_deleted,
     is_true,
     key_of,

@@ -15,9 +15,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...clients.kube.kinds import CLUSTER_POLICIES, DAEMON_SETS, NODES, PODS
-from .cluster_facts import ClusterFacts
-from .cluster_view import DELETE, MERGE, Change, ClusterView, Json, annotations_of, is_deleted, is_true, labels_of
+from ...clients.kube.objects import CLUSTER_POLICIES, DAEMON_SETS, NODES, PODS
+from .cluster_facts import (
+    DELETE,
+    MERGE,
+    Change,
+    ClusterFacts,
+    ClusterView,
+    Json,
+    annotations_of,
+    is_deleted,
+    is_true,
+    labels_of,
+)
 
 MANAGER = "gpu-operator"
 DRIVER = "nvidia-driver-daemonset"

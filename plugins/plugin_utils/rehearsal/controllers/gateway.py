@@ -15,12 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...clients.kube.kinds import DEPLOYMENTS, SERVICES, Kind
-from .cluster_facts import ClusterFacts
-from .cluster_view import (
+from ...clients.kube.objects import DEPLOYMENTS, SERVICES, Kind
+from .cluster_facts import (
     CREATE,
     MERGE,
     Change,
+    ClusterFacts,
     ClusterView,
     Json,
     available,

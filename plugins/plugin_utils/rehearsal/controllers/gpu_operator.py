@@ -7,17 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...clients.kube.kinds import CLUSTER_POLICIES, DAEMON_SETS, DEPLOYMENTS, NODES, RUNTIME_CLASSES
+from ...clients.kube.objects import CLUSTER_POLICIES, DAEMON_SETS, DEPLOYMENTS, NODES, RUNTIME_CLASSES
 from ...runtime.clock import now_utc
-from .cluster_facts import ClusterFacts, NodeFacts
-from .cluster_view import (
+from .cluster_facts import (
     CREATE,
     DELETE,
     MERGE,
     REPLACE,
     Change,
+    ClusterFacts,
     ClusterView,
     Json,
+    NodeFacts,
     available,
     condition_of,
     is_deleted,
@@ -26,7 +27,6 @@ from .cluster_view import (
     owner_reference,
 )
 from .network_operator import with_waiting_drivers
-from .node_labels import feature_labels, placement_labels
 from .operands import (
     DEVICE_PLUGIN,
     FEATURE_DISCOVERY,
@@ -34,6 +34,8 @@ from .operands import (
     Operand,
     daemon_set,
     fault_of,
+    feature_labels,
+    placement_labels,
     states_not_ready,
     wanted_operands,
 )

@@ -15,12 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...clients.kube.kinds import DEPLOYMENTS, KAI_POD_GROUPS, KAI_QUEUES, NATIVE_POD_GROUPS, PODS
-from .cluster_facts import ADMITS_NOTHING, ADMITS_SINGLY, ClusterFacts
-from .cluster_view import (
+from ...clients.kube.objects import DEPLOYMENTS, KAI_POD_GROUPS, KAI_QUEUES, NATIVE_POD_GROUPS, PODS
+from .cluster_facts import (
+    ADMITS_NOTHING,
+    ADMITS_SINGLY,
     CREATE,
     MERGE,
     Change,
+    ClusterFacts,
     ClusterView,
     Json,
     annotations_of,

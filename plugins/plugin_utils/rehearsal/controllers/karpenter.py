@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ...clients.kube.kinds import NODES, PODS, Kind
+from ...clients.kube.objects import NODES, PODS, Kind
 from ...runtime.clock import now_utc
 from .added_nodes import (
     ADDED,
@@ -29,8 +29,19 @@ from .added_nodes import (
     new_node,
     unschedulable,
 )
-from .cluster_facts import GPU_RESOURCE, ClusterFacts
-from .cluster_view import CREATE, DELETE, MERGE, Change, ClusterView, Json, annotations_of, is_true, owner_reference
+from .cluster_facts import (
+    CREATE,
+    DELETE,
+    GPU_RESOURCE,
+    MERGE,
+    Change,
+    ClusterFacts,
+    ClusterView,
+    Json,
+    annotations_of,
+    is_true,
+    owner_reference,
+)
 
 MANAGER = "karpenter"
 GROUP = "karpenter.sh"

@@ -17,10 +17,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ...clients.kube.kinds import DEPLOYMENTS, KAI_POD_GROUPS, PODS, VOLCANO_POD_GROUPS, Kind
+from ...clients.kube.objects import DEPLOYMENTS, KAI_POD_GROUPS, PODS, VOLCANO_POD_GROUPS, Kind
 from . import kai_scheduler, volcano
-from .cluster_facts import ClusterFacts
-from .cluster_view import CREATE, Change, ClusterView, Json, available, is_deleted, key_of, labels_of, owner_reference
+from .cluster_facts import (
+    CREATE,
+    Change,
+    ClusterFacts,
+    ClusterView,
+    Json,
+    available,
+    is_deleted,
+    key_of,
+    labels_of,
+    owner_reference,
+)
 
 MANAGER = "kuberay-operator"
 RAY_CLUSTERS = Kind("ray.io/v1", "RayCluster", "rayclusters")

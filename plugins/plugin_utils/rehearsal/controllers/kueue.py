@@ -16,14 +16,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 
-from ...clients.kube.kinds import CONFIG_MAPS, DEPLOYMENTS, JOBS, Kind
+from ...clients.kube.objects import CONFIG_MAPS, DEPLOYMENTS, JOBS, Kind
 from ...runtime.clock import now_utc
-from ...runtime.plain_yaml import documents
-from .cluster_facts import ClusterFacts
-from .cluster_view import (
+from ...runtime.foreign_yaml import documents
+from .cluster_facts import (
     CREATE,
     MERGE,
     Change,
+    ClusterFacts,
     ClusterView,
     Json,
     available,

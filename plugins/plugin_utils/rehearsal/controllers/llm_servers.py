@@ -15,13 +15,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...clients.kube.kinds import PODS
+from ...clients.kube.objects import PODS
 from ..model.values import Node
 from ..workloads.llm_http import LlmServer
 from ..workloads.pod_simulator import words_of
 from ..workloads.vllm_pods import handles, option
-from .cluster_facts import ClusterFacts
-from .cluster_view import Change, ClusterView, Json, Key, is_deleted, labels_of
+from .cluster_facts import Change, ClusterFacts, ClusterView, Json, Key, is_deleted, labels_of
 from .pod_ports import backends_directory, register_backend
 
 _SERVES = ("ok", "engine-dead")

@@ -16,7 +16,8 @@ from pathlib import Path
 
 from ...clients.kube.cluster import Cluster
 from ...clients.kube.connection import Connection
-from ...clients.kube.kinds import (
+from ...clients.kube.errors import ConflictError, GoneError
+from ...clients.kube.objects import (
     CLUSTER_POLICIES,
     DAEMON_SETS,
     DEPLOYMENTS,
@@ -32,9 +33,12 @@ from ...clients.kube.kinds import (
     RUNTIME_CLASSES,
     VOLCANO_POD_GROUPS,
     VOLCANO_QUEUES,
+    Kind,
 )
-from ...outcome.errors import BringupError
+from ...outcome.errors import BringupError, NotFoundError
+from ...runtime.clock import Deadline
 from ...runtime.files import write_atomic
+from ...runtime.pool import map_bounded
 from ..model.spec import applied_file, file_version
 from . import (
     cluster_autoscaler,
@@ -50,8 +54,7 @@ from . import (
     llm_servers,
     mpi_operator,
     network_operator,
-    node_memory,
-    pod_commands,
+    operands,
     pod_faults,
     pod_ports,
     pod_programs,
@@ -63,10 +66,214 @@ from . import (
     volcano,
 )
 from .added_nodes import with_added_nodes
-from .cluster_facts import ClusterFacts, read_cluster_facts
-from .cluster_view import Change, ClusterView
-from .store import Served, Store, follow
-from .writer import apply_changes
+from .cluster_facts import (
+    CREATE,
+    DELETE,
+    REPLACE,
+    STRATEGIC,
+    Change,
+    ClusterFacts,
+    ClusterView,
+    Json,
+    Key,
+    key_of,
+    read_cluster_facts,
+)
+
+# The objects of a cluster, kept up to date by watches, and the writes of the controllers to the API server.
+
+# The objects of a cluster, kept up to date by watches.
+
+_WATCH_S = 600.0
+# Pause before a server that is away, or one that does not serve a kind yet, is asked again.
+_AGAIN_S = 0.5
+# CRDs come with what is installed. While no Deployment comes or changes, the groups are asked for less often.
+_QUIET_AFTER_S, _QUIET_AGAIN_S = 10.0, 2.0
+_DELETED_KEPT = 4096
+
+
+class Store:
+    """The objects by kind; `changed` is set when one changed."""
+
+    def __init__(self, kinds: Sequence[Kind]) -> None:
+        """Make an empty store for these kinds."""
+        self.changed = threading.Event()
+        self._lock = threading.Lock()
+        self._objects: dict[Kind, dict[Key, Json]] = {kind: {} for kind in kinds}
+        self._deleted: dict[tuple[Kind, Key], int] = {}
+        self._installed_at = time.monotonic()
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing was installed for a while."""
+        return time.monotonic() - self._installed_at >= _QUIET_AFTER_S
+
+    def view(self) -> ClusterView:
+        """Return the objects that are known now."""
+        with self._lock:
+            return ClusterView({kind: dict(items) for kind, items in self._objects.items()})
+
+    def put(self, kind: Kind, item: Json) -> None:
+        """Keep an object, unless a later version of it is known, it was deleted since, or nobody follows its kind."""
+        if kind not in self._objects:
+            return
+        item["metadata"].pop("managedFields", None)
+        key, version = key_of(item), _version(item)
+        with self._lock:
+            known = self._objects[kind].get(key)
+            if version <= max(_version(known) if known else -1, self._deleted.get((kind, key), -1)):
+                return
+            self._objects[kind][key] = item
+            if kind == DEPLOYMENTS:
+                self._installed_at = time.monotonic()
+        self.changed.set()
+
+    def remove(self, kind: Kind, item: Json) -> None:
+        """Remove an object; a late answer to an earlier write does not bring it back."""
+        key, version = key_of(item), _version(item)
+        with self._lock:
+            known = self._objects[kind].get(key)
+            if known and _version(known) <= version:
+                del self._objects[kind][key]
+            self._deleted[(kind, key)] = version
+            while len(self._deleted) > _DELETED_KEPT:
+                del self._deleted[next(iter(self._deleted))]
+        self.changed.set()
+
+    def replace(self, kind: Kind, items: Sequence[Json]) -> None:
+        """Keep exactly these objects of a kind."""
+        for item in items:
+            item["metadata"].pop("managedFields", None)
+        with self._lock:
+            if not items and not self._objects[kind]:
+                return
+            self._objects[kind] = {key_of(item): item for item in items}
+        self.changed.set()
+
+
+class Served:
+    """Which API groups the server serves, asked for once for all kinds that wait for their CRD."""
+
+    def __init__(self, cluster: Cluster, store: Store) -> None:
+        """Nothing is asked yet."""
+        self._cluster, self._store = cluster, store
+        self._lock = threading.Lock()
+        self._asked_at = 0.0
+        self._groups: frozenset[str] = frozenset()
+
+    def groups(self) -> frozenset[str]:
+        """Return the groups as they were at most half a second ago, or two where nothing is installed.
+
+        Raises:
+            BringupError: the server does not answer.
+        """
+        with self._lock:
+            if time.monotonic() - self._asked_at >= (_QUIET_AGAIN_S if self._store.is_quiet else _AGAIN_S):
+                answer = self._cluster.transport.json("GET", "/apis")
+                self._groups = frozenset(group["name"] for group in answer["groups"])
+                self._asked_at = time.monotonic()
+            return self._groups
+
+    def wait(self, kind: Kind, stop: threading.Event) -> None:
+        """Wait for the group of a kind that is not served.
+
+        Raises:
+            BringupError: the server does not answer.
+        """
+        if kind.group in self.groups():
+            # Of another kind of the group, or in another version.
+            stop.wait(_AGAIN_S)
+            return
+        while not stop.wait(_AGAIN_S) and kind.group not in self.groups():
+            continue
+
+
+def _version(item: Json) -> int:
+    return int(item["metadata"].get("resourceVersion") or 0)
+
+
+def follow(cluster: Cluster, store: Store, kind: Kind, stop: threading.Event, served: Served) -> None:
+    """List and watch a kind until `stop` is set; ask again while the server or the kind is missing."""
+    while not stop.is_set():
+        try:
+            items, version = cluster.list_with_version(kind)
+            store.replace(kind, items)
+            _watch(cluster, store, kind, version, stop)
+        except NotFoundError:
+            store.replace(kind, [])
+            try:
+                served.wait(kind, stop)
+            except BringupError as error:
+                _say(kind, error, stop)
+        except GoneError:
+            continue
+        except BringupError as error:
+            _say(kind, error, stop)
+
+
+def _say(kind: Kind, error: BringupError, stop: threading.Event) -> None:
+    if not stop.is_set():
+        print(f"watch {kind.title}: {error}", file=sys.stderr, flush=True)
+    stop.wait(_AGAIN_S)
+
+
+def _watch(cluster: Cluster, store: Store, kind: Kind, version: str, stop: threading.Event) -> None:
+    """Follow the changes after a version; when the server ends a watch, start the next one at its last version."""
+    while not stop.is_set():
+        for event, item in cluster.watch(kind, Deadline.after(_WATCH_S), version=version):
+            if stop.is_set():
+                return
+            version = item["metadata"]["resourceVersion"]
+            if event == "DELETED":
+                store.remove(kind, item)
+            else:
+                store.put(kind, item)
+
+
+# Sends the writes of the controllers to the API server.
+
+_WORKERS = 8
+_JSON = "application/json"
+_MERGE = "application/merge-patch+json"
+_STRATEGIC = "application/strategic-merge-patch+json"
+
+
+def apply_changes(cluster: Cluster, store: Store, changes: Sequence[Change]) -> bool:
+    """Send the changes in parallel and store the answers; return whether all of them succeeded."""
+    return all(map_bounded(lambda change: _apply_one(cluster, store, change), list(changes), _WORKERS))
+
+
+def _apply_one(cluster: Cluster, store: Store, change: Change) -> bool:
+    try:
+        _send(cluster, store, change)
+    except (ConflictError, NotFoundError):
+        # Another writer was first; the next pass sees what is left to do.
+        return False
+    except BringupError as error:
+        print(
+            f"{change.manager}: {change.verb} {change.kind.title} {change.name}: {error}", file=sys.stderr, flush=True
+        )
+        return False
+    return True
+
+
+def _send(cluster: Cluster, store: Store, change: Change) -> None:
+    query = {"fieldManager": change.manager}
+    path = change.kind.path(change.name, change.namespace, change.subresource)
+    if change.verb == DELETE:
+        cluster.delete(change.kind, change.name, change.namespace)
+        return
+    body = {"apiVersion": change.kind.api_version, "kind": change.kind.kind, **change.body}
+    if change.verb == CREATE:
+        collection = change.kind.path(namespace=change.namespace)
+        answer = cluster.transport.json("POST", collection, query=query, body=body)
+    elif change.verb == REPLACE:
+        answer = cluster.transport.json("PUT", path, query=query, body=body)
+    else:
+        patch_type = _STRATEGIC if change.verb == STRATEGIC else _MERGE
+        answer = cluster.transport.json("PATCH", path, query=query, body=change.body, content_type=patch_type)
+    store.put(change.kind, answer)
+
 
 KINDS = (
     NODES,
@@ -83,7 +290,7 @@ KINDS = (
     NATIVE_POD_GROUPS,
     VOLCANO_QUEUES,
     KAI_QUEUES,
-    pod_commands.CLUSTER_EXECS,
+    pod_ports.CLUSTER_EXECS,
     JOBS,
     mpi_operator.MPI_JOBS,
     compute_domains.COMPUTE_DOMAINS,
@@ -180,7 +387,7 @@ def run(options: Options, stop: threading.Event) -> None:
         BringupError: the model or the kubeconfig cannot be read at the start.
     """
     model = ModelFile(options.model, options.hardware)
-    pod_commands.make_exec_shims(pod_commands.exec_shims(options.hosts.parent), options.hosts)
+    pod_ports.make_exec_shims(pod_ports.exec_shims(options.hosts.parent), options.hosts)
     cluster, store = Cluster(Connection(kubeconfig=options.kubeconfig), _REQUEST_LIMIT_S, _PATIENCE_S), Store(KINDS)
     served = Served(cluster, store)
     for kind in KINDS:
@@ -201,11 +408,11 @@ def run(options: Options, stop: threading.Event) -> None:
         gateway.reconcile,
         compute_domains.reconcile,
         rdma_plugin.reconcile,
-        node_memory.reconcile,
+        operands.reconcile,
         site_hands.reconcile,
         *_OF_BATCH,
-        lambda view, facts: pod_commands.reconcile(view, facts, options.hosts),
-        slurm_operator.SlurmOperator(pod_commands.slurm_commands(options.hosts.parent)).reconcile,
+        lambda view, facts: pod_ports.reconcile(view, facts, options.hosts),
+        slurm_operator.SlurmOperator(pod_ports.slurm_commands(options.hosts.parent)).reconcile,
         mpi_operator.reconcile,
         servers.reconcile,
         runs.reconcile,

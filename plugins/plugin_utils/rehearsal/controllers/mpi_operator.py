@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from copy import deepcopy
 
-from ...clients.kube.kinds import DEPLOYMENTS, JOBS, PODS, Kind
+from ...clients.kube.objects import DEPLOYMENTS, JOBS, PODS, Kind
 from ...runtime.clock import now_utc
-from .cluster_facts import ClusterFacts
-from .cluster_view import (
+from .cluster_facts import (
     CREATE,
     MERGE,
     Change,
+    ClusterFacts,
     ClusterView,
     Json,
     available,

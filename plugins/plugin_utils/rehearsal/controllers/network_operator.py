@@ -20,14 +20,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from ...clients.kube.kinds import CLUSTER_POLICIES, DAEMON_SETS, DEPLOYMENTS, NIC_CLUSTER_POLICIES, NODES
+from ...clients.kube.objects import CLUSTER_POLICIES, DAEMON_SETS, DEPLOYMENTS, NIC_CLUSTER_POLICIES, NODES
 from ..model.values import Node
-from .cluster_facts import ClusterFacts
-from .cluster_view import (
+from .cluster_facts import (
     CREATE,
     DELETE,
     MERGE,
     Change,
+    ClusterFacts,
     ClusterView,
     Json,
     available,

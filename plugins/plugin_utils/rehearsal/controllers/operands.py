@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The operands of the GPU operator: which ones a policy enables, their DaemonSets, and where they fail."""
+"""The operands of the GPU operator, and the labels and memory that nodes have of them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from ...clients.kube.objects import NODES
 from ...runtime.strict import read_yaml
-from .cluster_facts import ClusterFacts, NodeFacts
-from .cluster_view import Json, owner_reference
+from .cluster_facts import MERGE, Change, ClusterFacts, ClusterView, Json, NodeFacts, owner_reference
+
+# The operands of the GPU operator: which ones a policy enables, their DaemonSets, and where they fail.
 
 DEVICE_PLUGIN, FEATURE_DISCOVERY = "nvidia-device-plugin-daemonset", "gpu-feature-discovery"
 HASH = "nvidia.com/last-applied-hash"
@@ -141,3 +143,74 @@ def rolled_out(item: Json) -> bool:
     return bool(
         seen and status.get("numberReady", 0) == desired and (status.get("updatedNumberScheduled", 0) == desired)
     )
+
+
+# The labels that node feature discovery, the GPU operator and GPU feature discovery put on a node.
+
+
+def placement_labels(node: NodeFacts, wanted: tuple[Operand, ...]) -> dict[str, str]:
+    """Return the labels that the DaemonSets of the operator select."""
+    labels = {"feature.node.kubernetes.io/pci-10de.present": "true", "nvidia.com/gpu.present": "true"}
+    for operand in wanted:
+        if operand.deploy != "mig-manager" or node.mig:
+            labels[operand.node_label] = "true"
+    return labels
+
+
+def feature_labels(node: NodeFacts, mig_strategy: str) -> dict[str, str]:
+    """Return the labels that GPU feature discovery writes."""
+    driver = [*node.driver.split("."), "", ""][:3]
+    cuda = [*node.cuda.split("."), "0"][:2]
+    compute = [*node.compute.split("."), "0"][:2]
+    values = {
+        "gpu.product": node.label,
+        "gpu.count": str(len(node.gpus)),
+        "gpu.replicas": str(node.replicas),
+        "gpu.sharing-strategy": "none" if node.replicas == 1 else "time-slicing",
+        "gpu.memory": str(node.memory_mib),
+        "gpu.family": node.family,
+        "gpu.mode": "compute",
+        "gpu.machine": node.machine,
+        "gpu.compute.major": compute[0],
+        "gpu.compute.minor": compute[1],
+        "cuda.driver.major": driver[0],
+        "cuda.driver.minor": driver[1],
+        "cuda.driver.rev": driver[2],
+        "cuda.driver-version.major": driver[0],
+        "cuda.driver-version.minor": driver[1],
+        "cuda.driver-version.revision": driver[2],
+        "cuda.driver-version.full": node.driver,
+        "cuda.runtime.major": cuda[0],
+        "cuda.runtime.minor": cuda[1],
+        "cuda.runtime-version.major": cuda[0],
+        "cuda.runtime-version.minor": cuda[1],
+        "cuda.runtime-version.full": ".".join(cuda),
+        "mig.capable": "true" if node.mig else "false",
+        "mig.strategy": mig_strategy,
+        "mps.capable": "false",
+        **node.mig_labels,
+    }
+    return {f"nvidia.com/{key}": value for key, value in values.items()}
+
+
+# The memory that the kubelet of each node offers to pods.
+
+MANAGER = "rehearsal"
+
+
+def reconcile(view: ClusterView, facts: ClusterFacts) -> list[Change]:
+    """Return a patch for each node whose memory differs from the model."""
+    changes = []
+    for node in facts.model.nodes if facts.model else ():
+        item = view.find(NODES, node.name)
+        if item is None:
+            continue
+        offered = ((item.get("status") or {}).get("allocatable") or {}).get("memory")
+        # As the API server writes it in its shortest form.
+        wanted = f"{node.kubernetes.memory_gib // 1024}Ti" if node.kubernetes.memory_gib % 1024 == 0 else ""
+        wanted = wanted or f"{node.kubernetes.memory_gib}Gi"
+        if offered is not None and offered != wanted:
+            amounts = {"memory": wanted}
+            body = {"status": {"capacity": amounts, "allocatable": amounts}}
+            changes.append(Change(MANAGER, MERGE, NODES, node.name, body=body, subresource="status"))
+    return changes

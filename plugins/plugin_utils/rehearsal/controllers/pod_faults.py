@@ -12,10 +12,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...clients.kube.kinds import PODS
+from ...clients.kube.objects import PODS
 from ..charts.chart import FAULT_ANNOTATION
-from .cluster_facts import ClusterFacts
-from .cluster_view import DELETE, MERGE, Change, ClusterView, Json, annotations_of, is_deleted, key_of, labels_of
+from .cluster_facts import (
+    DELETE,
+    MERGE,
+    Change,
+    ClusterFacts,
+    ClusterView,
+    Json,
+    annotations_of,
+    is_deleted,
+    key_of,
+    labels_of,
+)
 from .gpu_operator import present_operands
 from .network_operator import PLUGIN_APPS, with_waiting_drivers
 from .operands import fault_of

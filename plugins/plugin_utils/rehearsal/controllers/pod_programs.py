@@ -1,46 +1,159 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Programs in pods: what they print and how they end comes from pod simulators (workloads/pod_simulator.py).
-
-The pods of a job are grouped and given to the simulator that handles one of them. It returns an output for each pod:
-its lines become the pod's log, a file that a `Logs` object of KWOK names; its exit code becomes the annotation by which
-KWOK ends the pod. An output with a process is produced by that process (see processes.py). A new kind of program is a
-new simulator; nothing here depends on a particular one.
-"""
+"""Programs in pods: what they print and how they end, really running or computed, and the log that a kubelet shows."""
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import IO
 
-from ...clients.kube.kinds import PODS, RESOURCE_CLAIMS, Kind
+from ...clients.kube.objects import PODS, RESOURCE_CLAIMS, Kind
 from ...outcome.errors import BringupError
+from ...runtime.files import write_atomic
+from ...runtime.process import bound_to_parent
 from ..charts.chart import FAULT_ANNOTATION
 from ..fabric.plan import mark_fabric_loaded
 from ..hosts.loaded import mark_loaded
 from ..model.values import ClusterModel
+from ..processes.spec import descendants, identify, kill_all
 from ..workloads.pod_simulator import (
     INDEX_LABEL,
     MPI_LABEL,
     REPLICA_LABEL,
     ROLE_LABEL,
     STDERR,
+    STDOUT,
     PodGroup,
     PodOutput,
     PodSimulator,
+    RealProcess,
     SimContext,
 )
 from ..workloads.registry import simulator_for
-from .cluster_facts import ClusterFacts
-from .cluster_view import CREATE, MERGE, Change, ClusterView, Json, Key, annotations_of, is_deleted, key_of, labels_of
-from .pod_log import last_lines, write_log
-from .processes import RealPod, start
+from .cluster_facts import (
+    CREATE,
+    MERGE,
+    Change,
+    ClusterFacts,
+    ClusterView,
+    Json,
+    Key,
+    annotations_of,
+    is_deleted,
+    key_of,
+    labels_of,
+)
+
+# A pod's log as a file in the format of a container runtime, which a `Logs` object of KWOK names.
+
+_STEP_US, _SECOND_US = 137, 1_000_000
+_LAST_LINES = 20
+
+
+def cri_line(stream: str, text: str, at: datetime | None = None) -> str:
+    """Return one line of a log file, with the time `at` or now."""
+    moment = at or datetime.now(UTC)
+    return f"{moment.strftime('%Y-%m-%dT%H:%M:%S.%f')}000Z {stream} F {text}\n"
+
+
+def last_lines(path: Path) -> str:
+    """Return what the last lines of a log say, one line each; empty without one."""
+    try:
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()[-_LAST_LINES:]
+    except OSError:
+        return ""
+    return "".join(f"\n  {line.split(' ', 3)[-1]}" for line in lines)
+
+
+def write_log(path: Path, lines: Sequence[tuple[str, str]]) -> None:
+    """Write a log whose lines follow each other as if a program had written them from now on."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomic(path, "".join(_following(lines, datetime.now(UTC))))
+
+
+def _following(lines: Sequence[tuple[str, str]], begin: datetime) -> Iterator[str]:
+    """Give the lines as cri_line does; the text of a second is made once, for there are some thousand in it."""
+    second = begin.replace(microsecond=0)
+    shown, next_us = second.strftime("%Y-%m-%dT%H:%M:%S"), begin.microsecond
+    for stream, text in lines:
+        if next_us >= _SECOND_US:
+            second, next_us = second + timedelta(seconds=1), next_us - _SECOND_US
+            shown = second.strftime("%Y-%m-%dT%H:%M:%S")
+        yield f"{shown}.{next_us:06d}000Z {stream} F {text}\n"
+        next_us += _STEP_US
+
+
+# Pods whose program really runs: one process each, its output written to the pod's log while it runs.
+
+
+@dataclass(slots=True)
+class RealPod:
+    """A process and the threads that write its output to the log."""
+
+    process: subprocess.Popen[str]
+    readers: tuple[threading.Thread, ...]
+
+    @property
+    def exit_code(self) -> int | None:
+        """Its exit code when all of its output is in the log, else None; 128 + n after signal n, as a shell has it."""
+        code = self.process.poll()
+        if code is None or any(reader.is_alive() for reader in self.readers):
+            return None
+        return 128 - code if code < 0 else code
+
+    def stop(self) -> None:
+        """Kill it and all its descendants."""
+        found = descendants(self.process.pid)
+        own = identify(self.process.pid)
+        kill_all([*([own] if own else []), *found])
+        self.process.wait()
+
+
+def start(process: RealProcess, log: Path, wake: Callable[[], None]) -> RealPod:
+    """Start a process. Call this from the main thread: the kernel ends the process with the thread that started it.
+
+    Raises:
+        OSError: it cannot be started.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.touch()
+    child = subprocess.Popen(
+        list(process.argv), env={**os.environ, **process.env}, cwd=process.cwd or None, text=True, errors="replace",
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=bound_to_parent(),
+    )  # fmt: skip
+    lock = threading.Lock()
+    streams = ((STDOUT, child.stdout), (STDERR, child.stderr))
+    readers = tuple(
+        threading.Thread(target=_write_down, args=(stream, pipe, log, lock, wake), daemon=True)
+        for stream, pipe in streams
+    )
+    for reader in readers:
+        reader.start()
+    return RealPod(child, readers)
+
+
+def _write_down(stream: str, pipe: IO[str] | None, log: Path, lock: threading.Lock, wake: Callable[[], None]) -> None:
+    for line in pipe or ():
+        with lock, log.open("a", encoding="utf-8") as file:
+            file.write(cri_line(stream, line.rstrip("\n")))
+    wake()
+
+
+# Programs in pods: what they print and how they end comes from pod simulators (workloads/pod_simulator.py).
+#
+# The pods of a job are grouped and given to the simulator that handles one of them. It returns an output for each
+# pod: its lines become the pod's log, a file that a `Logs` object of KWOK names; its exit code becomes the
+# annotation by which KWOK ends the pod. An output with a process is produced by that process (see processes.py). A
+# new kind of program is a new simulator; nothing here depends on a particular one.
 
 MANAGER = "rehearsal"
 LOGS = Kind("kwok.x-k8s.io/v1alpha1", "Logs", "logs")

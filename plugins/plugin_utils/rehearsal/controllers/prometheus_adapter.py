@@ -15,16 +15,16 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from ...clients.kube.kinds import DEPLOYMENTS, SERVICES, Kind
+from ...clients.kube.objects import DEPLOYMENTS, SERVICES, Kind
 from ...runtime.files import write_atomic
 from ..model.site import AdapterState
 from ..telemetry.adapter import GROUP, VERSION
 from ..telemetry.plan import ADAPTER_FILE, PORTS_FILE, telemetry_directory
-from .cluster_facts import ClusterFacts
-from .cluster_view import (
+from .cluster_facts import (
     CREATE,
     DELETE,
     Change,
+    ClusterFacts,
     ClusterView,
     Json,
     annotations_of,

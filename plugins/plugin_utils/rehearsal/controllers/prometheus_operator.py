@@ -19,15 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...clients.kube.kinds import (
-    CLUSTER_POLICIES,
-    DEPLOYMENTS,
-    NAMESPACES,
-    PODS,
-    SERVICES,
-    STATEFUL_SETS,
-    Kind,
-)
+from ...clients.kube.objects import CLUSTER_POLICIES, DEPLOYMENTS, NAMESPACES, PODS, SERVICES, STATEFUL_SETS, Kind
 from ...runtime.files import write_atomic
 from ..model.site import Telemetry
 from ..telemetry.plan import (
@@ -40,10 +32,10 @@ from ..telemetry.plan import (
     prometheus_configuration,
     telemetry_directory,
 )
-from .cluster_facts import ClusterFacts
-from .cluster_view import (
+from .cluster_facts import (
     CREATE,
     Change,
+    ClusterFacts,
     ClusterView,
     Json,
     available,

@@ -10,10 +10,9 @@ offers 0 (Mellanox/k8s-rdma-shared-dev-plugin, pkg/resources/resources_manager.g
 
 from __future__ import annotations
 
-from ...clients.kube.kinds import DAEMON_SETS, NODES
+from ...clients.kube.objects import DAEMON_SETS, NODES
 from ..model.values import Node
-from .cluster_facts import ClusterFacts
-from .cluster_view import MERGE, Change, ClusterView, is_deleted, is_true, labels_of
+from .cluster_facts import MERGE, Change, ClusterFacts, ClusterView, is_deleted, is_true, labels_of
 from .network_operator import SHARED, has_nics
 
 MANAGER = "rdma-shared-device-plugin"

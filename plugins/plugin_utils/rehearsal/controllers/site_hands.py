@@ -12,9 +12,19 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from ...clients.kube.kinds import DEPLOYMENTS, NODES
-from .cluster_facts import ClusterFacts, NodeFacts
-from .cluster_view import DELETE, MERGE, Change, ClusterView, Json, annotations_of, is_deleted, key_of
+from ...clients.kube.objects import DEPLOYMENTS, NODES
+from .cluster_facts import (
+    DELETE,
+    MERGE,
+    Change,
+    ClusterFacts,
+    ClusterView,
+    Json,
+    NodeFacts,
+    annotations_of,
+    is_deleted,
+    key_of,
+)
 
 MANAGER = "rehearsal"
 _RELEASE = "meta.helm.sh/release-name"

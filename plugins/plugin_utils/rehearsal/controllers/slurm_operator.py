@@ -17,9 +17,8 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from ...clients.kube.kinds import PODS, Kind
-from .cluster_facts import ClusterFacts
-from .cluster_view import MERGE, Change, ClusterView, Json, is_deleted, is_true, key_of, labels_of
+from ...clients.kube.objects import PODS, Kind
+from .cluster_facts import MERGE, Change, ClusterFacts, ClusterView, Json, is_deleted, is_true, key_of, labels_of
 
 MANAGER = "slurm-operator"
 GROUP = "slinky.slurm.net"

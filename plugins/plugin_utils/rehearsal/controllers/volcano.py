@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ...clients.kube.kinds import DEPLOYMENTS, NATIVE_POD_GROUPS, PODS, VOLCANO_POD_GROUPS, VOLCANO_QUEUES
+from ...clients.kube.objects import DEPLOYMENTS, NATIVE_POD_GROUPS, PODS, VOLCANO_POD_GROUPS, VOLCANO_QUEUES
 from ...runtime.clock import now_utc
-from .cluster_facts import ADMITS_NOTHING, ADMITS_SINGLY, ClusterFacts
-from .cluster_view import (
+from .cluster_facts import (
+    ADMITS_NOTHING,
+    ADMITS_SINGLY,
     CREATE,
     MERGE,
     Change,
+    ClusterFacts,
     ClusterView,
     Json,
     Key,

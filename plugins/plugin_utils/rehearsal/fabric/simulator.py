@@ -10,18 +10,118 @@ what `ibstat` says (see adapters.py).
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import re
 import select
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from time import monotonic, sleep
 from typing import IO, Any, cast
 
-from ...runtime.bound import bound_to_parent
-from .adapters import ANSWER, ASK, Adapters, give
-from .console import Console
+from ...runtime.process import bound_to_parent
+from .net import Console
+
+# What `ibstat` says on a host, kept for as long as the simulator says the same of the host's adapters. The real
+# programs see one adapter each and make a tree of some hundred files at every start: sixteen starts for a host with
+# eight adapters, one after the other on the whole fabric. So the tool of a host asks here (recipes/rehearsal/fabric/
+# tool.sh). The programs run when the state of a port, or a file of the host, is another one than when they ran last.
+# <rehearsal dir>/fabric/ask one line: `<host> <word>` /answer `<host> <word>`, then what ibstat prints; nothing more
+# if it is to be run there Both are named pipes that every host has a link to. Whoever asks holds the fabric's lock.
+
+ASK, ANSWER = "ask", "answer"
+HERE = "GPUFLEET_REHEARSAL_FABRIC_HERE"
+"""Set, the tool of a host runs the real programs itself."""
+_ORDER = re.compile(r"([\w.-]+) (\w+)")
+_PROGRAMS_S = 60.0
+_READER_S = 5.0
+_TURN_S = 0.001
+
+Key = tuple[str, str, str]
+
+
+class Adapters:
+    """The answers to `ibstat` by host."""
+
+    def __init__(self, hosts: Path, console: Console, run: Callable[[Path], str | None] | None = None) -> None:
+        """Keep nothing yet; `run` returns what the real programs print on a host, None if they fail."""
+        self._hosts = hosts
+        self._console = console
+        self._run = run or _ibstat
+        self._kept: dict[str, tuple[Key, str]] = {}
+
+    def answer(self, order: str) -> tuple[str, str] | None:
+        """Return the first line of the answer and the rest; None if it is no question."""
+        found = _ORDER.fullmatch(order)
+        if found is None:
+            return None
+        host = self._hosts / found.group(1)
+        return order, self._of(host) if (host / "out" / "hcas.tsv").is_file() else ""
+
+    def _of(self, host: Path) -> str:
+        before = self._key(host)
+        kept = self._kept.get(host.name)
+        if before is not None and kept is not None and kept[0] == before:
+            return kept[1]
+        printed = self._run(host)
+        if before is None or printed is None:
+            return printed or ""
+        # Only if nothing moved while they ran.
+        if self._key(host) == before:
+            self._kept[host.name] = (before, printed)
+        return printed
+
+    def _key(self, host: Path) -> Key | None:
+        """Return all that the programs' answer follows from; None where the simulator says nothing."""
+        out = host / "out"
+        own = (out / "hcas.tsv").read_text(encoding="utf-8")
+        idents = [ident for ident in (line.split("\t")[1] for line in own.splitlines()) if ident != "-"]
+        states = self._console.states(idents)
+        if not all(f'"{ident}"\tnodeguid' in states for ident in idents):
+            return None
+        return states, own, (out / "ibstat.txt").read_text(encoding="utf-8")
+
+
+def _ibstat(host: Path) -> str | None:
+    try:
+        done = subprocess.run(
+            [str(host / "bin" / "ibstat")], env={**os.environ, HERE: "1"}, capture_output=True, text=True,
+            stdin=subprocess.DEVNULL, timeout=_PROGRAMS_S, check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout if done.returncode == 0 and done.stdout and not done.stderr else None
+
+
+def make_pipes(directory: Path) -> None:
+    """Make the two pipes."""
+    for name in (ASK, ANSWER):
+        os.mkfifo(directory / name, 0o600)
+
+
+def give(path: Path, text: str) -> None:
+    """Write an answer to whoever reads the pipe; nothing if nobody does in time."""
+    deadline = time.monotonic() + _READER_S
+    while True:
+        try:
+            pipe = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+            break
+        except OSError as error:
+            if error.errno != errno.ENXIO or time.monotonic() >= deadline:
+                return
+        time.sleep(_TURN_S)
+    try:
+        os.set_blocking(pipe, True)
+        with open(pipe, "wb") as stream:
+            stream.write(text.encode())
+    except BrokenPipeError:
+        # It ended before it had read all.
+        return
+
 
 CONSOLE = "console"
 NET_FILE = "fabric.net"

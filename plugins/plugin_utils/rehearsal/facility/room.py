@@ -1,7 +1,9 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The paper of the rehearsal's room: a facility record, its evidence, a key and a signature, with faults on demand."""
+"""The paper of the rehearsal's room: a facility record of a day, its evidence, a key and a signature, with faults
+on demand.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +19,8 @@ from ...clients.signature.ssh_keygen import make_key, sign_file
 from ...hardware.sku import Sku
 from ...runtime.files import write_atomic
 from ...runtime.strict import decode
+
+# The paper of the rehearsal's room: a facility record, its evidence, a key and a signature, with faults on demand.
 
 SIGNER = "facility@rehearsal.invalid"
 _NAMESPACE = "gpufleet-facility"
@@ -181,3 +185,30 @@ def _break(directory: Path, record: Path, content: dict[str, Any], room: RoomSta
 
 def _json(content: dict[str, Any]) -> str:
     return json.dumps(content, indent=2) + "\n"
+
+
+# The day that a room's record counts from. No room has its record issued anew every day, so neither has a
+# rehearsal's: what one run proved with it still stands in a run of the next day.
+
+# Until then nothing of a record that is valid for a year changes its meaning.
+KEPT_DAYS = 30
+
+
+def day_of_record(file: Path, today: date) -> date:
+    """Return the day that the record of this room was drawn on, today if it is the first one or too old.
+
+    Args:
+        file: where the day is kept from run to run.
+        today: the day of the run.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    try:
+        kept = date.fromisoformat(file.read_text(encoding="utf-8").strip())
+    except (OSError, ValueError):
+        kept = None
+    if kept is not None and 0 <= (today - kept).days <= KEPT_DAYS:
+        return kept
+    write_atomic(file, f"{today.isoformat()}\n")
+    return today

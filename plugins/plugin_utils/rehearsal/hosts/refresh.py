@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 
 from ..model.values import ClusterModel, Node
-from . import imex
+from . import dcgm
 from .enclosure import lock_file
 from .host_record import host_directory, read_host
 from .prepare import HostWriter, RealTools
@@ -36,10 +36,10 @@ def refresh_hosts(
         data: the collection's recipes/rehearsal directory.
         fabric: the simulated InfiniBand fabric, if there is one.
     """
-    shown = {node.name: (node, imex.domain(node, before.nodes)) for node in before.nodes}
+    shown = {node.name: (node, dcgm.domain(node, before.nodes)) for node in before.nodes}
     changed = []
     for node in after.nodes:
-        domain = imex.domain(node, after.nodes)
+        domain = dcgm.domain(node, after.nodes)
         if shown[node.name] != (node, domain):
             _refresh(node, domain, root, data, fabric)
             changed.append(node.name)

@@ -34,8 +34,8 @@ from types import FrameType, ModuleType
 from typing import NoReturn
 
 from . import enclosure, preloaded
+from .asking import FDS, Order, resident_address
 from .kept_answers import KeptAnswers
-from .talk import FDS, Order, resident_address
 
 _BACKLOG = 512
 _ORDER_S = 30.0

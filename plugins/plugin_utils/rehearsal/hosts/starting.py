@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from ...runtime.files import RECIPES
 from ...runtime.host_tools import load_host_tools
 from ...runtime.launch import python_argv
-from ...runtime.recipe_files import RECIPES
 from ..processes.spec import ProcessSpec
 from .enclosure import COMPILED_AT, COMPILED_VARIABLE, PYTHON_START
 from .kept_answers import TOOLS

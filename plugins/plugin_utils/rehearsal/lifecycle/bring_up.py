@@ -16,20 +16,17 @@ from ...runtime.layers import laid_over
 from ...runtime.progress import Progress
 from ..bmc.plan import SimulatedBmcs, bmc_directory, plan_bmcs
 from ..control_plane.plan import WAVE_READY, ControlPlane, plan_control_plane
-from ..controllers.pod_commands import exec_shims
+from ..controllers.pod_ports import exec_shims
 from ..hosts.starting import resident_process
-from ..processes.process_table import ProcessId
-from ..processes.spec import ProcessSpec, SupervisorSpec
+from ..processes.spec import ProcessId, ProcessSpec, SupervisorSpec
 from ..telemetry.plan import SimulatedTelemetry, TelemetryPrograms, plan_telemetry, telemetry_directory
 from ..toolchain.ensure import Program, Workshop, ensure_toolchain
 from ..workloads.alert_receiver_pods import PORT_VARIABLE
 from ..workloads.fio_pods import FIO_VARIABLE, LIBRARIES_VARIABLE
-from .commands import INVENTORY_FILE
+from .child import ending_in_order
 from .controller import alive_check, controller_process
-from .ending import ending_in_order
-from .inventory import write_inventory
-from .needs import refuse_missing_programs
-from .request import Rehearsal, RehearsalRequest
+from .inventory import fault_notes, write_inventory
+from .request import INVENTORY_FILE, Rehearsal, RehearsalRequest, refuse_missing_programs
 from .simulators import Simulated, kubernetes_node, prepare_simulators, system_nodes
 from .starter import PortClashError, new_id, refuse_second, start, stop
 
@@ -66,7 +63,7 @@ def bring_up(request: RehearsalRequest, progress: Progress) -> Rehearsal:
         settings=laid_over(
             request.settings, laid_over(simulated.substitution.settings, {"pdu-feeds": {"pdus": bmcs.pdus}})
         ),
-        notes=(*_carried(simulated.faults), *request.notes, *simulated.substitution.notes),
+        notes=(*fault_notes(simulated.faults), *request.notes, *simulated.substitution.notes),
         bmcs=bmcs.urls,
     )
     try:
@@ -75,12 +72,6 @@ def bring_up(request: RehearsalRequest, progress: Progress) -> Rehearsal:
         stop(request.directory)
         raise
     return rehearsal
-
-
-def _carried(faults: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the note about the faults with which a rehearsal was started: without it a report that says "passed"
-    does not say of what."""
-    return (f"faults at the start of this rehearsal: {', '.join(faults)}",) if faults else ()
 
 
 def _refuse_missing_sets(request: RehearsalRequest) -> None:
@@ -135,8 +126,8 @@ def _start(
                 *(telemetry.processes if telemetry else ()), *_with_exec_shims(plane, request),
                 *_controllers(plane, simulated, request, telemetry),
             ),
-            volatile=(str(plane.directory), str(request.directory / INVENTORY_FILE)), ports=plane.ports,
-            kubeconfig=str(plane.kubeconfig),
+            volatile=(str(plane.directory), str(request.directory / INVENTORY_FILE)), simulated=True,
+            ports=plane.ports, kubeconfig=str(plane.kubeconfig),
             # Whoever keeps it may try out what a death does; whoever calls this without a playbook looks by himself.
             ends_run=not request.keep and controller.pid != os.getpid(),
         )  # fmt: skip

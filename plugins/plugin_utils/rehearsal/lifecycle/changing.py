@@ -15,18 +15,18 @@ from ...hardware.sku import load_hardware
 from ...outcome.codec import load
 from ...outcome.errors import BringupError, InputError, NotFoundError, ProblemsError, UnavailableError
 from ...runtime.clock import Deadline
-from ...runtime.recipe_files import RECIPES
+from ...runtime.files import RECIPES
+from ..bmc.plan import asked_of, bmc_directory
 from ..fabric.net import build_net, console_growth, console_start, net_text
 from ..fabric.plan import running_fabric
 from ..facility.room import Margins
-from ..faults.catalogue import load_catalogue
-from ..faults.choose import choose_faults
-from ..faults.shown import refuse_unshown
+from ..faults.catalogue import choose_faults, load_catalogue, refuse_unshown
 from ..hosts.refresh import refresh_hosts
 from ..model.patch import apply_fault, healthy_cluster
 from ..model.spec import Fault, ModelSpec, applied_file, file_version, read_spec, write_spec
 from ..model.values import ClusterModel
 from ..processes.spec import SPEC_FILE, SupervisorSpec
+from .inventory import note_faults
 from .simulators import MODEL_FILE, kubernetes_node, room_state
 from .starter import read_state
 
@@ -47,7 +47,7 @@ class Changed:
 
 def faults_of(directory: Path) -> tuple[str, ...]:
     """Return the faults of the rehearsal in a directory; nothing without one that is up."""
-    return tuple(map(_name, read_spec(directory / MODEL_FILE).faults)) if _is_up(directory) else ()
+    return tuple(map(_name, read_spec(directory / MODEL_FILE).faults)) if is_up(directory) else ()
 
 
 def change_faults(directory: Path, wanted: Sequence[str], lifted: Sequence[str]) -> Changed:
@@ -63,11 +63,8 @@ def change_faults(directory: Path, wanted: Sequence[str], lifted: Sequence[str])
         ProblemsError: every fault that is not known, is not there, or that only a start can set or lift.
         UnavailableError: the simulated operators do not take it up.
     """
-    if not _is_up(directory):
-        hint = "start one: make rehearse KEEP=1, or ansible-playbook gpufleet.bringup.rehearse " + (
-            "-e gpufleet_rehearsal_keep=true"
-        )
-        raise NotFoundError(f"rehearsal in {directory}", "none is up.", hint)
+    if not is_up(directory):
+        raise NotFoundError(f"rehearsal in {directory}", "none is up.", f"start one: {_start_of()}")
     path = directory / MODEL_FILE
     spec, hardware = read_spec(path), load_hardware(_hardware(directory))
     healthy = healthy_cluster(spec, hardware)
@@ -77,16 +74,25 @@ def change_faults(directory: Path, wanted: Sequence[str], lifted: Sequence[str])
     fresh = choose_faults(wanted, healthy, load_catalogue(RECIPES / "rehearsal"), spec.seed + len(left))
     if twice := sorted({*map(_name, left)} & {*map(_name, fresh)}):
         raise InputError("FAULTS", f"set already: {', '.join(twice)}.", "lift it with LIFT= first, or leave it out")
-    refuse_unshown(fresh, load_catalogue(RECIPES / "rehearsal"), healthy, hardware, dra=True)
+    asked = asked_of(bmc_directory(directory))
+    refuse_unshown(fresh, load_catalogue(RECIPES / "rehearsal"), healthy, hardware, dra=True, asked=asked)
     _refuse_what_a_start_needs(healthy, (*fresh, *gone))
     changed = replace(spec, faults=(*left, *fresh))
     before, after = _model(healthy, spec.faults), _model(healthy, changed.faults)
     refresh_hosts(before, after, directory, RECIPES / "rehearsal", running_fabric(directory))
     _write(changed, path)
+    note_faults(directory, tuple(map(_name, changed.faults)))
     return Changed(tuple(map(_name, changed.faults)), tuple(map(_name, fresh)), tuple(map(_name, gone)))
 
 
-def _is_up(directory: Path) -> bool:
+def _start_of(of_make: str = "", variables: str = "") -> str:
+    """Return the commands that start a rehearsal that stays up: of a checkout, and of an installed collection."""
+    installed = f"ansible-playbook gpufleet.bringup.rehearse {variables}-e gpufleet_rehearsal_keep=true"
+    return f"make rehearse {of_make}KEEP=1, or {installed}"
+
+
+def is_up(directory: Path) -> bool:
+    """Whether a rehearsal is up in a directory, so that its faults can be set and lifted."""
     state = read_state(directory)
     return state is not None and state.supervisor.alive() and state.phase in ("ready", "degraded")
 
@@ -120,7 +126,8 @@ def _refuse_what_a_start_needs(healthy: ClusterModel, faults: Iterable[Fault]) -
         found = dict(_read_at_start(apply_fault(healthy, fault), healthy))
         reasons = [reason for reason, value in found.items() if value != usual[reason]]
         if reasons:
-            hint = f"start with it: make rehearse FAULTS={_name(fault)} KEEP=1 (make rehearse-stop first)"
+            start = _start_of(f"FAULTS={_name(fault)} ", f"-e gpufleet_rehearsal_faults={_name(fault)} ")
+            hint = f"stop the rehearsal (playbook rehearse_stop) and start it with the fault: {start}"
             problems.append(InputError(f"fault {_name(fault)}", f"{reasons[0]}.", hint))
     if problems:
         raise ProblemsError("FAULTS", tuple(problems))

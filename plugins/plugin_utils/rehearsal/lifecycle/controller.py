@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...outcome.errors import AbortedError
-from ...runtime.process_id import ProcessId, controller_pid, identify
+from ...runtime.process import ProcessId, controller_pid, identify
 
 
 def controller_process() -> ProcessId:

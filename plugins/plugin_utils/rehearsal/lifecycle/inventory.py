@@ -5,14 +5,15 @@
 
 from __future__ import annotations
 
+import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
 
 from ...runtime.files import write_atomic
 from ...runtime.inventory_values import AsWritten, plain
-from .commands import INVENTORY_FILE, ansible_playbook, shown
-from .request import Rehearsal, RehearsalRequest
+from .request import INVENTORY_FILE, Rehearsal, RehearsalRequest, ansible_playbook, shown
 
 CONNECTION = "gpufleet.bringup.rehearsal"
 _HEADER = """\
@@ -21,6 +22,14 @@ _HEADER = """\
 ---
 """
 _TEMPLATES = ("{{", "{%", "{#")
+_OF_FAULTS = "faults of this rehearsal: "
+# The list of notes, and in it the one about faults with the lines over which it goes.
+_NOTES = re.compile(rf"^( +)gpufleet_notes:\n(?:\1- ['\"]?{_OF_FAULTS}.*\n(?:\1  .*\n)*)?", re.MULTILINE)
+
+
+def fault_notes(faults: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the note about the faults of a rehearsal: without it a report that says "passed" does not say of what."""
+    return (f"{_OF_FAULTS}{', '.join(faults)}",) if faults else ()
 
 
 def inventory_of(request: RehearsalRequest, rehearsal: Rehearsal) -> dict[str, Any]:
@@ -93,3 +102,17 @@ def write_inventory(request: RehearsalRequest, rehearsal: Rehearsal) -> Path:
     )
     write_atomic(path, header + body, 0o600)
     return path
+
+
+def note_faults(directory: Path, faults: tuple[str, ...]) -> None:
+    """Let the inventory of a rehearsal that is up say which faults it has from now on."""
+    path = directory / INVENTORY_FILE
+    if not path.is_file():
+        return
+    body = path.read_text(encoding="utf-8")
+    notes = [json.dumps(note, ensure_ascii=False) for note in fault_notes(faults)]
+    write_atomic(path, _NOTES.sub(lambda found: _with_notes(found[1], notes), body), 0o600)
+
+
+def _with_notes(indent: str, notes: list[str]) -> str:
+    return "".join((f"{indent}gpufleet_notes:\n", *(f"{indent}- {note}\n" for note in notes)))

@@ -1,20 +1,30 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a rehearsal is asked for, and what it gives."""
+"""What a rehearsal is asked for and what it gives: playbooks, commands to go on with, programs that it needs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...outcome.errors import InputError
+from ...hardware.sku import load_hardware, sku_or_error
+from ...outcome.errors import BringupError, InputError, NotFoundError
+from ...runtime.files import COLLECTION_ROOT, RECIPES
 from ...runtime.inventory_values import StatedInventory
-from ...runtime.recipe_files import RECIPES
+from ...runtime.strict import nearest
+from ..faults.catalogue import load_catalogue, unknown_faults
 from ..model.spec import PlannedNode, Shape, numbered_nodes, rack_name
 from ..substitution.replacements import StatedSite
+from ..worlds.catalogue import load_worlds, world_or_error
+
+# What a rehearsal is asked for, and what it gives.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,3 +136,153 @@ def planned_nodes(hosts: list[dict[str, Any]], count: int, sku: str) -> tuple[Pl
         rack = str(host.get("rack") or rack_name(index))
         nodes.append(PlannedNode(name=name, sku=str(host.get("sku") or sku), rack=rack, hcas=hcas))
     return tuple(nodes)
+
+
+# What can be rehearsed from start to end, beside a bring-up.
+
+LIST = "list"
+SITE = "site"
+_ALONE = {
+    "converge": "a simulated host has no package repositories; molecule does it with containers (docs/converge.md)",
+    "rollback": "it needs two recipes that passed; keep a rehearsal (KEEP=1) and run site twice on its inventory",
+    "rma": "keep a rehearsal with a fault (KEEP=1 FAULTS=gpu-missing) and run it on its inventory",
+}
+
+
+def known_plays(playbooks: Path = COLLECTION_ROOT / "playbooks" / "rehearsal") -> dict[str, str]:
+    """Return every verb that can be rehearsed, with what it does."""
+    found = {SITE: "Brings a site up, gate by gate (the default)."}
+    for path in sorted(playbooks.glob("*.yml")):
+        lines = path.read_text(encoding="utf-8").splitlines()
+        found[path.stem] = lines[lines.index("---") + 1].removeprefix("# ")
+    return found
+
+
+def plays_table() -> str:
+    """Return what can be rehearsed as text for a terminal."""
+    rows = known_plays()
+    width = max(map(len, rows))
+    return "\n".join([f"{name.ljust(width)}  {text}" for name, text in rows.items()] + ["", "PLAY=<name>"])
+
+
+def refuse_unknown_play(name: str) -> None:
+    """Raise NotFoundError for what cannot be rehearsed, with what can."""
+    known = known_plays()
+    if name in known:
+        return
+    if name in _ALONE:
+        raise NotFoundError(f"PLAY {name!r}", f"cannot be rehearsed from start to end: {_ALONE[name]}.")
+    near = f"did you mean {nearest(name, known)[0]!r}? " if nearest(name, known) else ""
+    raise NotFoundError(f"PLAY {name!r}", "is nothing that can be rehearsed.", f"{near}known: {', '.join(known)}")
+
+
+def request_problems(options: Mapping[str, Any], *, hosts: int, extra: Mapping[str, Any]) -> list[BringupError]:
+    """Return what is wrong with the names that a rehearsal is asked for, before anything is built or started.
+
+    Args:
+        options: the options of `rehearsal_start`.
+        hosts: how many hosts of the inventory are simulated.
+        extra: the variables of the command line.
+    """
+    problems: list[BringupError] = []
+    play, world = str(options["play"]), str(options["world"])
+    _noted(problems, lambda: refuse_unknown_play(play))
+    scope = [name for name in ("gpufleet_gates", "gpufleet_from_gate") if name in extra]
+    if play != SITE and scope and not problems:
+        reason = f"is the scope of a bring-up, and gpufleet_rehearsal_play={play} has a scope of its own."
+        problems.append(InputError(scope[0], reason, "leave one of the two out"))
+    if world:
+        _noted(problems, lambda: world_or_error(load_worlds(RECIPES / "rehearsal"), world))
+    elif not hosts:
+        own = [path / "hardware" for text in options["recipe_data"] if (path := Path(text).expanduser()).is_dir()]
+        known = load_hardware([RECIPES / "hardware", *(path for path in own if path.is_dir())])
+        _noted(problems, lambda: sku_or_error(known, str(options["sku"])))
+    problems += unknown_faults([str(fault) for fault in options["faults"]], load_catalogue(RECIPES / "rehearsal"))
+    return problems
+
+
+def _noted(problems: list[BringupError], look: Callable[[], object]) -> None:
+    try:
+        look()
+    except BringupError as error:
+        problems.append(error)
+
+
+# Commands for a rehearsal that stays up, as a person can type them where it was started.
+
+INVENTORY_FILE = "inventory.yml"
+
+
+def kept_lines(directory: Path, kubeconfig: str) -> list[str]:
+    """Return what a person needs who goes on with a rehearsal that stays up."""
+    inventory = shown(directory / INVENTORY_FILE)
+    rows = [
+        ("site", "-i", inventory),
+        ("validate", "-i", inventory),
+        ("continuous", "-i", inventory, "--check"),
+        ("snapshot", "-i", inventory, "-e", "gpufleet_snapshot=snapshot.json", "-e", "gpufleet_run=.run/latest"),
+    ]
+    return [
+        f"the rehearsal stays up: export KUBECONFIG={shlex.quote(kubeconfig)}",
+        "go on with it:",
+        *(f"  {playbook_command(*row)}" for row in rows),
+        f"  {playbook_command('rehearse_faults', '-e', 'gpufleet_rehearsal_lift=all', *_elsewhere(directory))}",
+        f"stop it: {stop_command(directory)}",
+    ]
+
+
+def kept_command(directory: Path, play: str) -> str:
+    """Return the command that runs the playbook which a rehearsal rehearsed on its cluster, while that stays up."""
+    return playbook_command(play, "-i", shown(directory / INVENTORY_FILE))
+
+
+def stop_command(directory: Path) -> str:
+    """Return the command that stops the rehearsal in a directory."""
+    return playbook_command("rehearse_stop", *_elsewhere(directory))
+
+
+def _elsewhere(directory: Path) -> list[str]:
+    usual = Path.cwd() / ".run" / "rehearsal" == directory
+    return [] if usual else ["-e", f"gpufleet_rehearsal_dir={directory}"]
+
+
+def playbook_command(name: str, *words: str) -> str:
+    """Return the command that runs a playbook of the collection with this Ansible."""
+    return " ".join([ansible_playbook(), f"gpufleet.bringup.{name}", *(shlex.quote(word) for word in words)])
+
+
+def ansible_playbook() -> str:
+    """Return the ansible-playbook of this Python, as a person can type it here."""
+    # Not the file behind it: the link of a virtual environment is what knows its packages.
+    program = Path(sys.executable).parent / "ansible-playbook"
+    return shlex.quote(shown(program)) if program.is_file() else "ansible-playbook"
+
+
+def shown(path: Path) -> str:
+    """Return a path as it is typed here."""
+    return os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path)
+
+
+# The programs of the system that a rehearsal runs: missed before anything is built, and named with their packages.
+
+# Program: package of Debian and Ubuntu, package of RHEL. Built programs and Python's packages are not among them, nor
+# what every Linux system has; `tools/setup` installs the same.
+PROGRAMS: Mapping[str, tuple[str, str]] = {
+    "ssh-keygen": ("openssh-client", "openssh-clients"),
+    "flock": ("util-linux", "util-linux"),
+    "awk": ("mawk", "gawk"),
+}
+
+
+def refuse_missing_programs() -> None:
+    """Look for every program on PATH.
+
+    Raises:
+        NotFoundError: some are missing; the hint is the command that installs them all.
+    """
+    missing = [name for name in PROGRAMS if shutil.which(name) is None]
+    if missing:
+        debian, rhel = (" ".join(sorted({PROGRAMS[name][index] for name in missing})) for index in (0, 1))
+        reason = "not found on PATH, and the rehearsal runs them: nothing was built or started."
+        hint = f"as root: apt-get install {debian} (RHEL: dnf install {rhel})"
+        raise NotFoundError(f"programs {', '.join(missing)}", reason, hint)

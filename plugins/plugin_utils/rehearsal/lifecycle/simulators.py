@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -14,19 +14,16 @@ from typing import Any
 
 from ...hardware.sku import Sku, load_hardware
 from ...outcome.errors import UnavailableError
+from ...runtime.files import RECIPES
 from ...runtime.progress import Progress
-from ...runtime.recipe_files import RECIPES
+from ...runtime.strict import read_yaml
 from ..bmc.plan import bmc_directory, write_access
 from ..charts.mirror import build_mirror
-from ..control_plane.nodes import NodeSpec
-from ..fabric.cabling import write_cabling
-from ..fabric.plan import SimulatedFabric, plan_fabric
-from ..fabric.programs import ensure_programs
-from ..facility.day import day_of_record
-from ..facility.room import Margins, write_facility
-from ..faults.catalogue import load_catalogue
-from ..faults.choose import choose_faults
-from ..faults.shown import refuse_unshown
+from ..control_plane.kwok import NodeSpec
+from ..fabric.net import write_cabling
+from ..fabric.plan import SimulatedFabric, ensure_programs, plan_fabric
+from ..facility.room import Margins, day_of_record, write_facility
+from ..faults.catalogue import choose_faults, load_catalogue, refuse_unshown
 from ..hosts.prepare import prepare_hosts
 from ..model.patch import build_model, healthy_cluster
 from ..model.spec import ModelSpec, write_spec
@@ -34,8 +31,77 @@ from ..model.values import ClusterModel, Node
 from ..storage.programs import Fio, ensure_fio
 from ..substitution.replacements import Simulation, Substitution, substitution_for
 from ..telemetry.programs import Prometheus, ensure_prometheus
-from .catalog import charts_of
 from .request import RehearsalRequest
+
+# Every chart that a recipe of the catalog can ask for: what the chart mirror of a rehearsal has to hold.
+
+_LAYERS = ("overlays", "mixins")
+
+
+def charts_of(directories: Sequence[Path]) -> list[dict[str, Any]]:
+    """Return a reference for every chart and Kustomize component, in every version that registries and layers name.
+
+    The union and not one resolved recipe: whatever criteria the run has, and whatever an upgrade asks for, is there.
+
+    Args:
+        directories: recipe data directories; a later registry entry replaces an earlier one of the same name.
+
+    Raises:
+        InputError: a file is not valid YAML.
+    """
+    registry = {str(entry["name"]): entry for entry in _registered(directories)}
+    found = {
+        (name, _chart(entry), str(entry.get("helm", {}).get("defaultVersion", ""))) for name, entry in registry.items()
+    }
+    for reference in _references(directories):
+        name = str(reference["name"])
+        chart = str(reference.get("chart") or _chart(registry.get(name, {})) or name)
+        found.add((name, chart, str(reference.get("version") or "")))
+    rows = sorted((name, chart, version) for name, chart, version in found if chart and version)
+    charts: list[dict[str, Any]] = [
+        {"name": name, "chart": chart, "version": version, "type": "Helm", "workloads": _workloads(registry.get(name))}
+        for name, chart, version in rows
+    ]
+    return charts + _built(directories, registry)
+
+
+def _workloads(entry: dict[str, Any] | None) -> list[dict[str, str]]:
+    """Return the workloads that a registry entry says its chart renders; a chart we do not know is given these."""
+    return [dict(stated) for stated in _list(entry or {}, "workloads")]
+
+
+def _built(directories: Sequence[Path], registry: dict[str, dict[str, Any]]) -> list[dict[str, str]]:
+    """Return a reference for every tag of every Kustomize component."""
+    found = {(name, str((entry.get("kustomize") or {}).get("defaultTag") or "")) for name, entry in registry.items()}
+    found |= {(str(reference["name"]), str(reference.get("tag") or "")) for reference in _references(directories)}
+    return [{"name": name, "tag": tag, "type": "Kustomize"} for name, tag in sorted(found) if tag]
+
+
+def _registered(directories: Sequence[Path]) -> Iterator[dict[str, Any]]:
+    for directory in directories:
+        path = directory / "registry.yaml"
+        document = read_yaml(path) if path.is_file() else {}
+        yield from (entry for entry in _list(document, "components") if entry.get("name"))
+
+
+def _references(directories: Sequence[Path]) -> Iterator[dict[str, Any]]:
+    for directory in directories:
+        for layer in _LAYERS:
+            for path in sorted((directory / layer).glob("**/*.yaml")):
+                document = read_yaml(path)
+                spec = document.get("spec") if isinstance(document, dict) else None
+                yield from (entry for entry in _list(spec, "componentRefs") if entry.get("name"))
+
+
+def _list(document: Any, key: str) -> list[dict[str, Any]]:
+    rows = document.get(key) if isinstance(document, dict) else None
+    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+
+
+def _chart(entry: dict[str, Any]) -> str:
+    helm = entry.get("helm")
+    return str(helm.get("defaultChart") or "") if isinstance(helm, dict) else ""
+
 
 MODEL_FILE = "model.yaml"
 _DAY_FILE = "facility-day"
@@ -71,7 +137,8 @@ def prepare_simulators(request: RehearsalRequest, progress: Progress, alive: Cal
     healthy = healthy_cluster(plain, hardware)
     catalogue = load_catalogue(data)
     spec = replace(plain, faults=choose_faults(request.faults, healthy, catalogue))
-    refuse_unshown(spec.faults, catalogue, healthy, hardware, dra=request.dra)
+    asked = {*request.bmcs, *(rack.name for rack in healthy.racks if request.pdus)}
+    refuse_unshown(spec.faults, catalogue, healthy, hardware, dra=request.dra, asked=asked)
     model = build_model(spec, hardware)
     model_file = request.directory / MODEL_FILE
     write_spec(spec, model_file)

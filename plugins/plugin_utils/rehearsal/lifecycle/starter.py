@@ -20,11 +20,20 @@ from ...runtime.clock import Deadline
 from ...runtime.files import write_atomic
 from ...runtime.launch import python_argv
 from ...runtime.progress import Progress
-from ..processes.process_table import MARKER, ProcessId, kill_all, marked, send
-from ..processes.spec import SPEC_FILE, RehearsalState, SupervisorSpec, state_path
-from .commands import INVENTORY_FILE, playbook_command, shown, stop_command
+from ..processes.spec import (
+    MARKER,
+    SPEC_FILE,
+    ProcessId,
+    RehearsalState,
+    SupervisorSpec,
+    kill_all,
+    marked,
+    send,
+    state_path,
+)
 from .mounts import unmount_below
-from .volatile import remove_volatile
+from .request import INVENTORY_FILE, playbook_command, shown, stop_command
+from .volatile import remove_volatile, remove_written
 
 _POLL_S = 0.05
 _STOP_LIMIT_S = 20.0
@@ -169,7 +178,8 @@ def _remove_volatile(directory: Path) -> list[str]:
     left = [Path(name) for name in spec.volatile if Path(name).exists() and directory.resolve() in Path(name).parents]
     for path in left:
         remove_volatile(path)
-    return [str(path) for path in left]
+    written = [f"what its simulators wrote in {directory}"] if spec.simulated and remove_written(directory) else []
+    return [str(path) for path in left] + written
 
 
 def _command(process: ProcessId) -> str:

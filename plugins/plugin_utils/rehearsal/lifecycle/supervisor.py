@@ -12,8 +12,10 @@ from __future__ import annotations
 import fcntl
 import os
 import signal
+import stat
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import sleep
@@ -22,25 +24,75 @@ from types import FrameType
 from ...outcome.codec import dumps, load
 from ...runtime.clock import Deadline, now_utc
 from ...runtime.files import write_atomic
-from ..processes.process_table import (
+from ..processes.spec import (
     Lineage,
     ProcessId,
+    ProcessSpec,
+    RehearsalState,
+    SupervisorSpec,
     descendants,
     identify,
     kill_all,
     lineage,
     marked,
     orphans,
+    send,
+    state_path,
     ticks_now,
 )
-from ..processes.spec import ProcessSpec, RehearsalState, SupervisorSpec, state_path
-from .broken import end_run
-from .child import Child, start_child
-from .children import adopt_orphans
+from .child import Child, adopt_orphans, start_child
 from .mounts import unmount_below
-from .volatile import remove_volatile
+from .volatile import remove_volatile, remove_written
 
+# Ends the run whose rehearsal broke: what died is said where the run says everything, and the run is interrupted. A
+# gate cannot tell a dead simulator from a broken cluster, and would wait for its own time limits.
+
+# Ansible waits for the task that runs when it is interrupted; then it is asked in the way that it does not wait.
+_INTERRUPT_S = 5.0
+_TERMINATE_S = 5.0
 _POLL_S = 0.05
+
+
+def end_run(controller: ProcessId, problem: str, logs: str) -> None:
+    """Say why on the standard error of the run, and end the run: as Ctrl-C does, else by SIGTERM, else by SIGKILL.
+
+    Args:
+        controller: the ansible-playbook that the rehearsal belongs to.
+        problem: what died, and how.
+        logs: where its log is.
+    """
+    text = f"\nrehearsal: {problem}, so this run says nothing of the site and ends. Read {logs}, then start it again.\n"
+    with suppress(OSError):
+        # Without waiting for whoever does not read. Not the terminal of this process, which has none.
+        stream = os.open(f"/proc/{controller.pid}/fd/2", os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_NOCTTY)
+        try:
+            # The run goes on writing where it stopped in a file, over what somebody else has appended to it.
+            last = stat.S_ISREG(os.fstat(stream).st_mode)
+            if not last:
+                _write(stream, text)
+            _end(controller)
+            if last:
+                _write(stream, text)
+        finally:
+            os.close(stream)
+    _end(controller)
+
+
+def _write(stream: int, text: str) -> None:
+    with suppress(OSError):
+        os.write(stream, text.encode())
+
+
+def _end(controller: ProcessId) -> None:
+    for number, limit_s in ((signal.SIGINT, _INTERRUPT_S), (signal.SIGTERM, _TERMINATE_S), (signal.SIGKILL, 1.0)):
+        if not controller.alive():
+            return
+        send(controller, number)
+        deadline = Deadline.after(limit_s)
+        while controller.alive() and deadline.left_s > 0:
+            sleep(_POLL_S)
+
+
 _WATCH_S = 0.25
 _ENDED_EARLY = 3
 
@@ -147,9 +199,13 @@ class Supervisor:
             names = {spec.name for spec in wave}
             _stop_wave([child for child in self.children if child.spec.name in names])
         kill_all(marked(self.spec.rehearsal_id))
-        unmount_below(Path(self.spec.directory))
+        directory = Path(self.spec.directory).resolve()
+        mounted = unmount_below(directory)
         for name in self.spec.volatile:
             remove_volatile(Path(name))
+        # After a failed start with other ports the same files are started on again.
+        if self.spec.simulated and self.phase != "failed" and not mounted:
+            remove_written(directory)
         if self.phase != "failed":
             self.phase = "stopped"
         self._say()

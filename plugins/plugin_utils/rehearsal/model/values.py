@@ -11,12 +11,232 @@ from typing import Literal
 
 from ...hardware.accelerator import Accelerator
 from .bmc import Bmc, RackUnit
-from .host_setup import HostSetup, PortSetup
-from .infiniband import Cable, InfiniBand
-from .kubernetes_node import KubernetesNode
 from .site import FacilityRecord, Nccl, Stack
-from .storage import Storage
-from .training import HeldDown, Training, TrainingState
+
+# The InfiniBand fabric of the cluster model: cables, switches, what else is connected, subnet managers.
+
+LinkWidth = Literal["4x", "2x", "1x"]
+LinkSpeed = Literal["HDR", "EDR", "FDR", "QDR"]
+SubnetManagers = Literal["both", "no-standby", "none"]
+Sharp = Literal["ready", "no-manager"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cable:
+    """One cable of the compute fabric, as the simulator of it can make it. `errors` were counted before the gate looks,
+    `errors_per_s` are added while it looks, `errors_under_load` by the load of NCCL; `downed` is how often the link
+    went down so far; `swapped`: its switch end sits where the next adapter's should."""
+
+    up: bool = True
+    width: LinkWidth = "4x"
+    speed: LinkSpeed = "HDR"
+    errors: int = 0
+    errors_per_s: int = 0
+    errors_under_load: int = 0
+    downed: int = 0
+    swapped: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Switch:
+    """One switch of the compute fabric; not `alive`: it has no power. `description` is its node description where that
+    is not its name."""
+
+    name: str
+    alive: bool = True
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Uplink:
+    """One cable between two switches; its name is its lower end, `leaf-g1-rail0:33`."""
+
+    name: str
+    cable: Cable = Cable()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stranger:
+    """An adapter on the fabric that is no GPU host's: of a storage host, or a switch's own for aggregation. `name` is
+    its node description; it is cabled to a free port of `switch`."""
+
+    name: str
+    switch: str
+    cable: Cable = Cable()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InfiniBand:
+    """The switches, the cables between them and the subnet managers; all empty where the hosts have no InfiniBand.
+
+    `adapter_description` is how adapters describe themselves, of `{host}`, `{hca}` and `{number}` (from 1);
+    `priorities` are those of the subnet managers; `taper` is how much more the leaves carry down than up. `sharp`:
+    whether the aggregation manager makes jobs for those who ask it.
+    """
+
+    switches: tuple[Switch, ...] = ()
+    uplinks: tuple[Uplink, ...] = ()
+    strangers: tuple[Stranger, ...] = ()
+    subnet_managers: SubnetManagers = "both"
+    adapter_description: str = "{host} {hca}"
+    priorities: tuple[int, int] = (15, 1)
+    taper: float = 1.0
+    sharp: Sharp = "ready"
+
+
+# How a simulated host is set up beside its GPUs: limits of its units, clocks of its processors, control groups, and
+# what its network ports are told.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostSetup:
+    """`memlock` and `nofile` are limits of every unit as systemd prints them, `governor` is that of all processors
+    (empty: the kernel sets no frequency, as in a virtual machine), `cgroup` the file system at /sys/fs/cgroup.
+    `root_used_percent` is how full the root file system is, `stuck` a program that waits for ever, `module_licence`
+    that of the driver's kernel module. Of its `nvme_drives` the first has the warning bits `nvme_warning` and is worn
+    to `nvme_used_percent`. `mounts` are its file systems of the network, with `mount_options`. `sensor` is one more
+    sensor of its management controller, as `ipmitool sdr` prints it; `imex` what its IMEX service says where it has
+    one. So many `processors` of the kind `processor` run, `clock_source` keeps the kernel's time, and main memory is
+    `memory_gib` less the `reserved_mib` that its firmware keeps. `sysctls` are settings of its kernel, by name, that
+    are not those of the machine below, `cmdline` its parameters of the boot, empty for those of the machine below."""
+
+    memlock: str = "infinity"
+    nofile: str = "1048576"
+    governor: str = "performance"
+    cgroup: str = "cgroup2fs"
+    root_used_percent: int = 31
+    stuck: str = ""
+    module_licence: str = "Dual MIT/GPL"
+    nvme_drives: int = 2
+    nvme_warning: int = 0
+    nvme_used_percent: int = 3
+    mounts: tuple[str, ...] = ("/shared",)
+    mount_options: str = "rw,relatime,vers=4.2,hard,proto=tcp"
+    sensor: str = ""
+    imex: str = "READY"
+    processors: int = 192
+    processor: str = "Intel(R) Xeon(R) Platinum 8468"
+    memory_gib: int = 2048
+    reserved_mib: int = 33210
+    clock_source: str = "tsc"
+    sysctls: dict[str, str] = field(default_factory=dict)
+    cmdline: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PortSetup:
+    """`pkeys` are the partition keys that the subnet manager gave an InfiniBand port, as the kernel prints them,
+    `drops` the packets that an EFA device or RoCE port had no buffer for, `ecn` the priorities on which a RoCE port
+    marks and heeds congestion (the adapter's default: all). `slot` is the place of the adapter in its host, -1 for
+    that of its rail."""
+
+    pkeys: tuple[str, ...] = ("0xffff",)
+    drops: int = 0
+    ecn: tuple[int, ...] = (0, 1, 2, 3, 4, 5, 6, 7)
+    slot: int = -1
+
+
+# The shared volume as a node of the cluster model sees it.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Storage:
+    """The shared volume as the node sees it: the part of the usual speed that it has, how many times as long the
+    slowest request of a hundred takes (`tail`), and whether a block comes back other than written (`corrupts`)."""
+
+    speed: float = 1.0
+    tail: float = 1.0
+    corrupts: bool = False
+
+
+# The part of the cluster model that only a training shows.
+
+TrainingState = Literal[
+    "ok",
+    "out-of-memory",
+    "crashes",
+    "hangs",
+    "not-a-number",
+    "other-weights",
+    "wrong-arithmetic",
+    "wrong-bits",
+    "wrong-when-hot",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldDown:
+    """What holds the clock of a busy GPU down: the reason in nvidia-smi's words (empty: nothing), after so many seconds
+    under load, in what part of the time, and the part of its clock that is left then."""
+
+    reason: str = ""
+    after_s: float = 0.0
+    share: float = 1.0
+    clock: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Training:
+    """What a training on the node meets.
+
+    `pace` is the part of their speed that all of its GPUs have together, `cpu` that of its CPUs; `growth` is the part
+    by which its work on a step has grown at the end of a run, `jitter` the part by which every fifth step takes longer.
+    Its container begins `delay_s` late (image, disk), finds its fellows `name_s` late, loads PyTorch `loading_s`
+    longer, and its GPUs are ready `ready_s` late. `names`: pods can resolve names at all; without `image` its pods get
+    none; `torch` is the release of PyTorch in the image that it has, where that is another one; `log_cut`: the end of
+    the log is lost.
+    """
+
+    pace: float = 1.0
+    growth: float = 0.0
+    jitter: float = 0.0
+    delay_s: float = 0.0
+    name_s: float = 0.0
+    loading_s: float = 0.0
+    ready_s: float = 0.0
+    names: bool = True
+    image: bool = True
+    torch: str = ""
+    cpu: float = 1.0
+    log_cut: bool = False
+
+
+# A simulated host as Kubernetes sees it.
+
+AdapterUnits = Literal["all", "each"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KubernetesNode:
+    """What Kubernetes is told about a node: None for a count means all GPUs that work. `memory_gib` is what pods may
+    ask for; `adapters` the extended resources that bring adapters into pods, None for those of the shared device
+    plugin, and `adapter_units` whether one unit of them is all adapters or one. A host that is no `member` is not
+    known to Kubernetes, nor stated in the inventory. `unhealthy_gpus` stay in the capacity and are not allocatable;
+    `resources` are offered in place of whole GPUs, as with MIG or time-slicing, and `replicas` is what the node's label
+    then says. `mig_config` is what was asked of the MIG manager, `mig_state` how far that came; `cut_networks` (eth0,
+    net1, dns) lead nowhere; `open_devices`: pods without GPUs see all, `blind_containers`: those with GPUs none."""
+
+    device_plugin_gpus: int | None = None
+    dra_devices: int | None = None
+    unhealthy_gpus: int = 0
+    resources: dict[str, int] = field(default_factory=dict)
+    replicas: int = 1
+    mig_config: str = ""
+    mig_state: str = ""
+    open_devices: bool = False
+    blind_containers: bool = False
+    cut_networks: tuple[str, ...] = ()
+    cordoned: bool = False
+    operands_ready: bool = True
+    failing_operand: str = ""
+    memory_gib: int = 2048
+    adapters: dict[str, int] | None = None
+    adapter_units: AdapterUnits = "all"
+    member: bool = True
+    taints: tuple[dict[str, str], ...] = ()
+
+
+# The cluster model: the only source of truth of every simulator of a rehearsal.
 
 SCHEMA_VERSION = 1
 

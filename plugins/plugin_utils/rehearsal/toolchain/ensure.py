@@ -13,13 +13,25 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...outcome.errors import NotFoundError, UnavailableError
-from ...runtime.command import run_command
 from ...runtime.pool import map_bounded
+from ...runtime.process import run_command
 from ...runtime.progress import Progress
-from .golang import Go, ensure_go
-from .runner import LongCommand, run_long
-from .store import ModuleStore, build_digest, cache_lock, sweep, workplace
-from .tools import TOOLS, ModuleSource, Tool, Version, fits, linker_flags, parse_version, read_source
+from .golang import Go, LongCommand, ensure_go, run_long
+from .store import (
+    TOOLS,
+    ModuleSource,
+    ModuleStore,
+    Tool,
+    Version,
+    build_digest,
+    cache_lock,
+    fits,
+    linker_flags,
+    parse_version,
+    read_source,
+    sweep,
+    workplace,
+)
 
 DISK_NEEDED = 6 * 1024**3
 MEMORY_NEEDED = 3 * 1024**3

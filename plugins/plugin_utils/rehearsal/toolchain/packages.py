@@ -1,28 +1,132 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Programs out of the distribution's packages, unpacked and not installed.
-
-It needs no administrator, changes nothing on the machine, and starts no service. Unpacked is what the base system does
-not have, never what this machine happens to lack: the same tree serves on a machine that has nothing.
-"""
+"""Programs out of the distribution's packages, unpacked and not installed, with the libraries that they miss."""
 
 from __future__ import annotations
 
 import json
 import os
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ...outcome.errors import DeadlineError, UnavailableError
 from ...runtime.files import write_atomic
+from ...runtime.process import run_command
 from ...runtime.progress import Progress
-from .base import base_packages
-from .loader import library_path, missing_libraries
-from .runner import LongCommand, run_watched
+from .golang import LongCommand, run_watched
 from .store import cache_lock
+
+# Which installed packages are on every machine of this distribution: the essential ones and what those need.
+#
+# Whatever else a program needs has to come along with it, even where this machine happens to have it.
+
+_INSTALLED = "install ok installed"
+
+
+def base_packages(status: str) -> dict[str, str]:
+    """Return the packages of the base system by name, each with its paragraph of dpkg's status file.
+
+    Args:
+        status: the text of the status file.
+    """
+    paragraphs: dict[str, tuple[str, dict[str, str]]] = {}
+    for text in status.split("\n\n"):
+        fields = _fields(text)
+        if fields.get("Status") == _INSTALLED:
+            paragraphs.setdefault(fields["Package"], (text.strip("\n"), fields))
+    installed = {name: fields for name, (_text, fields) in paragraphs.items()}
+    providers = _providers(installed)
+    waiting = [name for name, fields in installed.items() if fields.get("Essential") == "yes"]
+    found = set(waiting)
+    while waiting:
+        for name in _needs(installed[waiting.pop()], installed, providers):
+            if name not in found:
+                found.add(name)
+                waiting.append(name)
+    return {name: paragraphs[name][0] for name in sorted(found)}
+
+
+def _fields(paragraph: str) -> dict[str, str]:
+    lines = (line.partition(":") for line in paragraph.splitlines() if not line[:1].isspace())
+    return {name: value.strip() for name, _colon, value in lines}
+
+
+def _providers(installed: Mapping[str, Mapping[str, str]]) -> dict[str, list[str]]:
+    """Return who provides a virtual package; the one that every machine has comes first (mawk before gawk)."""
+    found: dict[str, list[str]] = {}
+    for name, fields in sorted(installed.items(), key=lambda item: (item[1].get("Priority") != "required", item[0])):
+        for entry in fields.get("Provides", "").split(","):
+            if entry.strip():
+                found.setdefault(entry.split()[0], []).append(name)
+    return found
+
+
+def _needs(
+    fields: Mapping[str, str], installed: Mapping[str, object], providers: Mapping[str, list[str]]
+) -> Iterator[str]:
+    """Yield one installed package for each dependency; a dependency of a foreign kind that nobody meets is left out."""
+    for clause in f"{fields.get('Pre-Depends', '')},{fields.get('Depends', '')}".split(","):
+        names = [words[0].partition(":")[0] for choice in clause.split("|") if (words := choice.split())]
+        met = [
+            name if name in installed else providers[name][0] for name in names if name in {**installed, **providers}
+        ]
+        yield from met[:1]
+
+
+# What the loader of the system says of a program: where each of its libraries comes from, and which it misses.
+
+_LDD_LIMIT_S = 20.0
+_PT_INTERP = 3
+_PLACES = ("usr/lib/*-linux-*", "lib/*-linux-*", "usr/lib64", "lib64", "usr/lib", "lib")
+
+
+def library_path(root: Path) -> str:
+    """Return the directories of libraries below a root directory as the loader takes them."""
+    return os.pathsep.join(str(place) for pattern in _PLACES for place in sorted(root.glob(pattern)))
+
+
+def missing_libraries(program: str, environ: Mapping[str, str]) -> list[str]:
+    """Return what the loader says is missing (libraries, versions of symbols) when a program starts so.
+
+    Args:
+        program: path; one that needs no loader misses nothing.
+        environ: the environment that it starts in.
+    """
+    loader = loader_of(Path(program))
+    if not loader:
+        return []
+    # Asked of the loader itself: a program that has none would simply run.
+    done = run_command([loader, "--list", program], _LDD_LIMIT_S, env={**environ, "LC_ALL": "C"})
+    lines = [*done.stdout.splitlines(), *done.stderr.splitlines()]
+    missing = [line.strip() for line in lines if "not found" in line or "cannot" in line]
+    return missing or ([] if done.rc == 0 else [f"{loader} ended with {done.rc}"])
+
+
+def loader_of(program: Path) -> str:
+    """Return the loader that an ELF file of 64 bits asks for, nothing for any other file."""
+    with program.open("rb") as handle:
+        start = handle.read(4096)
+    if start[:5] != b"\x7fELF\x02":
+        return ""
+    order = "<" if start[5] == 1 else ">"
+    (table,) = struct.unpack_from(f"{order}Q", start, 0x20)
+    size, count = struct.unpack_from(f"{order}HH", start, 0x36)
+    for place in range(table, table + size * count, size):
+        (kind,) = struct.unpack_from(f"{order}I", start, place)
+        if kind == _PT_INTERP:
+            (offset,) = struct.unpack_from(f"{order}Q", start, place + 8)
+            return start[offset : start.index(b"\0", offset)].decode()
+    return ""
+
+
+# Programs out of the distribution's packages, unpacked and not installed.
+#
+# It needs no administrator, changes nothing on the machine, and starts no service. Unpacked is what the base system
+# does not have, never what this machine happens to lack: the same tree serves on a machine that has nothing.
 
 _LIMIT_S = 300.0
 _STATUS = Path("/var/lib/dpkg/status")

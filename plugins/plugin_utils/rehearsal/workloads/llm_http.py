@@ -1,21 +1,131 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A language model server with the HTTP API of vLLM: health, models, completions, streaming."""
+"""A language model server with the HTTP API of vLLM: its answers, their latency, and a tokenizer without a
+download.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import math
+import random
 from collections import Counter
-from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from ...hardware.accelerator import Accelerator
+from ...hardware.accelerator import Accelerator, Latency
+from ...runtime.files import RECIPES
+from ...runtime.strict import read_yaml
 from ..model.values import Serving
-from .serving import Completion, completion, completion_text, pace
+
+# Latency and content of the answers of a simulated language model server, computed from the cluster model.
+#
+# The server on loopback sleeps for these times, and the computed export of AIPerf is made from them.
+
+_FILE = RECIPES / "rehearsal" / "serving.yaml"
+_STALLS = 8
+# A prime number: a fault of every nth request does not always meet the same variation.
+_DRAWS = 1009
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """One completion: time to first token, time per output token, number of tokens, or that it failed."""
+
+    ttft_ms: float
+    tpot_ms: float
+    tokens: int
+    failed: bool = False
+
+    @property
+    def latency_ms(self) -> float:
+        """Milliseconds to the last token."""
+        return self.ttft_ms + max(self.tokens - 1, 0) * self.tpot_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Mean latencies of a server at a given number of concurrent requests per GPU."""
+
+    ttft_ms: float
+    tpot_ms: float
+
+
+def serving_data() -> Mapping[str, Any]:
+    """Return the data of recipes/rehearsal/serving.yaml."""
+    return _serving_data()
+
+
+@lru_cache(maxsize=1)
+def _serving_data() -> Mapping[str, Any]:
+    found: Mapping[str, Any] = read_yaml(_FILE)
+    return found
+
+
+def pace(accelerator: Accelerator, at_a_time: float, serving: Serving, *, cached: bool = True) -> Pace:
+    """Return the mean latencies at `at_a_time` concurrent requests per GPU; `cached`: prompts are in the cache."""
+    data = serving_data()
+    first = accelerator.simulated.ttft_ms or Latency(**data["ttft_ms"])
+    each = accelerator.simulated.tpot_ms or Latency(**data["tpot_ms"])
+    more = max(at_a_time - 1, 0.0)
+    rate = serving.rate if cached else serving.rate * serving.prefill * data["uncached"]
+    return Pace(ttft_ms=(first.base + first.each * more) / rate, tpot_ms=(each.base + each.each * more) / rate)
+
+
+def completion(number: int, copies: int, tokens: int, how: Pace, serving: Serving) -> Completion:
+    """Return the completion of request `number` (from 0) of a server; the same every time."""
+    first, each = _variations()[number % _DRAWS]
+    ttft, tpot = how.ttft_ms * first, how.tpot_ms * each
+    if number < copies:
+        ttft += serving.cold_ms
+    if number % _STALLS == _STALLS - 3:
+        ttft += serving.stall_ms
+    if number % copies == 0:
+        tpot += serving.slow_copy_ms
+    if _nth(number, serving.fail_every):
+        return Completion(ttft_ms=1.0, tpot_ms=0.0, tokens=0, failed=True)
+    return Completion(ttft_ms=ttft, tpot_ms=tpot, tokens=tokens // 2 if _nth(number, serving.short_every) else tokens)
+
+
+@lru_cache(maxsize=1)
+def _variations() -> tuple[tuple[float, float], ...]:
+    """Return factors on the mean latencies of single requests, which are reused in turn."""
+    spread, draw = serving_data()["spread"], random.Random(0)
+    return tuple(
+        (math.exp(draw.gauss(0.0, spread["ttft"])), max(0.5, draw.gauss(1.0, spread["tpot"])))
+        for _number in range(_DRAWS)
+    )
+
+
+def _nth(number: int, every: int) -> bool:
+    return every > 0 and number % every == every - 1
+
+
+def completion_text(prompt: str, tokens: int, serving: Serving, engine: int, asked: int) -> tuple[str, int]:
+    """Return the continuation of a prompt and its number of tokens: it goes on counting from the last number.
+
+    `engine` is the copy of the model that answers, `asked` how often it was asked before.
+    """
+    if serving.odd_engine not in (-1, engine):
+        serving = replace(serving, answer="right")
+    if serving.answer == "unsteady" and asked % 2:
+        return completion_text(prompt, tokens - 4, replace(serving, answer="right"), engine, 0)
+    if serving.answer == "empty":
+        return "", 0
+    if serving.answer == "gibberish":
+        return "!" * tokens, tokens
+    last = prompt.replace(",", " ").split()[-1:]
+    start = int(last[0]) if last and last[0].isdecimal() else 0
+    return "".join(f" {start + step}," for step in range(1, tokens // 2 + 1)), tokens
+
+
+# A language model server with the HTTP API of vLLM: health, models, completions, streaming.
 
 Json = dict[str, Any]
 Headers = dict[str, str]
@@ -184,3 +294,44 @@ def _error(text: str, code: int) -> Json:
 
 def _usage(prompt: int, completion: int) -> Json:
     return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
+
+
+# A tokenizer that needs no download: one token per byte, in the format of the Hugging Face library.
+
+_END = "<|endoftext|>"
+
+
+def write_tokenizer(directory: Path) -> Path:
+    """Write the tokenizer to a directory and return the directory."""
+    directory.mkdir(parents=True, exist_ok=True)
+    vocabulary = {letter: number for number, letter in enumerate(_letters())}
+    vocabulary[_END] = len(vocabulary)
+    end = {
+        "id": vocabulary[_END], "content": _END, "single_word": False, "lstrip": False, "rstrip": False,
+        "normalized": False, "special": True,
+    }  # fmt: skip
+    bytes_of = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+    unused = dict.fromkeys(("dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix"))
+    model: dict[str, Any] = {
+        "type": "BPE", **unused, "fuse_unk": False, "byte_fallback": False, "ignore_merges": False,
+        "vocab": vocabulary, "merges": [],
+    }  # fmt: skip
+    document = {
+        "version": "1.0", "truncation": None, "padding": None, "added_tokens": [end], "normalizer": None,
+        "pre_tokenizer": bytes_of, "post_processor": None, "decoder": bytes_of, "model": model,
+    }  # fmt: skip
+    config = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "eos_token": _END,
+        "chat_template": "{% for message in messages %}{{ message['content'] }}{% endfor %}",
+    }
+    (directory / "tokenizer.json").write_text(json.dumps(document), encoding="utf-8")
+    (directory / "tokenizer_config.json").write_text(json.dumps(config), encoding="utf-8")
+    return directory
+
+
+def _letters() -> list[str]:
+    """Return a character for each byte: itself if it is printable, else one beyond 255."""
+    seen = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    hidden = [byte for byte in range(256) if byte not in seen]
+    return [chr(byte) if byte in seen else chr(256 + hidden.index(byte)) for byte in range(256)]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ...hardware.accelerator import Accelerator
 from ..model.values import Gpu
 from .performance import Performance
-from .transport import LIBFABRIC, PLUGINS, SOCKET, Host
+from .physics import LIBFABRIC, PLUGINS, SOCKET, Host
 
 # Without NCCL_DEBUG_SUBSYS only these are printed.
 _DEFAULT = frozenset({"INIT", "BOOTSTRAP", "ENV"})

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from ...runtime.recipe_files import RECIPES
+from ...runtime.files import RECIPES
 from ...runtime.strict import decode, read_yaml
 
 _FILE = RECIPES / "rehearsal" / "performance.yaml"

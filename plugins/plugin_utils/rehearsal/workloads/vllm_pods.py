@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from .llm_http import serving_data
 from .pod_simulator import STDERR, STDOUT, Json, PodGroup, PodOutput, PodSimulator, SimContext, words_of
-from .serving import serving_data
 
 _CRASHES, _NO_IMAGE = "CrashLoopBackOff", "ImagePullBackOff"
 _SERVES = ("ok", "engine-dead")

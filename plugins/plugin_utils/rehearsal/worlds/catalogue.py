@@ -7,14 +7,153 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Literal
 
-from ...hardware.sku import Sku
+from ...hardware.sku import Sku, load_hardware
 from ...outcome.errors import BringupError, InputError, NotFoundError, ProblemsError
-from ...runtime.strict import decode_file, nearest_hint
-from ..faults.shown import DRA, gives_out_by_claims, words_of_model
+from ...outcome.gates import GATE_IDS
+from ...runtime.files import RECIPES, write_atomic
+from ...runtime.strict import decode_file, nearest_hint, read_yaml
+from ..faults.catalogue import DRA, gives_out_by_claims, words_of_model
+from ..model.spec import OtherAdapter, PlannedNode, Shape, rack_name
 from ..model.values import ClusterModel
-from .model import World
+
+# A world: the shape of a real, healthy site, as changes to inventory, hardware facts and cluster model.
+
+# A world: the shape of a real, healthy site, as changes to inventory, hardware facts and cluster model.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostGroup:
+    """Hosts of one kind. `hcas` and `others` as in PlannedNode; `racks` are theirs in turn, else four hosts a rack;
+    `outside`: the site has them and does not state them in the inventory; `unit`: those of another share no leaf."""
+
+    sku: str
+    count: int = 1
+    racks: tuple[str, ...] = ()
+    hcas: tuple[str, ...] = ()
+    others: tuple[OtherAdapter, ...] = ()
+    outside: bool = False
+    unit: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inventory:
+    """What the site states of itself, as `gpufleet_<name>`; what is not here is as in any rehearsal."""
+
+    profile: Literal["on_premises", "colocation", "cloud"] = "on_premises"
+    driver_owner: Literal["host", "operator"] = "host"
+    settings: dict[str, dict[str, Any]] = field(default_factory=dict)
+    criteria: dict[str, str] = field(default_factory=dict)
+    quarantine: tuple[dict[str, str], ...] = ()
+    overrides: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HardwareChange:
+    """A SKU file of the site's own: the facts of SKU `like`, with these in their place."""
+
+    like: str
+    facts: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """One healthy site.
+
+    Args:
+        title: what is real about it, in one line.
+        sources: where that can be read.
+        gates: the gates that it declares; every one of them must pass.
+        hosts: its GPU hosts.
+        inventory: what it states of itself.
+        hardware: SKUs of its own, by name.
+        model: what the simulators draw in another way.
+        leaves_out: what is real about it and not drawn, one line each.
+        plan: whether the site keeps a cabling plan.
+    """
+
+    title: str
+    sources: tuple[str, ...]
+    gates: tuple[str, ...]
+    hosts: tuple[HostGroup, ...]
+    inventory: Inventory = Inventory()
+    hardware: dict[str, HardwareChange] = field(default_factory=dict)
+    model: tuple[Shape, ...] = ()
+    leaves_out: tuple[str, ...] = ()
+    plan: bool = True
+
+    def __post_init__(self) -> None:
+        for word in ("sources", "gates", "hosts"):
+            if not getattr(self, word):
+                raise InputError(word, "is empty.", "a world states its sources, its gates and its hosts")
+        unknown = [gate for gate in self.gates if gate not in GATE_IDS]
+        if unknown:
+            raise InputError("gates", f"{unknown[0]!r} is not a gate.", f"the gates are {', '.join(GATE_IDS)}")
+        if any(group.count < 1 for group in self.hosts):
+            raise InputError("hosts", "a count is less than 1.", "leave the group out")
+
+    @property
+    def inventory_nodes(self) -> tuple[PlannedNode, ...]:
+        """The hosts that its inventory states."""
+        return tuple(node for node in self.nodes if not node.outside)
+
+    @property
+    def nodes(self) -> tuple[PlannedNode, ...]:
+        """All hosts, called gpu01 and so on through all groups."""
+        groups = [(group, place) for group in self.hosts for place in range(group.count)]
+        width = max(2, len(str(len(groups))))
+        return tuple(
+            PlannedNode(
+                name=f"gpu{number + 1:0{width}d}", sku=group.sku,
+                rack=group.racks[place % len(group.racks)] if group.racks else rack_name(number),
+                hcas=group.hcas, others=group.others, outside=group.outside, unit=group.unit,
+            )
+            for number, (group, place) in enumerate(groups)
+        )  # fmt: skip
+
+
+# The SKU files that the site of a world keeps beside those of the collection.
+
+_HARDWARE = RECIPES / "hardware"
+
+
+def write_hardware(world: World, directory: Path) -> tuple[Path, ...]:
+    """Write the world's own SKUs below `directory`; return it as recipe data of the site, nothing if there are none.
+
+    Raises:
+        NotFoundError: a SKU is like one that recipes/hardware/ does not have.
+        OSError: it cannot be written.
+    """
+    import yaml
+
+    if not world.hardware:
+        return ()
+    for name, change in world.hardware.items():
+        path = _HARDWARE / f"{change.like}.yaml"
+        if not path.is_file():
+            known = [file.stem for file in _HARDWARE.glob("*.yaml")]
+            raise NotFoundError(
+                f"hardware {name}", f"there is no SKU {change.like!r}.", nearest_hint(change.like, known)
+            )
+        facts = {key: value for key, value in read_yaml(path).items() if key != "aliases"} | change.facts
+        target = directory / "hardware" / f"{name}.yaml"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(target, yaml.safe_dump(facts | {"name": name}, sort_keys=False))
+    return (directory,)
+
+
+def world_hardware(world: World, directory: Path) -> dict[str, Sku]:
+    """Return every SKU, the world's own included, whose files are written below `directory`.
+
+    Raises:
+        ProblemsError: a fact is not valid.
+        NotFoundError: see write_hardware.
+    """
+    return load_hardware([_HARDWARE, *(path / "hardware" for path in write_hardware(world, directory))])
+
 
 LIST = "list"
 HOSTS_WANTED = {"multi_node": 2, "three_hosts": 3, "eight_hosts": 8}

@@ -26,7 +26,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evid
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.tool_reading import ProbeFailure, read_tool
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import from_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.host_tools import load_host_tools
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.process_id import identify
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.process import identify
 
 # The form of nvidia-smi -q -x (nvsmi_device DTD).
 PROCESS = """<processes><process_info><gpu_instance_id>N/A</gpu_instance_id>

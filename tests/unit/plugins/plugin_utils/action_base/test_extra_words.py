@@ -16,7 +16,7 @@ from ansible.parsing.utils.yaml import from_yaml
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.command_line import command_line
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.extra_words import unnamed_words
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.shell_words import extra_variable
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.text import extra_variable
 
 
 def read(words: list[str]) -> dict[str, Any]:

@@ -27,3 +27,11 @@ def test_what_exists_a_list_of_hosts_and_the_default_of_ansible_pass(tmp_path: P
     (tmp_path / "hosts.yml").touch()
     given = [str(tmp_path / "hosts.yml"), str(tmp_path), "localhost,", "a,b", "/etc/ansible/hosts"]
     assert list(inventory_problems(given)) == []
+
+
+def test_the_inventory_of_a_rehearsal_that_was_stopped_is_no_word_for_another_file(tmp_path: Path) -> None:
+    (tmp_path / "rehearsal").mkdir()
+    (tmp_path / "rehearsal/cabling.yaml").touch()
+    (problem,) = inventory_problems([str(tmp_path / "rehearsal/inventory.yml")])
+    assert "no rehearsal is up there" in str(problem) and "gpufleet.bringup.rehearse -e" in problem.hint
+    assert "cabling" not in str(problem) + problem.hint

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.arguments import plain_spec, value_problems
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.call import Stated
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.variables import options
@@ -27,11 +29,34 @@ def test_an_entry_of_a_list_that_lacks_a_field_is_named_by_its_number() -> None:
     assert all(line.startswith("gpufleet_quarantine: ") for line in said([WHOLE, "gpu02"]))
 
 
+@pytest.mark.parametrize(
+    ("hosts", "where"),
+    [
+        (("localhost", "gpu01", "gpu02", "head", "gpu03"), "stated for all hosts"),
+        (("gpu01", "gpu02", "gpu03"), "stated for group gpu_nodes"),
+        (("gpu02",), "stated for host gpu02"),
+        (("localhost",), "stated for host localhost"),
+        (("gpu01", "head"), "stated for hosts gpu01, head"),
+    ],
+)
+def test_a_name_that_nothing_reads_is_told_where_it_is_stated(hosts: tuple[str, ...], where: str) -> None:
+    stated = Stated.__new__(Stated)
+    every = ("localhost", "gpu01", "gpu02", "gpu03", "head")
+    stated.extra, stated.hostvars = {}, {}
+    stated.raw = {host: {"gpufleet_minimun_nodes": 1} if host in hosts else {} for host in every}
+    stated.groups = {"all": list(every[1:]), "gpu_nodes": ["gpu01", "gpu02", "gpu03"], "one": ["gpu02"]}
+    (problem,) = stated.problems()
+    assert f"({where})" in problem.reason
+
+
 def test_a_playbook_that_keeps_something_needs_one_of_its_variables() -> None:
     stated = Stated.__new__(Stated)
     stated.extra, stated.raw = {}, {"localhost": {}}
-    (problem,) = stated.missing(["gpufleet_snapshot", "gpufleet_snapshot_source"])
+    names = ["gpufleet_snapshot", "gpufleet_snapshot_source"]
+    (problem,) = stated.missing(names, {"gpufleet_snapshot": ""})
     assert "gpufleet_snapshot: is not set" in str(problem) and "-e gpufleet_snapshot_source=..." in problem.hint
-    assert list(stated.missing([])) == []
+    assert list(stated.missing([], {})) == []
+    # A rehearsal of the playbook sets one as a variable of the play.
+    assert list(stated.missing(names, {"gpufleet_snapshot": "accepted.json"})) == []
     stated.raw = {"localhost": {"gpufleet_snapshot_source": "snapshot.json"}}
-    assert list(stated.missing(["gpufleet_snapshot", "gpufleet_snapshot_source"])) == []
+    assert list(stated.missing(names, {})) == []

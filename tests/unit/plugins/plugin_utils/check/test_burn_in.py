@@ -63,6 +63,32 @@ def test_one_result_of_one_host_that_is_not_good_holds_that_host_alone(
     assert found["gpu02"].status is Status.PASSED
 
 
+def test_the_part_that_a_test_blames_is_named_beside_its_host() -> None:
+    seen = whole()
+    wrong = replace(seen.results[0], status=Status.FAILED, cause="digest-differs", parts=("gpu1",))
+    found = judged(replace(seen, results=(wrong, *seen.results[1:])))
+    named = [(subject.kind, subject.name, subject.node) for subject in found["gpu01"].subjects]
+    assert named == [(SubjectKind.NODE, "gpu01", "gpu01"), (SubjectKind.GPU, "gpu01/gpu1", "gpu01")]
+
+
+@pytest.mark.parametrize(("parts", "named"), [(("gpu1",), "gpu01/gpu1"), ((), "gpu01")])
+def test_a_failure_names_its_log_and_the_commands_that_go_on(parts: tuple[str, ...], named: str) -> None:
+    wrong = replace(
+        whole().results[0],
+        status=Status.FAILED,
+        cause="digest-differs",
+        parts=parts,
+        log="/logs/dl_unit/gpu01/x.log.gz",
+    )
+    found = judged(Soak(hours=2.0, tests=TESTS, hosts=("gpu01", "gpu02"), results=(wrong,), directory="/srv/run 1"))
+    assert found["gpu01"].summary.endswith("after 0.0 s of load")
+    assert found["gpu01"].hint == (
+        f"read /logs/dl_unit/gpu01/x.log.gz; pack the part: ansible-playbook gpufleet.bringup.rma "
+        f"-e gpufleet_rma={named} -e \"gpufleet_run='/srv/run 1'\"; "
+        "burn in the repaired host alone with -e gpufleet_burn_in_nodes=gpu01"
+    )
+
+
 def test_hours_of_pods_are_no_hours_of_load() -> None:
     """24 hours of pods were some hundred seconds of GPUs at work (findings T232)."""
     seen = whole()
@@ -104,6 +130,16 @@ def test_a_host_is_left_alone_after_a_failure_and_when_its_hours_are_over() -> N
     failed = SoakResult(host="gpu01", test="dl_unit", round=3, status=Status.FAILED, seconds=1.0, cause="wrong")
     seen = replace(seen, results=(*seen.results, failed))
     assert not seen.still_to_do("gpu01") and seen.still_to_do("gpu02")
+
+
+def test_a_host_that_one_test_has_loaded_long_enough_has_the_others_to_do_once() -> None:
+    seen = whole()
+    first = replace(seen, hours=0.5, rounds=0, results=tuple(e for e in seen.results if e.test == "dl_unit")[:1])
+    assert first.soaked_s("gpu01") >= 0.5 * 3600 and first.lacking("gpu01") == ("nccl_loop",)
+    assert first.still_to_do("gpu01") and first.missing("gpu01") == (0.0, 1)
+    unread = SoakResult(host="gpu01", test="nccl_loop", round=1, status=Status.OTHER, seconds=9.0, cause="unreadable")
+    assert replace(first, results=(*first.results, unread)).missing("gpu01") == (0.0, 1)
+    assert not replace(first, results=(*first.results, passed("gpu01", "nccl_loop", 1, 9.0))).still_to_do("gpu01")
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import
     Observer,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError, UnavailableError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import BURN_IN, GATE_IDS, READINESS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import (
     Outcome,
     Status,
@@ -48,7 +48,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model imp
     SubjectKind,
     node_subject,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.phases import BURN_IN, READINESS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, SiteProfile
 
 NODES = ("gpu01", "gpu02")
@@ -188,7 +187,7 @@ def test_nothing_observed_is_other(judged: Judged) -> None:
 def test_what_was_not_observed_is_told_by_one_check_and_the_others_wait_for_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    error = UnavailableError("API", "does not answer.")
+    error = UnavailableError("API", "does not answer.", "start it")
     observer = Observer("things", list, _raises(error), lambda data, _run_dir, _site: data)
     other = replace(SPEC, id="other-check")
     monkeypatch.setattr(
@@ -203,6 +202,9 @@ def test_what_was_not_observed_is_told_by_one_check_and_the_others_wait_for_it(
         (other.id, Status.OTHER, f"blocked-by-{SPEC.id}", SPEC.id),
     }
     assert len(outcomes) == 2 * len(NODES)
+    # The check that tells it is only the first of its observation: what is named is what failed.
+    waits = {(o.summary, o.hint) for o in outcomes if o.check == other.id}
+    assert waits == {("not judged: it rests on what was not observed: API", "start it")}
 
 
 def test_a_damaged_observation_is_other(judged: Judged, tmp_path: Path) -> None:

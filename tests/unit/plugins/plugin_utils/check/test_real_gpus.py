@@ -16,9 +16,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.dl_unit.set
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.settings_layers import checked_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import Sku, load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.dl_unit import parse
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.dl_unit_model import GpuTest
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import RECIPES
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.dl_unit import GpuTest, parse
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import RECIPES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.digest_majority import majority
 
 # Log of the DL unit test, and the kind of host whose facts hold for its one GPU.

@@ -71,7 +71,7 @@ def with_check(monkeypatch: pytest.MonkeyPatch) -> Callable[[object], tuple[Chec
 def test_loading_one_gate_imports_no_other_gate() -> None:
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     run = subprocess.run([sys.executable, "-c", _LOADS], env=env, capture_output=True, text=True, check=True)
-    assert json.loads(run.stdout) == ["kit", "registry", "site_checks", "spec", "telemetry", "verified"]
+    assert json.loads(run.stdout) == ["kit", "registry", "site_checks", "spec", "telemetry"]
 
 
 def test_a_judge_that_takes_what_its_observer_makes_is_loaded(with_check: Callable[[object], Any]) -> None:

@@ -20,8 +20,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.selection i
     seconds_of,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import PHASES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.phases import PHASES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.ai_conformance import conformance
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.gate import decide

@@ -17,8 +17,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.setting
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe import dl_unit, nvidia_smi_topo, nvidia_smi_xml
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.dl_unit_model import GpuTest
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import RECIPES
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.dl_unit import GpuTest
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import RECIPES
 
 SKU = with_one_gpu(load_hardware([RECIPES / "hardware"])["dgx-h200"])
 

@@ -18,7 +18,7 @@ from sites import make_site
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check import site_checks as loader
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.declare import declare
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.platform_state import PlatformState
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.observe_platform import PlatformState
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.judge import judge_gate
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import (
     AnyCheck,
@@ -42,8 +42,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.observing imp
     looking_meanwhile,
     observe_gate,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import pause
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.interrupt import Interrupted
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.pausing import pause
 
 ID = "checkpoint-storage"
 HOST = {"gpufleet_sku": "dgx-h100", "gpufleet_rack": "r1"}

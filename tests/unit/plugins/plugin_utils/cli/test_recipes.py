@@ -77,7 +77,8 @@ def test_a_recipe_is_printed_as_yaml_and_as_json_and_is_that_of_the_module(gpufl
 
 def test_a_recipe_is_written_where_it_is_wanted_and_nothing_printed(gpufleet: Command, tmp_path: Path) -> None:
     first, second = tmp_path / "recipe.yaml", tmp_path / "recipe.json"
-    assert gpufleet("recipe", *ASKED, "-o", str(first)).out == ""
+    written = gpufleet("recipe", *ASKED, "-o", str(first))
+    assert written.out == "" and "write it with --self-contained." in written.err
     assert gpufleet("recipe", *ASKED, "--output", str(second)).code == 0
     assert yaml.safe_load(first.read_text(encoding="utf-8")) == json.loads(second.read_text(encoding="utf-8"))
     refused = gpufleet("recipe", *ASKED, "-o", str(first), "--format", "json")
@@ -182,7 +183,7 @@ def test_list_is_that_of_the_module(gpufleet: Command) -> None:
         (("recipe", *ASKED, "--profile", "driver"), 2, "NAME=VALUE"),
         (("recipe", *ASKED, "-o", "cm://a/b"), 2, "is no file"),
         (("diff", "a", "b", "c", *ASKED), 2, "two at most"),
-        (("diff", "nowhere.yaml", *ASKED), 2, "nowhere.yaml"),
+        (("diff", "nowhere.yaml", *ASKED), 3, "nowhere.yaml"),
     ],
 )
 def test_what_is_wrong_is_said_once_with_its_exit_code(

@@ -14,10 +14,12 @@ import yaml
 from archives import unpack
 from gpufleet_command import Command
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import load_catalogue
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rejudge import rejudge
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.judged import rejudge
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import RECIPES
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import RECIPES
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service import open_service
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import new_run, nothing_holds, run_summary
 
 SAVED = Path(__file__).resolve().parents[4] / "data" / "saved_runs"
@@ -48,6 +50,62 @@ def test_the_status_of_a_run_is_its_gates_and_its_verdict(gpufleet: Command, hea
     assert (found["passed"], found["record"]["run_id"]) == (False, Run(failed).record.run_id)
 
 
+def test_the_status_is_not_brighter_than_the_last_judgement(gpufleet: Command, tmp_path: Path) -> None:
+    """Whoever reads the status of a run that was changed reads that, as in its reports, until one confirms it."""
+    run = saved("0.1.0_healthy.tar.xz", tmp_path)
+    page = run / "report.json"
+    record = rejudge(Run(run))[0]
+
+    def judged(unconfirmed: int) -> None:
+        page.write_text(json.dumps(to_plain(replace(record, unconfirmed=unconfirmed))), "utf-8")
+
+    judged(2)
+    said = gpufleet("status", str(run), "--exit-code")
+    assert said.code == 8 and "NOT CONFIRMED: 2 difference" in said.out
+    assert said.out.splitlines()[-1] == f"do: gpufleet judge {run} lists what differs"
+    assert gpufleet("status", str(run)).code == 0
+    found = json.loads(gpufleet("status", str(run), "--format", "json").out)
+    assert found["passed"] is False and "NOT CONFIRMED" in found["verdict"]
+    judged(0)
+    again = gpufleet("status", str(run), "--exit-code")
+    assert again.code == 0 and "NOT CONFIRMED" not in again.out and "do: gpufleet judge" not in again.out
+    # It takes a pass away and gives none, and what is no report is none.
+    for text in ("", "[]", "{}", '{"unconfirmed": 3}'):
+        page.write_text(text, "utf-8")
+        assert gpufleet("status", str(run), "--exit-code").code == 0
+
+
+def test_a_judgement_that_does_not_confirm_a_run_is_its_status(gpufleet: Command, tmp_path: Path) -> None:
+    run = saved("0.1.0_missing_gpu.tar.xz", tmp_path)
+    suite = run / "ctrf/facility.json"
+    before = suite.read_text("utf-8")
+    suite.write_text(before.replace('"status": "passed"', '"status": "failed"', 1), "utf-8")
+    assert suite.read_text("utf-8") != before
+    gpufleet("judge", str(run), "--dry-run")
+    assert "NOT CONFIRMED" not in gpufleet("status", str(run)).out
+    assert gpufleet("judge", str(run)).code == 8
+    assert "NOT CONFIRMED" in gpufleet("status", str(run)).out
+
+
+def test_a_result_that_cannot_be_read_is_named_by_file_number_and_check(gpufleet: Command, tmp_path: Path) -> None:
+    run = saved("0.1.0_healthy.tar.xz", tmp_path)
+    suite = run / "ctrf/training_acceptance.json"
+    data = json.loads(suite.read_text("utf-8"))
+    number, outcome = next(
+        (number, test["extra"]["outcome"])
+        for number, test in enumerate(data["results"]["tests"], 1)
+        if test["extra"]["outcome"]["series"]
+    )
+    outcome["series"][0]["points"].reverse()
+    suite.write_text(json.dumps(data), "utf-8")
+    said = gpufleet("judge", str(run), "--dry-run")
+    where = (
+        f"ctrf/training_acceptance.json: result {number} of check {outcome['check']} cannot be read: series[0] needs"
+    )
+    assert said.code == 8 and f"gate training_acceptance is not passed: {where}" in said.out, said.out
+    assert "valid Outcome" not in said.out
+
+
 def test_the_status_of_a_run_that_did_not_start_is_its_problem(gpufleet: Command, tmp_path: Path) -> None:
     record = new_run("r1", "lab", "2026-11-22T10:00:00Z", ("nodes",), rehearsal=False)
     Run(tmp_path).save_record(replace(record, problem="gpufleet_gates: 'x' is no gate."))
@@ -72,6 +130,47 @@ def test_a_saved_run_is_judged_again_and_nothing_written_if_that_is_wanted(
     assert again.code == data["exit_code"] == (0 if nothing_holds(record) else 8)
 
 
+@pytest.mark.parametrize(
+    ("words", "code", "text"),
+    [
+        (
+            ("--set", "clock-sync.clok_offset_s=0.02"),
+            2,
+            "gpufleet: gpufleet_settings.clock-sync.clok_offset_s: unknown",
+        ),
+        (("--data", "/nowhere"), 3, "gpufleet: recipe data /nowhere: is no directory"),
+        (("--set", "clock-sync.clock_offset_s=0.02", "--what-if-dir", "/"), 2, "gpufleet: /: is there and not empty"),
+    ],
+)
+def test_a_question_that_is_wrong_is_refused_before_a_run_is_judged(
+    gpufleet: Command, failed: Path, words: tuple[str, ...], code: int, text: str
+) -> None:
+    before = {path: path.stat().st_mtime_ns for path in failed.rglob("*")}
+    ended = gpufleet("judge", str(failed), *words)
+    assert (ended.code, ended.out) == (code, "") and ended.err.startswith(text), ended.err
+    assert {path: path.stat().st_mtime_ns for path in failed.rglob("*")} == before
+
+
+def test_a_run_that_is_named_as_in_its_reports_is_found_below_run(
+    gpufleet: Command, failed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".run").mkdir()
+    (tmp_path / ".run/20261129T124912Z-2670").symlink_to(failed)
+    said = gpufleet("status", "20261129T124912Z-2670")
+    assert said.code == 3 and "did you mean .run/20261129T124912Z-2670?" in said.err
+    assert "did you mean" not in gpufleet("status", "20261129T124912Z-2671").err
+
+
+def test_what_was_done_with_a_history_is_on_standard_output(gpufleet: Command, tmp_path: Path) -> None:
+    place, copy = tmp_path / "history.sqlite", tmp_path / "copy.sqlite"
+    open_service(place)
+    checked = gpufleet("history", "check", "--store", str(place))
+    assert (checked.code, checked.out, checked.err) == (0, f"history {place}: nothing is wrong\n", "")
+    done = gpufleet("history", "backup", "--store", str(place), "--dest", str(copy))
+    assert (done.code, done.out, done.err) == (0, f"wrote {copy}, {copy.stat().st_size} bytes\n", "")
+
+
 def test_faults_are_those_of_a_rehearsal(gpufleet: Command) -> None:
     every = json.loads(gpufleet("faults", "--format", "json").out)
     assert {entry["id"] for entry in every} == set(load_catalogue(RECIPES / "rehearsal"))
@@ -84,14 +183,20 @@ def test_faults_are_those_of_a_rehearsal(gpufleet: Command) -> None:
 @pytest.mark.parametrize(
     ("argv", "code", "words"),
     [
-        (("status", "/nowhere"), 2, "holds no run"),
-        (("judge", "/nowhere"), 2, "holds no run"),
+        (("status", "/nowhere"), 3, "holds no run"),
+        (("judge", "/nowhere"), 3, "holds no run"),
+        (("recipe", "--service", "eks", "--snapshot", "/nowhere.json"), 3, "/nowhere.json: does not exist"),
+        (("recipe", "--service", "eks", "--snapshot", "cluster", "--kubeconfig", "/nowhere"), 3, "/nowhere: does not"),
+        (("recipe", "--criteria", "/nowhere.yaml"), 3, "/nowhere.yaml: does not exist"),
+        (("diff", "/nowhere.yaml", "/nowhere.yaml"), 3, "/nowhere.yaml: does not exist"),
+        (("query",), 2, "gpufleet query: PATH is missing."),
         (("judge", "/nowhere", "--thresholds", "curent"), 2, "did you mean current?"),
         (("history", "check", "--store", "/nowhere.sqlite"), 3, "no such file"),
         (("history", "backup"), 2, "--dest: is needed"),
         (("history", "export", "--dest", "out"), 2, "--site-name: is needed"),
         (("history", "chek"), 2, "did you mean check?"),
-        (("plan", "-i", "/nowhere.yml"), 2, "does not exist"),
+        (("history", "check", "--store", "/nowhere.sqlite"), 3, "with --store"),
+        (("plan", "-i", "/nowhere.yml"), 3, "does not exist"),
     ],
 )
 def test_what_is_not_there_is_said_with_its_exit_code(

@@ -14,7 +14,7 @@ from snapshot_api import PagedApi, cluster_of, everything, node
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube import cluster as kube
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.snapshot_cluster import collect_cluster
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.snapshot import collect_cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.snapshot_place import write_snapshot
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import UnavailableError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run import snapshot as taking
@@ -107,16 +107,16 @@ def test_a_cluster_whose_nodes_cannot_be_read_gives_no_recipe(
 
 
 @pytest.mark.parametrize(
-    ("place", "words"),
+    ("place", "code", "words"),
     [
-        ("nowhere.json", "nowhere.json"),
-        ("http://example.org/s.json", "is not https"),
-        ("cm://ops", "write cm://namespace/name"),
+        ("nowhere.json", 3, "nowhere.json"),
+        ("http://example.org/s.json", 2, "is not https"),
+        ("cm://ops", 2, "write cm://namespace/name"),
     ],
 )
-def test_a_place_without_a_snapshot_is_refused(gpufleet: Command, place: str, words: str) -> None:
+def test_a_place_without_a_snapshot_is_refused(gpufleet: Command, place: str, code: int, words: str) -> None:
     ended = gpufleet("recipe", "--snapshot", place, "--service", "eks")
-    assert (ended.code, ended.out) == (2, "")
+    assert (ended.code, ended.out) == (code, "")
     assert words in ended.err
 
 

@@ -12,7 +12,7 @@ from served import served
 from spoiled_api import Api
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube import cluster as cluster_module
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube import persistence
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube import errors
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import Connection
 
@@ -33,7 +33,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         seen.append(seconds)
         real(min(seconds, 0.002))
 
-    monkeypatch.setattr(persistence.time, "sleep", sleep)
+    monkeypatch.setattr(errors.time, "sleep", sleep)
     monkeypatch.setattr(cluster_module.time, "sleep", sleep)
     return seen
 

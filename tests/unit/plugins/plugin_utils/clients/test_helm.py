@@ -22,7 +22,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors im
     NotFoundError,
     UnavailableError,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.command import run_command
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.process import run_command
 
 SECRET = "hunter2-hunter2"
 
@@ -288,6 +288,8 @@ LATE = (
     "Error: INSTALLATION FAILED: Internal error occurred: etcdserver: request timed out",
     "Error: 1 error occurred:\n\t* spoiled: ServiceUnavailable\n",
     'Error: UPGRADE FAILED: cannot patch "op" with kind Deployment: spoiled: ServiceUnavailable',
+    "Error: UPGRADE FAILED: failed to create patch: unable to get data for current object /op: "
+    "spoiled: ServiceUnavailable",
     "Error: UPGRADE FAILED: failed to create resource: spoiled: ServiceUnavailable",
 )
 # Answers that stay as they are.

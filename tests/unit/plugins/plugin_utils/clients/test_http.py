@@ -15,14 +15,15 @@ from typing import Any, ClassVar
 import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.http import session as session_module
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.http.errors import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.http.model import (
+    Answer,
     HttpStatusError,
     NoConnectionError,
     NotJsonError,
+    Request,
+    ServiceRef,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.http.model import Answer, Request, ServiceRef
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.http.routes import UrlRoute
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.http.service import service_route
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.http.routes import UrlRoute, service_route
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.http.session import HttpSession
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import Connection

@@ -12,11 +12,9 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.http import kept as module
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.http.errors import NoConnectionError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.http.kept import kept
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.http.model import Request
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.http.routes import PodRoute, UrlRoute
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.http import routes as module
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.http.model import NoConnectionError, Request
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.http.routes import PodRoute, UrlRoute, kept
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.http.session import HttpSession
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import DeadlineError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import Deadline

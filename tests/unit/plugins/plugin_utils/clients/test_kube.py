@@ -27,9 +27,9 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.erro
     RefusedError,
     UnreachableError,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.exec import exit_code
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import NODES, PODS, Kind
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import NODES, PODS, Kind
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.permission import Permission
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.streams import exit_code
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.wait import (
     OK,
     State,

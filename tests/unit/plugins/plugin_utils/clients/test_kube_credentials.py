@@ -18,10 +18,10 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.conn
     Connection,
     load_configuration,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control_plane.kubeconfig import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control_plane.pki import (
+    make_pki,
     write_kubeconfig,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control_plane.pki import make_pki
 
 PROGRAM = """
 import json, pathlib

@@ -17,11 +17,11 @@ from fault_proxy import FAULTS, FaultProxy
 from served import served
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube import cluster as cluster_module
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube import persistence
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube import errors
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import Connection
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.errors import UnreachableError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import PODS
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import PODS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import Deadline
 
 Json = dict[str, Any]
@@ -111,7 +111,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     def sleep(seconds: float) -> None:
         pause.wait(min(seconds, 0.001))
 
-    for module in (persistence, cluster_module):
+    for module in (errors, cluster_module):
         monkeypatch.setattr(module.time, "sleep", sleep)
     monkeypatch.setattr(fault_proxy, "_SLOW_S", 0.01)
     monkeypatch.delenv("http_proxy", raising=False)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from spoiled_api import CUT_BODY, CUT_HEAD, LOST, POD, RESET, Api, Json, busy, status
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube import recovery
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube import errors
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster, holds
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.errors import (
     ConflictError,
@@ -18,9 +18,9 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.erro
     HandshakeError,
     UnreachableError,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import NAMESPACES, NODES, PODS
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import NAMESPACES, NODES, PODS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError, UnavailableError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.capped import left_out_of
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.process import left_out_of
 
 CONFLICT = (409, status("Conflict"), {})
 SURVIVED_BY_READS = [
@@ -113,12 +113,36 @@ def test_a_pod_waits_for_the_account_of_its_namespace(api: Api, cluster: Cluster
 def test_an_account_that_never_comes_is_no_missing_right(
     api: Api, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recovery, "CONTROLLERS_LATE_S", 0.2)
+    # Time for some requests on a machine that has more to do.
+    monkeypatch.setattr(errors, "CONTROLLERS_LATE_S", 2.0)
     api.faults = [(403, {"kind": "Status", "message": NO_ACCOUNT}, {})] * 5000
     with pytest.raises(UnavailableError, match="service account ns/default") as caught:
         cluster.create(PODS, POD, "ns")
     assert not isinstance(caught.value, ForbiddenError) and "kube-controller-manager" in caught.value.hint
     assert len(api.asked) > 2
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "namespaces \"x\" is forbidden: ValidatingAdmissionPolicy 'levels' with binding 'all' denied request: no",
+        'admission webhook "validate.kyverno.svc-fail" denied the request: privileged namespaces are not for tests',
+        'pods "x" is forbidden: violates PodSecurity "restricted:latest": allowPrivilegeEscalation != false',
+        'pods "x" is forbidden: maximum memory usage per Container is 1Gi, but limit is 64Gi',
+    ],
+)
+def test_what_a_policy_refuses_is_no_missing_right(api: Api, cluster: Cluster, said: str) -> None:
+    api.faults = [(403, {"kind": "Status", "message": said}, {})]
+    with pytest.raises(ForbiddenError) as caught:
+        cluster.create(PODS, POD, "ns")
+    assert said in caught.value.reason
+    assert "no role" in caught.value.hint and "gpufleet.io/purpose=test" in caught.value.hint
+    api.faults = [
+        (403, {"kind": "Status", "message": 'pods is forbidden: User "ada" cannot create resource "pods"'}, {})
+    ]
+    with pytest.raises(ForbiddenError) as caught:
+        cluster.create(PODS, POD, "ns")
+    assert caught.value.hint == "grant ada that verb on that resource (Role and RoleBinding)"
 
 
 def test_an_object_that_was_there_before_is_a_conflict_even_with_our_labels(api: Api, cluster: Cluster) -> None:

@@ -17,25 +17,27 @@ import pytest
 from kubernetes.client import Configuration
 from spoiled_api import RESET, Api, Json, busy, status
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube import persistence
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube import errors
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import Connection
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.errors import (
+    CONTROLLERS_LATE_S,
+    Fault,
     ForbiddenError,
     GoneError,
+    Outage,
+    Tries,
     UnauthorizedError,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import NODES, PODS
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import NODES, PODS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.permission import Permission
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.persistence import Fault, Outage, Tries
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.recovery import CONTROLLERS_LATE_S
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import UnavailableError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.backoff import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import (
     LONGEST_PAUSE_S,
     Backoff,
+    Deadline,
     retry_after_s,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import Deadline
 
 
 def _kubeconfig(path: Path, api: Api, user: Json) -> Connection:
@@ -114,12 +116,12 @@ def test_the_oldest_client_sends_the_key_too(api: Api, cluster: Cluster, monkeyp
 
 def test_an_outage_costs_its_patience_once(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
-    monkeypatch.setattr(persistence.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(errors.time, "monotonic", lambda: now[0])
 
     def sleep(seconds: float) -> None:
         now[0] += seconds
 
-    monkeypatch.setattr(persistence.time, "sleep", sleep)
+    monkeypatch.setattr(errors.time, "sleep", sleep)
     outage = Outage(150)
 
     def dead() -> float:
@@ -136,12 +138,12 @@ def test_an_outage_costs_its_patience_once(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_a_restart_of_a_minute_is_survived_and_costs_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
-    monkeypatch.setattr(persistence.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(errors.time, "monotonic", lambda: now[0])
 
     def sleep(seconds: float) -> None:
         now[0] += seconds
 
-    monkeypatch.setattr(persistence.time, "sleep", sleep)
+    monkeypatch.setattr(errors.time, "sleep", sleep)
     for fault in (Fault(sent=False), Fault(), Fault(status=503), Fault(status=502)):
         began, tries = now[0], Tries(Outage(150), started=now[0])
         while now[0] - began < 60:

@@ -14,12 +14,14 @@ from hypothesis import strategies as st
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.http.model import Answer, Request
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.http.session import HttpSession
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.prometheus import parse
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.prometheus.model import Alert, Rule, Sample
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.prometheus.parse import BadAnswerError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.prometheus import prometheus as answers
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.prometheus.prometheus import (
+    Alert,
     Alertmanager,
+    BadAnswerError,
     Prometheus,
+    Rule,
+    Sample,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import Deadline
@@ -163,17 +165,17 @@ def test_alertmanagers_and_their_alerts_are_read() -> None:
 
 @pytest.mark.parametrize(("text", "seconds"), [("15s", 15), ("1m30s", 90), ("500ms", 0.5), ("1h", 3600)])
 def test_durations(text: str, seconds: float) -> None:
-    assert parse.parse_duration_s(text, "x") == seconds
+    assert answers.parse_duration_s(text, "x") == seconds
 
 
 @given(st.lists(st.tuples(st.integers(0, 999), st.sampled_from(["ms", "s", "m", "h", "d"])), min_size=1, max_size=4))
 def test_a_duration_is_the_sum_of_its_parts(parts: list[tuple[int, str]]) -> None:
     text = "".join(f"{number}{unit}" for number, unit in parts)
     seconds = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-    assert parse.parse_duration_s(text, "x") == pytest.approx(sum(number * seconds[unit] for number, unit in parts))
+    assert answers.parse_duration_s(text, "x") == pytest.approx(sum(number * seconds[unit] for number, unit in parts))
 
 
 @pytest.mark.parametrize("text", ["", "15", "s", "0hh", "1m 30s", "-1s", "1.5s", "1x", "s15", "15s,", "1m30"])
 def test_what_is_no_duration_is_refused(text: str) -> None:
     with pytest.raises(BadAnswerError, match="no duration"):
-        parse.parse_duration_s(text, "x")
+        answers.parse_duration_s(text, "x")

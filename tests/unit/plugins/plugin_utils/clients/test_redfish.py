@@ -18,7 +18,12 @@ from typing import Any, ClassVar
 import pytest
 from bmcs import LOGIN, Running, running_bmcs
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.redfish.errors import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.redfish.service import (
+    Access,
+    Account,
+    RedfishService,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.redfish.wire import (
     BusyError,
     CertificateError,
     LoginError,
@@ -26,17 +31,9 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.redfish.e
     RedfishError,
     SilentError,
     StatusError,
+    Wire,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.redfish.service import (
-    Access,
-    Account,
-    RedfishService,
-)
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.redfish.wire import Wire
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.bmc.certificates import (
-    AUTHORITY,
-    write_certificates,
-)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.bmc.plan import AUTHORITY, write_certificates
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.bmc import Bmc
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import Deadline
 

@@ -19,10 +19,9 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evid
     write_evidence,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_facts import host_facts
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.load_state import AFTER, tools_asked_again
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.loads import AFTER, load_xids, tools_asked_again
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.tool_reading import ProbeFailure
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.tool_requests import pod_tools
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.xid_catalogue import load_xids
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import from_plain, to_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import DriverOwner

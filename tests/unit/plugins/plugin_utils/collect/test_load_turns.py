@@ -19,18 +19,16 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evid
     unreached,
     write_evidence,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.load_state import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.loads import (
+    FRESH_S,
+    just_read,
     load_brackets,
     load_kind,
+    load_xids,
+    take_over,
     tools_asked_again,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.load_turns import (
-    FRESH_S,
-    LOADING_GATES,
-    just_read,
-    take_over,
-)
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.xid_catalogue import load_xids
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import LOADING_GATES
 
 NOW = datetime(2026, 11, 27, 2, 0, tzinfo=UTC)
 NCCL, TRAINING, SERVING = LOADING_GATES

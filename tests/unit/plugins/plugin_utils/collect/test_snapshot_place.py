@@ -22,7 +22,7 @@ from snapshot_api import PagedApi, cluster_of, everything, node
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.errors import TlsError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.snapshot_cluster import collect_cluster
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.snapshot import collect_cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.snapshot_place import (
     PART_BYTES,
     read_recipe_text,
@@ -32,9 +32,12 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.snapshot_
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError, InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.dialect import UPSTREAM_APIS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control_plane.pki import make_pki
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.decode import parse_snapshot, to_text
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.formats import (
+    parse_snapshot,
+    to_text,
+    to_upstream,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.model import Snapshot
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.to_upstream import to_upstream
 
 PLACE = "cm://ops/accepted"
 HEAD = "/api/v1/namespaces/ops/configmaps/accepted"

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import Kind
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack import crds
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import Kind
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack import install
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import DeadlineError, NotFoundError
 
 MANIFEST = """---
@@ -45,18 +45,23 @@ class SlowServer:
         return Kind(api_version, kind, "prometheuses", True)
 
 
+def awaited(cluster: Any, manifest: str, release: str) -> None:
+    """Wait with a stand-in for the cluster, of which two questions are asked."""
+    install.await_served(cluster, manifest, release)
+
+
 def test_it_waits_until_the_kind_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(crds.time, "sleep", lambda _s: None)
+    monkeypatch.setattr(install.time, "sleep", lambda _s: None)
     server = SlowServer()
-    crds.await_served(server, MANIFEST, "prometheus-operator-crds")  # type: ignore[arg-type]
+    awaited(server, MANIFEST, "prometheus-operator-crds")
     assert server.looks < 0 and server.lists < 0
 
 
 def test_a_release_without_definitions_asks_nothing() -> None:
-    crds.await_served(None, "kind: Deployment\n", "x")  # type: ignore[arg-type]
+    awaited(None, "kind: Deployment\n", "x")
 
 
 def test_a_kind_that_is_never_served_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(crds, "_SERVED_S", 0.05)
+    monkeypatch.setattr(install, "_SERVED_S", 0.05)
     with pytest.raises(DeadlineError, match=r"prometheuses\.monitoring"):
-        crds.await_served(SlowServer(lists=10**6), MANIFEST, "x")  # type: ignore[arg-type]
+        awaited(SlowServer(lists=10**6), MANIFEST, "x")

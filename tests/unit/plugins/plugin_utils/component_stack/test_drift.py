@@ -15,15 +15,18 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.erro
     ForbiddenError,
     UnreachableError,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import CONFIG_MAPS, Kind
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.crds import apply_crds, preview_crds
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import CONFIG_MAPS, Kind
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.drift import (
     changed_fields,
     different_values,
     edited_fields,
     with_drift,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.install import Done
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.install import (
+    Done,
+    apply_crds,
+    preview_crds,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.installation import Installed
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.manifest import Manifest
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.model import (

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.expression import parse, same
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.chainsaw import parse, same
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 
 MACHINES = {"machines": [{"name": "a", "state": "running"}, {"name": "b", "state": "stopped"}, {"name": "c"}]}

@@ -27,7 +27,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.erro
     UnansweredError,
     UnreachableError,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import SECRETS, Kind
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import SECRETS, Kind
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack import install
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.install import Installer
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.model import (

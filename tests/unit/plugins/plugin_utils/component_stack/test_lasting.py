@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.lasting import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.workloads import (
     ReadinessWatch,
     ready_for_s,
     unsteady_nodes,
+    workload_of,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.workloads import workload_of
 
 NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 

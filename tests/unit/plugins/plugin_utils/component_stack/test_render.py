@@ -21,7 +21,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.load impor
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.resolve import resolve
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.support import supported_combinations
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.charts.mirror import build_mirror
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.catalog import charts_of
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.simulators import charts_of
 
 MPI = {
     "name": "mpi-operator",

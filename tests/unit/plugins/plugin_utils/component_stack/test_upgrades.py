@@ -19,10 +19,10 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.m
     Component,
     Step,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.plan import make_plan
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.upgrades import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.plan import (
     Crossing,
     crossing_of,
+    make_plan,
     upgrade_rules,
 )
 

@@ -45,6 +45,11 @@ def _rolling(ready: int, updated: int, older: int) -> dict[str, Any]:
     return _object({**counts, "observedGeneration": 1}, replicas=2)
 
 
+def _told(condition: dict[str, str]) -> dict[str, Any]:
+    """A Deployment of two without pods, and what it says of itself."""
+    return _object({"observedGeneration": 1, "conditions": [condition]}, replicas=2)
+
+
 def _daemon_set(**status: int) -> dict[str, Any]:
     return _object({"observedGeneration": 1, **status})
 
@@ -123,3 +128,13 @@ def test_a_container_that_was_ended_for_its_memory_is_remembered_though_it_is_re
     ready = _daemon_set(desiredNumberScheduled=2, numberReady=2, updatedNumberScheduled=2)
     seen = _look("DaemonSet", ready, pod, other)
     assert (seen.state, seen.killed) == ("ready", ("gpu07",))
+
+
+def test_a_deployment_whose_pods_are_refused_says_by_what() -> None:
+    said = 'pods "works-0" is forbidden: exceeded quota: none, requested: pods=1, used: pods=0,\n limited: pods=0'
+    refused = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": said}
+    words = " ".join(said.split())
+    found = _look("Deployment", _told(refused))
+    assert found.reason == f"0 of 2 ready; its pods are refused: {words}"
+    over = _look("Deployment", _told({**refused, "status": "False"}))
+    assert "refused" not in over.reason

@@ -12,17 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.constraint.evaluate import (
-    evaluate,
-    evaluate_nodes,
-    satisfies,
-)
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.constraint.model import (
     Constraint,
     ConstraintStatus,
     Quantifier,
     Severity,
+    evaluate,
+    evaluate_nodes,
+    parse_version,
+    satisfies,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.constraint.version import parse_version
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 
 PASS, FAIL, ERROR, MISSING = (

@@ -12,14 +12,16 @@ from converging import DRIVER, FM, ROCKY, UBUNTU, as_left, declared, host, stock
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.converge.converged import converged
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.converge.declaration import Declaration
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.converge.owners import load_owner_marks
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.converge.plan import Plan, plan_host, question
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.converge.state import (
-    KernelModule,
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.converge.plan import (
+    Plan,
+    load_owner_marks,
+    plan_host,
+    question,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.converge.state import KernelModule
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import ProblemsError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import recipe_directories
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import recipe_directories
 
 
 def contents(plan: Plan) -> dict[str, str]:

@@ -9,19 +9,20 @@ from typing import Any
 import pytest
 from converging import REPOSITORY, ROCKY, UBUNTU, declared, host, offers, stocked
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.converge.package_names import load_package_names, named
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.converge.converged import simulation_problems
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.converge.plan import plan_host
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.converge.simulated import simulation_problems
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.converge.state import (
     HostState,
     Offer,
     PackageState,
     Simulation,
+    load_package_names,
+    named,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.converge.transaction import same_version
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError, ProblemsError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import recipe_directories
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import recipe_directories
 
 FM = {"driver": {"version": "580.95.05"}, "nvlink": {"services": "fabric-manager"}}
 NO_SET = r"no package names are known"

@@ -23,10 +23,10 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.classify im
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.queue_model import BatchLimits, Demand, Standing
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.standing import due_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Rating, Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.dl_unit_model import RATES
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.service_facts import coverage
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.class_limits import class_limits
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service_model import Figure, NodeResult
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.dl_unit import RATES
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.service import coverage
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.cycle import class_limits
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.records import Figure, NodeResult
 
 DAY, NOW = 86400.0, 100 * 86400.0
 NODES = tuple(f"gpu{number:02d}" for number in range(10))

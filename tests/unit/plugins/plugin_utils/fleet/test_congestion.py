@@ -12,7 +12,7 @@ from service_rows import node_result
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.class_rules import ClassLimits, Word, figure_rules
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.classify import Classified, classify
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Rating, Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service_model import Figure, NodeResult
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.records import Figure, NodeResult
 
 HOUR_S = 3600.0
 

@@ -29,12 +29,12 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.queue_model
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import UnavailableError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Rating, Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import Deadline
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.records import Cycle, NodeResult
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service import ServiceStore, open_service
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service_model import Cycle, NodeResult
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.job_words import JobState
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.model import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.job import (
     JobResult,
     JobSpec,
+    JobState,
     PodResult,
 )
 

@@ -28,9 +28,9 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.node_logs i
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.queue_model import BatchLimits, QueueNode
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Rating, Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import Deadline
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.records import Cycle, NodeResult
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service import open_service
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service_model import Cycle, NodeResult
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.model import JobResult, JobSpec, PodResult
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.job import JobResult, JobSpec, PodResult
 
 NOW = 1_800_000_000.0
 NODES = ("gpu01", "gpu02", "gpu03")

@@ -36,9 +36,9 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.queue_model
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import UnavailableError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Rating, Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import Deadline
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.records import Cycle, NodeResult
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service import ServiceStore, open_service
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service_model import Cycle, NodeResult
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.model import JobResult, JobSpec, PodResult
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.job import JobResult, JobSpec, PodResult
 
 NOW = 1_800_000_000.0
 Pair = tuple[str, str]

@@ -13,7 +13,7 @@ from typing import Any, cast
 import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import (
     CLUSTER_POLICIES,
     CONTROLLER_REVISIONS,
     DAEMON_SETS,
@@ -30,10 +30,10 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.driver_upgr
     upgrade_nodes,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers import driver_upgrade as operator
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.cluster_facts import ClusterFacts
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.cluster_view import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.cluster_facts import (
     DELETE,
     Change,
+    ClusterFacts,
     ClusterView,
 )
 

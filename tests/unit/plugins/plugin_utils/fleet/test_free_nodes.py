@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.free_nodes import SYSTEM, free_nodes
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.node_use import NodeUse, Use
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.free_nodes import SYSTEM, NodeUse, Use, free_nodes
 
 Json = dict[str, Any]
 

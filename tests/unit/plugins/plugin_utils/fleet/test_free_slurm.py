@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.free_nodes import NodeUse, Use
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.free_slurm import free_in_slurm
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.node_use import NodeUse, Use
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.slurm_nodes import parse, parse_json
 
 

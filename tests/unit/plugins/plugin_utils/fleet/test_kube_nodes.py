@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from lease_cluster import MemoryCluster
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import NODES
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import NODES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.kube_drain import DrainLimits
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.kube_nodes import KubernetesNodes
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.own_cordon import HELD_TAINT, MARK
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.nodes import HELD_TAINT, MARK
 
 Json = dict[str, Any]
 TAINT = {"key": "team", "value": "a", "effect": "NoSchedule"}

@@ -8,7 +8,7 @@ from service_rows import node_result
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.lemons import lemons
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service_model import NodeResult, OurCordon
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.records import NodeResult, OurCordon
 
 SINCE = "2026-11-01T00:00:00.000Z"
 

@@ -11,13 +11,18 @@ from typing import Any
 import pytest
 from lease_cluster import MemoryCluster
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import NODES
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import NODES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.kube_drain import DrainLimits
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.kube_nodes import KubernetesNodes
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.kured import LOCK, kureds
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.node_agents import at_work_on, marks
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.others import Others, OthersPolicy
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.own_cordon import MARK
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.others import (
+    LOCK,
+    Others,
+    OthersPolicy,
+    at_work_on,
+    kureds,
+    marks,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.nodes import MARK
 
 Json = dict[str, Any]
 NAMES = {"gpu01": "node-1", "gpu02": "node-2"}

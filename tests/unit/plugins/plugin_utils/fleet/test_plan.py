@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.decide import limits
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.journal import limits
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.model import Member, Plan, Policy, nodes_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.plan import make_plan
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError

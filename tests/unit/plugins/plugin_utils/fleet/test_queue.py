@@ -19,12 +19,12 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.queue_model
     Demand,
     QueueNode,
     Urgency,
+    window_of,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.standing import other_part, standings
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.window import window_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service_model import Lease, NodeResult
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.records import Lease, NodeResult
 
 # Monday 2026-11-23 12:00 UTC.
 NOW = 1795435200.0

@@ -15,8 +15,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.queue_model
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.remembered import remembered
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.standing import parts_now, standings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.records import NodeResult
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service import ServiceStore, open_service
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service_model import NodeResult
 
 NOW, DAY = 1795435200.0, 86400.0
 DEMANDS = (Demand(test="dl", max_age_days=7.0), Demand(test="fio", max_age_days=3.0))

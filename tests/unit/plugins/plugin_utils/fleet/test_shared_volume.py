@@ -15,7 +15,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.classify im
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.series import records
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service_model import Figure, NodeResult
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.records import Figure, NodeResult
 
 DAY_S = 86400.0
 
@@ -28,6 +28,13 @@ def test_clients_of_a_busy_volume_are_never_bad_and_a_slow_one_is_within_days(li
     assert volume.bad_after_days["n003"] <= 8
     # All others are told to be healthy, and none is in doubt for ever.
     assert all("healthy" in words for node, words in volume.seen.items() if node != "n003")
+
+
+def test_a_median_latency_alone_names_no_client_however_many_samples_a_day_had() -> None:
+    """In this week the latency of random writes was low on three days of n011, each by chance."""
+    volume = NoisyVolume(20, "busy volume 974162", slow={"n003": 0.2}, limit_mib_s=0.0)
+    volume.go(9)
+    assert set(volume.bad_after_days) == {"n003"}
 
 
 def test_the_rules_of_other_figures_would_call_healthy_clients_bad() -> None:

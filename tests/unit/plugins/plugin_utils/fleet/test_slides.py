@@ -16,11 +16,10 @@ from service_rows import SITE, cycle, node_result
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.class_rules import ClassLimits, figure_rules
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.classify import Classified, classify
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.cohorts import FirstKey
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.remediation.policy import Policy
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.after_cycle import Service, after_cycle
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.first_figures import first_figures
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service import open_service
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service_model import Figure, NodeResult
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.remediation.carry_out import Policy
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.cycle import Service, after_cycle
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.records import Figure, NodeResult
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service import first_figures, open_service
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.drift import First, first_of_history
 
 WEEK_S, START_S = 7 * 86400.0, 1793440800.0

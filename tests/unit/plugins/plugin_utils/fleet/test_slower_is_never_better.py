@@ -15,7 +15,7 @@ from service_rows import node_result
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.class_rules import figure_rules
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.classify import classify
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Rating, Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service_model import Figure, NodeResult
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.records import Figure, NodeResult
 
 DAY_S, CEILING = 86400.0, 50.0
 RANK = {"healthy": 0, "unknown": 1, "drifting": 2, "suspect": 3, "bad": 4}

@@ -12,13 +12,17 @@ from typing import Any
 import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet import slurm_jobs as module
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.slurm_jobs import SlurmCommands, SlurmRunner
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.slurm_script import LOG, SlurmWays
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.slurm_jobs import (
+    LOG,
+    SlurmCommands,
+    SlurmRunner,
+    SlurmWays,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError, UnavailableError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import Deadline
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.command import CommandResult
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.process import CommandResult
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress, silent
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.model import JobResult, JobSpec
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.job import JobResult, JobSpec
 
 ME = os.geteuid()
 WAITS = "PENDING Reason=Resources"
@@ -106,7 +110,7 @@ def test_a_log_that_does_not_come_whole_is_no_answer(
 
 
 def test_a_job_without_a_node_is_taken_back(follow: Callable[..., JobResult], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.model._PLACE_ONE_S", 0.0)
+    monkeypatch.setattr("ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.job._PLACE_ONE_S", 0.0)
     slurm = Slurm(WAITS)
     result = follow(slurm)
     assert (result.state, slurm.cancelled > 0) == ("unschedulable", True) and "Resources" in result.reason

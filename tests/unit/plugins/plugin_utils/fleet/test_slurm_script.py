@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.slurm_script import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.slurm_jobs import (
     SlurmWays,
     directory_of,
     ending_of,
@@ -28,7 +28,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.slurm_scrip
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.slurm_jobs import SlurmJob
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.model import JobSpec
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.job import JobSpec
 
 SPEC = JobSpec(
     name="dl-unit-1", nodes=("gpu02",), gpus_per_node=8, image="nvcr.io/nvidia/pytorch:25.08-py3",

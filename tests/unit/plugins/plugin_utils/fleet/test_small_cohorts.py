@@ -13,13 +13,13 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.dl_unit.set
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.settings_layers import settings_for
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.class_rules import ClassLimits, Word, figure_rules
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.classify import Classified, classify
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.references import Reference, References
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.series import Reference, References
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Rating, Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.class_references import class_references
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import RECIPES
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import RECIPES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service_model import Figure, NodeResult
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.records import Figure, NodeResult
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.baseline import AcceptedFigure
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.figures import Figure as AcceptedValue
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.peers import compare

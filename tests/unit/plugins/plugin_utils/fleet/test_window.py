@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.window import DAYS, TimeWindow, window_of
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.queue_model import DAYS, TimeWindow, window_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 
 

@@ -7,8 +7,7 @@ from typing import Any, Generic, TypeVar
 
 import pytest
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.complete import require_complete
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import require_complete, to_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 
 T = TypeVar("T")

@@ -11,7 +11,7 @@ import yaml
 from jinja2.nativetypes import NativeEnvironment
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.phases import PHASES, asked_phases
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import PHASES, asked_phases
 
 LATER = ["deployment", "conformance", "performance"]
 

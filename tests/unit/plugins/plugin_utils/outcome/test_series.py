@@ -10,12 +10,14 @@ import pytest
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import from_plain, to_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import (
+    Axis,
+    Bound,
     Outcome,
     Rating,
+    Series,
     Status,
     node_subject,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.series import Axis, Bound, Series
 
 SIZE, BUSBW = Axis(name="size", unit="B", logarithmic=True), Axis(name="busbw", unit="GB/s")
 

@@ -14,7 +14,7 @@ def test_five_hundred_hosts_with_one_wrong_variable_are_one_line() -> None:
     problems = [InputError(f"host gpu{i:03}", "gpufleet_sku is 'h1000'.", "state h100") for i in range(500)]
     error = ProblemsError("inventory", (*problems, InputError("gpufleet_gates", "'x' is no gate.", "nodes")))
     assert str(error).splitlines() == [
-        "inventory: 2 problem(s) found.",
+        "inventory: 2 problems found.",
         "  1. hosts gpu000, gpu001, gpu002 and 497 more: gpufleet_sku is 'h1000'. Fix: state h100",
         "  2. gpufleet_gates: 'x' is no gate. Fix: nodes",
     ]
@@ -27,7 +27,7 @@ def test_subjects_of_other_kinds_and_lists_of_problems_keep_their_words() -> Non
         "\n"
     )
     assert lines[1:] == [
-        "  1. files x.yaml, y.yaml: 1 problem(s) found.", "  1. a: is wrong.", "  2. rack, row 1: is full.",
+        "  1. files x.yaml, y.yaml: 1 problem found.", "  1. a: is wrong.", "  2. rack, row 1: is full.",
     ]  # fmt: skip
 
 

@@ -21,7 +21,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe import (
     nvidia_smi_topo,
     nvidia_smi_xml,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.nvidia_smi_model import SmiLog
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.nvidia_smi_xml import SmiLog
 
 # File, DTD, driver, CUDA, attached, listed, product, memory in MiB, largest histogram bin (None: no remapping).
 XML = [

@@ -15,8 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.dl_unit import parse
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.dl_unit_model import OPERATIONS, RATES
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.dl_unit import OPERATIONS, RATES, parse
 
 HEALTHY = lines_of(2)
 

@@ -10,7 +10,7 @@ import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe import nccl_debug
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.nccl_debug_model import NcclDebug
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.nccl_debug import NcclDebug
 
 HCAS = tuple(f"mlx5_{n}:1" for n in range(8))
 

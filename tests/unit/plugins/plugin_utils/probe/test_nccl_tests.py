@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe import nccl_tests, nccl_tests_json
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.nccl_tests_model import NcclTest
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.nccl_tests import NcclTest
 
 G = 1 << 30
 

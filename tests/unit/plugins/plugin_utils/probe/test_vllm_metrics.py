@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import pytest
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.observe_inference import (
+    finished_requests,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.vllm_metrics import finished_requests
 
 # Names and labels of vllm/v1/metrics/loggers.py, as prometheus_client writes them.
 REAL = """\

@@ -80,7 +80,7 @@ def test_a_recipe_that_names_files_of_ours_says_so(tree: Tree, tmp_path: Path) -
     catalogue = some_catalogue(tree)
     assert set(documents(recipe(catalogue), catalogue, {"dest": str(tmp_path / "a.yaml")})) == {tmp_path / "a.yaml"}
     (told,) = foreign_warnings(recipe(catalogue), catalogue, tmp_path / "a.yaml", self_contained=False)
-    assert "names 1 values file(s) and 1 manifest file(s)" in told and "self_contained" in told
+    assert "names 1 values file and 1 manifest file" in told and "self_contained" in told
 
 
 def test_a_recipe_that_names_nothing_has_nothing_beside_it(tree: Tree, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.hydrate im
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.model import Catalogue
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.request import catalogue_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.resolve import resolve
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import RECIPES
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import RECIPES
 
 OVERLAY = "apiVersion: gpufleet.bringup/v1\nkind: RecipeMetadata\nmetadata: {name: mine}\nspec:\n"
 LAYER = OVERLAY + "  criteria: {intent: training}\n  constraints: [{name: K8s.server.version, value: '>= 1.3X'}]\n"

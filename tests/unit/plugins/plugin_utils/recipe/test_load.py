@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import (
     BringupError,
-    InputError,
     NotFoundError,
     ProblemsError,
 )
@@ -232,10 +231,8 @@ def test_values_that_are_no_mapping(tree: Tree) -> None:
     tree.registry("nfd")
     tree.write("components/nfd/values.yaml", "[1]\n")
     tree.overlay("base", {"componentRefs": [{"name": "nfd", "valuesFile": "components/nfd/values.yaml"}]})
-    catalogue = tree.load()
-    result = resolve(parse_criteria({"service": "eks"}, catalogue.vocabulary), catalogue)
-    with pytest.raises(InputError, match="must be a mapping of chart values"):
-        component_values(result.components[0], catalogue)
+    (problem,) = problems_of(tree)
+    assert "components/nfd/values.yaml:1: must be a mapping of chart values" in problem
 
 
 def test_a_private_tree_alone_is_valid(tmp_path: Path) -> None:

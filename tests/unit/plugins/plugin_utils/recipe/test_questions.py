@@ -163,7 +163,7 @@ def test_explaining_a_component_shows_values_and_no_dictionaries(own: Catalogue)
     assert not any("{'" in line or '{"' in line for line in lines)
     changed = with_overrides(result, own, {"gpu-operator": {"driver": {"version": "999"}}})
     (head, line) = explain(changed, own, "components.gpu-operator").lines()[-2:]
-    assert head.endswith("set 1 value(s)")
+    assert head.endswith("set 1 value")
     assert line.startswith('    values.driver.version = "999"') and ", replacing " in line
 
 

@@ -16,8 +16,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.explain im
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.output import documents, write_documents
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.query import query, query_shown
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.request import Answer, answer, request_of
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.redaction import redact
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.secret_forms import MASK
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.redaction import MASK, redact
 
 CANARY = "cAnArY"
 CHART = "kube-prometheus-stack"

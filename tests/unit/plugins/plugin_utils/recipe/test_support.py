@@ -148,8 +148,11 @@ def test_what_nobody_supports(stated: dict[str, str], lost: str, first: str, ups
 
 def test_the_policy_decides(upstream_tree: Path) -> None:
     strict = Request(criteria={"service": "gke"}, recipe_data=(upstream_tree,))
-    with pytest.raises(InputError, match="Nearest supported"):
+    with pytest.raises(InputError, match=r"Nearest supported: .*takes the layers that fit: .* unsupported=warn"):
         answer(strict)
+    with pytest.raises(InputError) as ours:
+        answer(Request(criteria={"service": "gke", "accelerator": "a10", "fabric": "efa"}))
+    assert "unsupported=warn" not in str(ours.value), "ours has no such tool"
     warned = answer(Request(criteria={"service": "gke"}, recipe_data=(upstream_tree,), unsupported=Unsupported.WARN))
     assert warned.result.layers == ("base", "monitoring-hpa")
     assert "Nearest supported" in warned.warnings[-1]

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.constraint.version import parse_version
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.constraint.evaluate import parse_version
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.criteria import Criteria, parse_criteria
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.dialect import Dialect
@@ -59,7 +59,7 @@ def _criteria(combination: str, catalogue: Catalogue) -> Criteria:
 
 
 def test_a_sample_of_the_current_dialect(shared: Path) -> None:
-    """Chart values of every component, as upstream's binary of July 2026 has them for its own tree."""
+    """Chart values and health check of every component, as upstream's binary of July 2026 has them for its own tree."""
     catalogue = load_catalogue([shared / "upstream" / "aicr-2026-07" / "recipes"])
     compared, different = 0, []
     with gzip.open(shared / "vectors" / "upstream-2026-07-sample.jsonl.gz", "rt", encoding="utf-8") as lines:
@@ -67,6 +67,8 @@ def test_a_sample_of_the_current_dialect(shared: Path) -> None:
             if "hydrated" not in answer:
                 continue
             result = resolve(parse_criteria(answer["q"], catalogue.vocabulary), catalogue)
+            checks = {ref["name"]: ref.get("healthCheckAsserts", "") for ref in answer["recipe"]["componentRefs"]}
+            assert {c.name: c.health_check_asserts for c in result.components} == checks
             for component in result.components:
                 wanted = answer["hydrated"]["components"][component.name].get("values") or {}
                 compared += 1

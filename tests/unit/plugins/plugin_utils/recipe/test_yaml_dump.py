@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
@@ -103,6 +103,8 @@ def same(found: Any, wanted: Any) -> bool:
 
 
 @given(data=st.dictionaries(TEXTS, DATA, max_size=4))
+@example(data={"\u00a0": None})
+@example(data={"a": "\u3000b", "b": ["\u00a0"], "c\u00a0d": "e\u00a0f"})
 def test_what_is_written_reads_back_the_same(data: dict[str, Any]) -> None:
     text = dump_yaml(data)
     for reader in ("ours", "YAML 1.1", "YAML 1.2 core", "YAML 1.2"):

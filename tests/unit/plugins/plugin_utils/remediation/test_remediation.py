@@ -16,11 +16,17 @@ from hypothesis import strategies as st
 from served import served
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError, UnavailableError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.remediation.carry_out import Turn, carry_out
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.remediation.policy import Policy, policy_of
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.remediation.steps import Site, Steps, steps
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.remediation.webhook import notify
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service_model import OurCordon
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.remediation.carry_out import (
+    Policy,
+    Site,
+    Steps,
+    Turn,
+    carry_out,
+    notify,
+    policy_of,
+    steps,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.records import OurCordon
 
 CORDON = Policy(acts=("cordon",))
 TURN = Turn(site="island", rehearsal=False, cycle_id="c9", now="2026-11-23T10:00:00Z")

@@ -13,7 +13,7 @@ import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.adopted import adopt, read_adopted
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.facts import adopt, read_adopted
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import new_run
 
 NOW = datetime.now(UTC)

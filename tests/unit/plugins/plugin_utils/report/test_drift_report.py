@@ -17,11 +17,12 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.drift_repo
     FigureDrift,
     SnapshotDrift,
     drift_verdict,
+    next_step,
     render_drift_markdown,
     render_drift_metrics,
     report_lines,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import RECIPES
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import RECIPES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.strict import read_yaml
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.difference import Importance
 
@@ -43,17 +44,17 @@ WORSE = replace(KEPT, worse=("tpot",), lines=("tpot: worse",))
         (QUIET, ()),
         (replace(QUIET, figures=None), ()),
         (replace(QUIET, snapshot=LOW), ()),
-        (replace(QUIET, snapshot=HIGH), ("snapshot: 1 change(s)",)),
+        (replace(QUIET, snapshot=HIGH), ("snapshot: 1 change",)),
         (replace(QUIET, snapshot=replace(SAME, important=True, complete=False)), ("snapshot: not everything",)),
         (
             replace(QUIET, snapshot=replace(HIGH, importances=(Importance.LOW, Importance.CRITICAL), complete=False)),
-            ("snapshot: not everything could be compared; 2 change(s), the most important critical",),
+            ("snapshot: not everything could be compared; 2 changes, the most important critical",),
         ),
         # fail_on: never.
         (replace(QUIET, snapshot=replace(SAME, complete=False)), ()),
         (replace(QUIET, figures=WORSE), ("figures: tpot is worse",)),
         (replace(QUIET, figures=FigureDrift(compared=Counter(), worse=(), lines=())), ("figures: not one figure",)),
-        (replace(QUIET, snapshot=HIGH, figures=WORSE), ("snapshot: 1 change(s)", "figures: tpot is worse")),
+        (replace(QUIET, snapshot=HIGH, figures=WORSE), ("snapshot: 1 change", "figures: tpot is worse")),
     ],
 )
 def test_every_reason_is_told_and_nothing_else(facts: DriftFacts, reasons: tuple[str, ...]) -> None:
@@ -102,3 +103,26 @@ def test_the_resource_of_the_operator_has_the_same_rules() -> None:
 def test_no_alert_is_about_a_rehearsal() -> None:
     for text in expressions():
         assert text.count('rehearsal="false"') == len(_METRIC.findall(text))
+
+
+@pytest.mark.parametrize(
+    ("facts", "done"),
+    [
+        (replace(QUIET, snapshot=HIGH, figures=WORSE), "undo what was not planned"),
+        (replace(QUIET, snapshot=replace(HIGH, complete=False)), "let it look at what it could not"),
+        (replace(QUIET, figures=WORSE), "run the gate that measures the figure again"),
+        (replace(QUIET, figures=FigureDrift(compared=Counter(), worse=(), lines=())), "name a run"),
+        (replace(QUIET, snapshot=replace(SAME, one_sided=("hosts",))), "compare hosts too"),
+    ],
+)
+def test_what_is_done_about_it_is_said_by_its_first_reason(facts: DriftFacts, done: str) -> None:
+    assert next_step(facts).startswith(done)
+
+
+def test_nothing_is_left_to_do_where_nothing_changed_and_a_run_that_read_the_hosts_is_named() -> None:
+    assert next_step(QUIET) == next_step(replace(QUIET, snapshot=LOW)) == ""
+    changed = replace(QUIET, snapshot=HIGH)
+    assert "gate nodes" not in next_step(changed)
+    assert next_step(replace(changed, hosts_run=".run/latest")).endswith(
+        "then let gate nodes read the hosts again, for .run/latest is as it was"
+    )

@@ -14,12 +14,15 @@ from hypothesis import strategies as st
 from page_tree import parse
 from report_runs import bandwidth, failed, first_tokens, passed, step_times
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import node_subject
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.series import Axis, Bound, Series
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.axes import ticks
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.figures import MOST_LINES, Figure, figures
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.labels import spread
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.plot import drawing
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Axis, Bound, Series, node_subject
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.html import (
+    MOST_LINES,
+    Figure,
+    drawing,
+    figures,
+    spread,
+    ticks,
+)
 
 GATE = "fabric_validation"
 PLAIN = Axis(name="step")

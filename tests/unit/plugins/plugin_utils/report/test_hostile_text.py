@@ -17,7 +17,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.facts impo
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.html import render_page
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.junit import write_junit
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.markdown import render_markdown
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.visible import visible
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.text import visible
 
 HOSTILE = {
     "clears the screen": ("\x1b[2J\x1b[H passed", "\\x1b[2J\\x1b[H passed"),

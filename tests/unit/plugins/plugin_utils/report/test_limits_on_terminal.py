@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.console import closing_lines
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import new_run
 
@@ -19,8 +20,11 @@ CHANGED = (
 OWN = tuple(f"hardware acme-g8.{fact} 1 (release: none)" for fact in ("hca_rate_gbps", "hbm_tb_per_s", "gpus.bf16"))
 
 
-def told(limits: tuple[str, ...]) -> list[str]:
+def told(limits: tuple[str, ...], problem: str = "", *, looked: bool = False) -> list[str]:
     record = replace(new_run("r1", "lab", "2026-11-22T10:00:00Z", ("nodes",), rehearsal=False), own_limits=limits)
+    record = replace(record, problem=problem)
+    if looked:
+        record = record.with_gate(replace(record.gate("nodes"), status=Status.PASSED))
     return [line.removeprefix("limit    ") for line in closing_lines(record, Path("/r")) if line.startswith("limit ")]
 
 
@@ -29,3 +33,8 @@ def test_the_figures_of_a_sku_of_the_sites_own_are_one_line_and_what_was_changed
         *CHANGED, "3 figures of SKU acme-g8 are the site's own; /r/report.json lists them",
     ]  # fmt: skip
     assert told(OWN[:1]) == list(OWN[:1])
+
+
+def test_a_run_that_was_not_started_has_no_limits_above_its_problem() -> None:
+    assert told(CHANGED, "group 'gpu_nodes': matches no host.") == []
+    assert told(CHANGED, "the cluster is gone.", looked=True) == list(CHANGED)

@@ -11,7 +11,7 @@ from pathlib import Path
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.console import closing_lines
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.ctrf import write_suite
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.suites import look_path
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.facts import look_path
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import make_dirs
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.gate import GateVerdict
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import new_run
@@ -28,4 +28,4 @@ def test_what_was_read_is_not_said_to_be_not_looked_at(tmp_path: Path) -> None:
     write_suite(path, "nodes", (), run_id="r1", rehearsal=False, version="0.1.0")
     lines = closing_lines(record, tmp_path)
     assert "read, not tested: nodes" in lines and "not looked at: gpu_stack" in lines
-    assert any("gates nodes were read without tests" in line for line in lines)
+    assert any("gate nodes was read without tests" in line for line in lines)

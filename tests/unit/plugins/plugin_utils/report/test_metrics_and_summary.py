@@ -22,11 +22,10 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model imp
     SubjectKind,
     node_subject,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.facts import load_facts
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.facts import load_facts, write_suites
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.markdown import plain, render_markdown
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.metrics import render_metrics
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.run_report import REPORTS, write_report
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.suites import write_suites
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.gate import GateVerdict, decide
 
 ODD = 'si"te\\ with\na line'

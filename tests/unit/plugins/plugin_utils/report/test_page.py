@@ -67,7 +67,7 @@ def decided_run(**more: object) -> MadeRun:
 
 def test_the_verdict_stands_first(tmp_path: Path) -> None:
     page = page_of(decided_run(), tmp_path)
-    text = "accepted 3 of 4 nodes, 1 quarantined, 1 result(s) waived, 1 marginal result(s) let through by 1 person"
+    text = "accepted 3 of 4 nodes, 1 quarantined, 1 result waived, 1 marginal result let through by 1 person"
     assert page.one("div", cls="verdict").text == text
     assert "3 in scope of 4" in page.one("header").text
     assert page.all("div", cls="banner") == page.all("div", cls="watermark") == []
@@ -359,4 +359,4 @@ def test_what_a_later_judgement_cannot_confirm_stands_on_top(tmp_path: Path) -> 
     facts = load_facts(
         tmp_path, made.write(tmp_path), ("nodes: gpu-census on gpu01: recorded passed, computed failed",)
     )
-    assert "1 recorded result(s) cannot be confirmed" in parse(render_page(facts)).one("header").text
+    assert "1 recorded result cannot be confirmed" in parse(render_page(facts)).one("header").text

@@ -19,10 +19,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model imp
     SubjectKind,
     node_subject,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.facts import load_facts
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.html import render_page
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.phases import MOST_REASONS
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.suites import ctrf_path, write_suites
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.facts import ctrf_path, load_facts, write_suites
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.html import MOST_REASONS, render_page
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.gate import GateVerdict, decide
 
 CLUSTER = Subject(SubjectKind.CLUSTER, "here")

@@ -18,8 +18,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model imp
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.run_report import REPORTS, write_report
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.decision import refuse_gate
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.digests import keep_digests
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.judged import rejudge, rewrite_reports
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.pending import write_pending_suites
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rejudge import rejudge, rewrite_reports
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 
 SCOPE = ("fabric", "nodes")

@@ -7,19 +7,17 @@ from __future__ import annotations
 from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.class_rules import Word
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.service_facts import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.service import (
+    MOST_ROWS,
     Coverage,
     NodeLine,
     ServiceFacts,
     counted,
-)
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.service_html import (
-    MOST_ROWS,
     points,
+    render_service_markdown,
+    render_service_metrics,
     render_service_page,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.service_markdown import render_service_markdown
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.service_metrics import render_service_metrics
 
 
 def line(node: str, word: Word = Word.HEALTHY, **changes: Any) -> NodeLine:
@@ -64,3 +62,10 @@ def test_what_holds_and_what_failed_stands_at_the_top() -> None:
         assert page.index(text) < page.index("Coverage")
     for name in ("breaker_holds", "cohort_findings", "policy_problems"):
         assert f'gpufleet_continuous_{name}{{site="island",rehearsal="true"}} 1' in metrics
+
+
+def test_the_brief_report_says_of_each_node_why_and_what_was_done() -> None:
+    noted = (line("n1", Word.BAD, reasons=("slow-gpu: gpu3", "more"), action="cordoned"), line("n2", Word.UNKNOWN))
+    brief = render_service_markdown(facts((*noted, line("n3", Word.UNKNOWN, reasons=()))))
+    assert "| n1 | bad | slow-gpu: gpu3 | cordoned |" in brief and "| n2 | unknown | said |  |" in brief
+    assert "| n3 | unknown |  |  |" in brief

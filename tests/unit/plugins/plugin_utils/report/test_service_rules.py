@@ -9,9 +9,12 @@ import re
 from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.class_rules import Word
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.service_facts import Coverage, ServiceFacts
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.service_metrics import render_service_metrics
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import RECIPES
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.service import (
+    Coverage,
+    ServiceFacts,
+    render_service_metrics,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import RECIPES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.strict import read_yaml
 
 MONITORING = RECIPES / "monitoring"

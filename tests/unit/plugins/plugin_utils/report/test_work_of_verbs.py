@@ -17,12 +17,12 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.model impor
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status, node_subject
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.console import closing_lines
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.burn_in_work import with_burn_in
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.cycle_work import with_cycle
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.roll_work import with_roll
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.burn_in import with_burn_in
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.cycle_suite import with_cycle
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.roll import with_roll
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.stats import run_stats
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service_model import NodeClass, NodeResult
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.records import NodeClass, NodeResult
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.gate import Blocking, GateVerdict
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import RunRecord, new_run, with_verb
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.saved import record_from_plain
@@ -199,12 +199,18 @@ def test_a_burn_in_has_a_line_for_each_host(tmp_path: Path) -> None:
         subjects=(node_subject("gpu02"),),
     )  # fmt: skip
     verdict = GateVerdict(gate="burn_in", status=Status.FAILED, message="m", blocking=(entry,))
-    files = written(tmp_path, with_burn_in(begun("burn-in"), done, verdict))
+    files = written(tmp_path, with_burn_in(begun("burn-in"), done, verdict, tmp_path / "a run"))
     lines = files["screen"].splitlines()
     assert lines[2].split()[:4] == ["gpu01", "passed", "2.00", "of"] and lines[3].split()[:2] == ["gpu02", "failed"]
     told = "burn-in: not passed: 1 of 2 hosts passed 2 h under load; gpu02 (burn-in-soak: failed-under-load)"
-    assert f"verdict  {told}" in lines
-    good = with_burn_in(begun("burn-in"), done, GateVerdict(gate="burn_in", status=Status.PASSED, message="m"))
+    assert f"verdict  {told}" in lines and "1 in 1 round" in lines[2]
+    again = [line for line in lines if line.startswith("again: ")]
+    assert again and "gpufleet_burn_in_run" not in again[0]
+    short = replace(verdict, blocking=(replace(entry, status=Status.OTHER, cause="soak-too-short"),))
+    screen = written(tmp_path, with_burn_in(begun("burn-in"), done, short, tmp_path / "a run"))["screen"]
+    assert f"""-e "gpufleet_burn_in_run='{tmp_path}/a run'\"""" in screen
+    passed = GateVerdict(gate="burn_in", status=Status.PASSED, message="m")
+    good = with_burn_in(begun("burn-in"), done, passed, tmp_path / "a run")
     assert run_passed(written(tmp_path, good)["metrics.prom"]) == [1]
 
 

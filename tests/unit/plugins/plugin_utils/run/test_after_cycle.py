@@ -14,15 +14,15 @@ from slurm_files import SCONTROL
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.remediation.policy import Policy
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.after_cycle import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.remediation.carry_out import Policy
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.cycle import (
     CycleEnd,
     Service,
     after_cycle,
     classified,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.records import Figure
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service import ServiceStore, open_service
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service_model import Figure
 
 # The day before the first cycle of service_rows, at the same hour.
 NOW, DAY = 1793440800.0, 86400.0

@@ -35,10 +35,10 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.baseline impo
     plain_software_changes,
     take_back,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rejudge import judged_again, rejudge
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.judged import judged_again, rejudge
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.baselines import BaselineStore, open_baselines
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service_model import Acceptance
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.records import Acceptance
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.gate import AppliedDecision, Blocking
 
 ARCHIVE = Path(__file__).resolve().parents[4] / "data" / "saved_runs" / "0.1.0_healthy.tar.xz"

@@ -32,10 +32,10 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors im
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.output import RUN_FILE, dump
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.decision import run_day
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.history import record_history
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rejudge import rejudge, rewrite_reports
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.judged import rejudge, rewrite_reports
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.stats import run_stats
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.secret_keys import redact_data
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.redaction import redact_data
 
 ARCHIVE = Path(__file__).resolve().parents[4] / "data" / "saved_runs" / "0.1.0_missing_gpu.tar.xz"
 WORD = "cAnArY"

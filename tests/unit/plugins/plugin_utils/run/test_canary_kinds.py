@@ -20,7 +20,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evid
     read_evidence,
     write_evidence,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.snapshot_cluster import collect_cluster
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.snapshot import collect_cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.output import RUN_FILE, dump
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.console import closing_lines
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.baseline import (
@@ -29,11 +29,11 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.baseline impo
     take_back,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.history import record_history
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rejudge import rejudge, rewrite_reports
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.judged import rejudge, rewrite_reports
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rma import Asked, make_pack
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.secret_keys import redact_data
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.decode import to_text
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.redaction import redact_data
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.formats import to_text
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.baselines import open_baselines
 
 SAVED = Path(__file__).resolve().parents[4] / "data" / "saved_runs"

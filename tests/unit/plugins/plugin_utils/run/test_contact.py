@@ -11,7 +11,10 @@ from typing import Any, cast
 import pytest
 from sites import make_site
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.rehearsal_mark import MARK
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import MARK
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.pins import chart_pins
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.load import load_catalogue
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.tree import catalogue_directories
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control_plane.prime import (
     LocalApi,
     mark_cluster,
@@ -26,8 +29,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run impor
 class Api:
     """An API server with two nodes."""
 
-    def __init__(self, annotations: dict[str, str], of_cluster: dict[str, str]) -> None:
-        self.annotations, self.of_cluster = annotations, of_cluster
+    def __init__(self, annotations: dict[str, str], of_cluster: dict[str, str], *, server: str = "v1.34.0") -> None:
+        self.annotations, self.of_cluster, self.server = annotations, of_cluster, server
 
     def __enter__(self) -> Api:
         return self
@@ -36,7 +39,7 @@ class Api:
         return None
 
     def version(self) -> str:
-        return "v1.34.0"
+        return self.server
 
     def list_metadata(self, _kind: object) -> list[dict[str, Any]]:
         return [{"name": "n1"}, {"name": "n2", "annotations": self.annotations}]
@@ -45,8 +48,12 @@ class Api:
         return {"metadata": {"uid": "1-2-3", "annotations": self.of_cluster}}
 
 
-def contacted(run_dir: Path, monkeypatch: pytest.MonkeyPatch, api: Api) -> list[str]:
+def contacted(
+    run_dir: Path, monkeypatch: pytest.MonkeyPatch, api: Api, recipe: dict[str, Any] | None = None
+) -> list[str]:
     """What the contact says of a run whose hosts have a connection of real ones."""
+    if recipe is not None:
+        (run_dir / "recipe.json").write_text(json.dumps(recipe), encoding="utf-8")
     hosts = (Host(name="gpu01", sku="h100", node_name="n1"),)
     site = make_site(hosts, name="here", gates=("gpu_stack",), capabilities=("kubernetes",))
     run = Run(run_dir)
@@ -83,6 +90,22 @@ def test_the_object_that_tells_a_cluster_from_others_says_that_it_is_a_rehearsal
     again = Run(tmp_path)
     assert (again.record.rehearsal, again.site.rehearsal) == (True, True)
     assert any("the cluster 1-2-3 was started for a rehearsal" in line for line in lines)
+
+
+@pytest.mark.parametrize(("server", "said"), [("v1.35.4", False), ("v1.36.0-eks-1", True)])
+def test_a_kubernetes_that_a_chart_is_not_for_is_said_before_the_chart_is_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: str, said: bool
+) -> None:
+    volcano = chart_pins(load_catalogue(catalogue_directories(())))["volcano"]
+    refs = [{"name": "volcano", "version": volcano}, {"name": "cert-manager", "overrides": {"enabled": False}}]
+    recipe = {"componentRefs": refs, "deploymentOrder": ["volcano"]}
+    lines = contacted(tmp_path, monkeypatch, Api({}, {}, server=server), recipe)
+    text = (
+        f"Kubernetes {server} is not what these charts are for: volcano {volcano} (its project supports 1.24 to 1.35)"
+    )
+    assert (f"contact: {text}" in lines) == (text in Run(tmp_path).record.notes) == said
+    contacted(tmp_path, monkeypatch, Api({}, {}, server=server), recipe)
+    assert Run(tmp_path).record.notes.count(text) == said
 
 
 def test_a_rehearsal_marks_its_cluster_on_the_object_with_its_uid() -> None:

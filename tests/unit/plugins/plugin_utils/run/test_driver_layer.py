@@ -11,7 +11,7 @@ from sites import make_site
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.hydrate import component_values
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.driver_layer import driver_overrides
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.owner_layer import driver_overrides
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.site_recipe import answer_for
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import DriverOwner
 

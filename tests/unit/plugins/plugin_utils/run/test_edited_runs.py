@@ -19,22 +19,22 @@ from seeds import drawing
 from thinned import HEALTHY, remembered
 from thinning import AT_THE_TOP, by_kind, pieces_of, without
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.published import PublishedBusbw
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.accelerator import PublishedBusbw
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import dumps
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.baseline import acceptable_figures
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.digests import NONE_KEPT, changed_files
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.judged import rejudge, rewrite_reports
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.own_limits import own_limits
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rejudge import rejudge, rewrite_reports
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.version import COLLECTION
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import (
     RunRecord,
+    Work,
     all_passed,
     nothing_holds,
     run_summary,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.work import Work
 
 ARCHIVES = Path(__file__).resolve().parents[4] / "data" / "saved_runs"
 TOP = ("run.json", "site.json", "baseline.json", "cluster.json", "recipe.json", "hardware.json", "settings.json")

@@ -15,7 +15,7 @@ from service_rows import cycle, node_result
 from sites import make_site
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.errors import ForbiddenError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import NODES, PODS, Kind
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import NODES, PODS, Kind
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.permission import (
     AskedPermission,
     Permission,

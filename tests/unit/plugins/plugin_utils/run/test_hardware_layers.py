@@ -15,8 +15,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors im
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.hydrate import component_values
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.load import load_catalogue
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.model import Catalogue
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.hardware_layers import hardware_criteria
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.site_recipe import answer_for
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.site_recipe import answer_for, hardware_criteria
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import DriverOwner, Host, Site
 
 GENERIC = {"service": "generic", "intent": "training", "os": "ubuntu"}

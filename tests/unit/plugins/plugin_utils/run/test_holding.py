@@ -14,7 +14,7 @@ from lease_cluster import MemoryCluster
 from sites import make_site
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.errors import UnreachableError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import NAMESPACES, PODS
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import NAMESPACES, PODS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.console import closing_lines
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run import holding
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
@@ -110,3 +110,17 @@ def test_what_cannot_be_swept_is_in_the_result_and_in_every_report(
     assert "server-0 on node gpu01" in text and "kubectl delete namespace,priorityclass t-dead" in text
     assert run.record.notes == (text,)
     assert f"note     {text}" in closing_lines(run.record, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("gates", "asked"), [(("telemetry",), 0), (("fabric_validation",), 0), (("nodes", "telemetry"), 1)]
+)
+def test_whose_gpus_are_in_use_is_asked_by_runs_that_load_hosts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gates: tuple[str, ...], asked: int
+) -> None:
+    """The role of gate telemetry does not allow to list all claims, and the run was not started."""
+    Held(monkeypatch)
+    calls: list[Path] = []
+    monkeypatch.setattr(holding, "save_gpu_users", lambda _cluster, _site, run_dir: calls.append(run_dir) or {})
+    holding.take_hold(run_of(tmp_path, gates), NAMED, lambda _line: None)
+    assert len(calls) == asked

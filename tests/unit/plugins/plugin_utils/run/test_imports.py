@@ -41,7 +41,7 @@ import {PACKAGE}.run.decision, {PACKAGE}.run.observing
 from {PACKAGE}.run.preload import preload
 preload()
 before = set(sys.modules)
-import {PACKAGE}.check.comparison.specs, {PACKAGE}.collect.identity, {PACKAGE}.collect.shared_facts
+import {PACKAGE}.check.comparison.specs, {PACKAGE}.collect.identity, {PACKAGE}.collect.host_facts
 import {PACKAGE}.component_stack.render, {PACKAGE}.report.run_report
 from {PACKAGE}.check.registry import all_checks, observers_of
 all_checks(), [observers_of(gate) for gate in GATE_IDS]

@@ -26,11 +26,12 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory imp
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory_hosts import Inventory, hosts_to_read
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.plan import plan_lines, planned
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.settings_sources import (
+    held_options,
     merged_settings,
     replaced_options,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import recipe_directories
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.layers import laid_over
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import recipe_directories
 
 NAMES = ["gpu01", "gpu02", "gpu03"]
 CRITERIA = {"service": "generic", "intent": "training", "os": "ubuntu", "platform": "volcano"}
@@ -177,6 +178,22 @@ def test_settings_are_laid_over_each_other_option_by_option() -> None:
     }
     assert laid_over({"facility": "text"}, {"facility": {"record": "r"}}) == {"facility": {"record": "r"}}
     assert replaced_options(stated, {"facility": {"identity": "b", "record": "r.yaml"}}) == ["facility.identity"]
+
+
+def test_what_a_rehearsal_holds_at_another_value_is_named() -> None:
+    options = {
+        "settings": {"burn-in-soak": {"hours": 24, "load_s": 60}}, "set": ["gpu_stack.stays_ready_s=3"],
+        "forced_settings": {"burn-in-soak": {"hours": 0.1, "load_s": 60}, "gpu_stack": {"stays_ready_s": 1, "x": 1}},
+    }  # fmt: skip
+    assert held_options(options) == ["burn-in-soak.hours", "gpu_stack.stays_ready_s"]
+
+
+def test_recipe_data_that_is_not_there_is_the_one_thing_told(tmp_path: Path) -> None:
+    options = OPTIONS | {"recipe_data": [str(tmp_path), str(tmp_path / "nowhere")]}
+    with pytest.raises(ProblemsError) as caught:
+        checked_inventory(options, inventory())
+    (problem,) = caught.value.problems
+    assert "gpufleet_recipe_data" in str(problem) and "nowhere is not a directory" in str(problem)
 
 
 def test_every_assignment_that_cannot_be_read_is_reported() -> None:

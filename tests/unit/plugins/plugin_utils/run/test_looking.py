@@ -27,7 +27,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import AbortedError, UnavailableError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run import observing
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.observing import Looking, looking_meanwhile
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.pausing import pause
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import pause
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Site, SiteProfile
 
 # Nobody waits so long: it only ends a test whose observers look one after another.

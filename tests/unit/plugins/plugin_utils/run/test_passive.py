@@ -32,7 +32,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model imp
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run import passive
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import DriverOwner, Host, Site
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service_model import NodeResult
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.records import NodeResult
 
 NAMES, RUN_ID, NOW = ("gpu01", "gpu02"), "20261121T101500Z-3fa2", 1795000000.0
 ECC = "gpu-ecc"

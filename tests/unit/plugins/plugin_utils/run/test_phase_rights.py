@@ -26,9 +26,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.perm
     AskedPermission,
     Permission,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.snapshot_cluster import collect_cluster
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.snapshot_rights import RIGHTS_OF
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.phases import PHASES
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.snapshot import RIGHTS_OF, collect_cluster
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import PHASES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.contact import denied_rights, wanted_rights
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.strict import read_yaml

@@ -23,7 +23,7 @@ from seeds import drawing
 from thinned import HEALTHY, remembered
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rejudge import rejudge
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.judged import rejudge
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import (
     RunRecord,

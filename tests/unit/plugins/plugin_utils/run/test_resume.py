@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -32,11 +33,11 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model imp
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run import resume as resuming
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.history import begin_history
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rejudge import rejudge
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.judged import rejudge
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.resume import resume as resume_run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.site_state import collect_state
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.run_dir import HARDWARE, SITE
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import HARDWARE, SITE
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.history import open_store
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.gate import decide
@@ -69,8 +70,8 @@ def make_run(base: Path, name: str, site: Site = PLACE, kernels: str = "6.8", da
     return Run(path)
 
 
-def prove_nodes(run: Run, store: Path, day: int = 20, bad: str = "", compared: Outcome | None = None) -> None:
-    """Record gate nodes of that run as passed, or with one bad host."""
+def prove_nodes(run: Run, store: Path, day: int = 20, bad: str = "", compared: Outcome | None = None) -> list[Outcome]:
+    """Record gate nodes of that run as passed, or with one bad host, and return its results."""
     declared = run.declaration("nodes").checks
     outcomes = [
         Outcome(
@@ -89,6 +90,7 @@ def prove_nodes(run: Run, store: Path, day: int = 20, bad: str = "", compared: O
     verdict = decide("nodes", expected, outcomes, run.site, date(2026, 11, day))
     state = collect_state(run, ("nodes",), date(2026, 11, day))
     open_store(store).record_gate(run.record, verdict, outcomes, run.site, state)
+    return outcomes
 
 
 @pytest.fixture
@@ -154,6 +156,51 @@ def test_a_taken_over_gate_is_not_judged_again_and_a_brightened_file_is_found_ou
     document["results"]["summary"]["skipped"] -= 1
     path.write_text(json.dumps(document))
     assert rejudge(Run(run.path))[1]
+
+
+REAL = "UPDATE {} SET rehearsal = 0"
+
+
+@pytest.mark.parametrize("edited", [("ledger",), ("ledger", "run")])
+def test_a_rehearsal_is_no_pass_of_a_real_site_by_a_word_in_the_history(
+    tmp_path: Path, edited: tuple[str, ...]
+) -> None:
+    store, simulated = tmp_path / "history.sqlite", replace(PLACE, rehearsal=True)
+    run = make_run(tmp_path, "run-1", simulated)
+    run.save_record(replace(run.record, rehearsal=True))
+    prove_nodes(Run(run.path), store)
+    with sqlite3.connect(store) as history:
+        for table in edited:
+            history.execute(REAL.format(table))
+    said: list[str] = []
+    with pytest.raises(BringupError, match="cannot be taken over"):
+        resume_run(make_run(tmp_path, "run-2", day=21), OPTIONS | {"store": str(store)}, said.append)
+    if "run" in edited:
+        assert any("passes of run run-1 do not count: it is a rehearsal" in line for line in said), said
+
+
+@pytest.mark.parametrize("history_too", [False, True])
+def test_a_failure_is_no_pass_by_a_line_in_the_ledger(tmp_path: Path, history_too: bool) -> None:
+    store, run = tmp_path / "history.sqlite", make_run(tmp_path, "run-1")
+    run.save_outcomes("nodes", prove_nodes(run, store, bad="gpu02"))
+    with sqlite3.connect(store) as history:
+        columns = [row[1] for row in history.execute("PRAGMA table_info(ledger)") if row[1] != "id"]
+        values = ", ".join("'gpu02'" if name == "subject" else name for name in columns)
+        history.execute(f"INSERT INTO ledger ({', '.join(columns)}) SELECT {values} FROM ledger")
+        if history_too:
+            history.execute("UPDATE outcome SET status = 'passed', rating = 'good', cause = ''")
+    with pytest.raises(BringupError):
+        resume(make_run(tmp_path, "run-2", day=21), store)
+
+
+def test_facts_that_were_changed_in_the_history_are_not_what_a_pass_depended_on(tmp_path: Path, store: Path) -> None:
+    """The hosts run another kernel now, and the history was made to say so of then."""
+    with sqlite3.connect(store) as history:
+        changed = history.execute("UPDATE fingerprint SET facts = replace(facts, '6.8', '6.9')").rowcount
+    assert changed
+    run = make_run(tmp_path, "run-2", kernels="6.9", day=21)
+    said = resume(run, store)
+    assert (said["taken_over"], said["proven_again"]) == ([], ["nodes"]), run.record.resumed
 
 
 def test_what_changed_is_proven_again_and_named(tmp_path: Path, store: Path) -> None:

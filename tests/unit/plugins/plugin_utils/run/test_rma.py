@@ -13,12 +13,18 @@ import pytest
 from archives import files_in, unpack
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evidence import evidence_file, read_evidence
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.load_state import load_kind
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.loads import Moment, load_kind
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError, NotFoundError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe import nvidia_smi_xml
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run import rma
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rma import Asked, Pack, make_pack, write_pack
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rma_parts import identity, kind_of
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rma import (
+    Asked,
+    Pack,
+    identity,
+    kind_of,
+    make_pack,
+    write_pack,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 
 ARCHIVES = Path(__file__).resolve().parents[4] / "data" / "saved_runs"
@@ -97,6 +103,82 @@ def test_readings_around_loads_go_in(tmp_path: Path) -> None:
     assert loads.keys() == {"load-training_acceptance-after.json"}
     assert b"gpu01" in loads["load-training_acceptance-after.json"]
     assert not any(b"hunter2" in data for data in loads.values())
+
+
+def only(run: Run, *names: str, phases: tuple[str, ...] = ()) -> Run:
+    """Leave the suites of these names alone, and let the run have gone through these phases."""
+    for path in (run.path / "ctrf").glob("*.json"):
+        if path.stem not in names:
+            path.unlink()
+    document = json.loads((run.path / "run.json").read_text(encoding="utf-8"))
+    document["phases"] = [
+        {**{name: value for name, value in document["gates"][2].items() if name != "headline"}, "gate": phase}
+        for phase in phases
+    ]
+    (run.path / "run.json").write_text(json.dumps(document), encoding="utf-8")
+    return Run(run.path)
+
+
+def as_phase(run: Run, phase: str) -> None:
+    """Let the results of gate nodes be those of a phase."""
+    text = (run.path / "ctrf" / "nodes.json").read_text(encoding="utf-8")
+    text = text.replace('"gate": "nodes"', f'"gate": "{phase}"').replace('"nodes"', f'"{phase}"')
+    (run.path / "ctrf" / f"{phase}.json").write_text(text, encoding="utf-8")
+
+
+def test_a_run_over_one_gate_is_packed(bad: Run) -> None:
+    whole = make_pack(bad, Asked(subject="gpu02"))
+    assert make_pack(only(bad, "nodes"), Asked(subject="gpu02")).against == whole.against
+
+
+@pytest.mark.parametrize("phase", ["burn_in", "cycle-001"])
+def test_what_failed_in_a_burn_in_or_a_cycle_is_packed(bad: Run, phase: str) -> None:
+    accuse(bad, "gpu02/gpu3", "gpu")
+    as_phase(bad, phase)
+    pack = make_pack(only(bad, phase, phases=(phase,)), Asked(subject="gpu02/gpu3"))
+    assert {outcome.gate for outcome in pack.against} == {phase}
+
+
+def test_what_failed_in_the_proof_of_a_wave_is_packed_from_there(bad: Run, tmp_path: Path) -> None:
+    roll = saved_run(tmp_path, "healthy", "20261103T000000Z-roll")
+    proof = roll.path / "waves" / "002"
+    proof.parent.mkdir()
+    bad.path.rename(proof)
+    (roll.path / "waves" / "001").mkdir()
+    pack = make_pack(only(roll), Asked(subject="gpu02"))
+    assert "gpu-missing" in pack.page and "tools/nvidia_smi_xml.txt" in pack.files
+
+
+def test_a_host_that_was_read_only_around_a_load_has_the_identity_from_there(bad: Run, tmp_path: Path) -> None:
+    """A burn-in reads GPUs before and after its hours, and does not go through gate nodes."""
+    healthy = saved_run(tmp_path, "healthy", "20261101T000000Z-good")
+    listed = (healthy.path / "evidence/hosts/gpu02.json").read_text(encoding="utf-8")
+    lost = (bad.path / "evidence/hosts/gpu02.json").read_text(encoding="utf-8")
+    listed = listed.replace(healthy.record.run_id, bad.record.run_id)
+    readings: tuple[tuple[Moment, str], ...] = (("before", listed), ("after", lost))
+    for moment, text in readings:
+        path = bad.path / evidence_file("gpu02", load_kind("burn_in", moment))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    for path in (bad.path / "evidence/hosts/gpu02.json", healthy.path / "site.json"):
+        path.unlink()
+    accuse(bad, "gpu02/gpu3", "gpu")
+    pack = make_pack(Run(bad.path), Asked(subject="gpu02/gpu3"))
+    gpu = nvidia_smi_xml.parse(json.loads(listed)["tools"]["nvidia_smi_xml"]["stdout"]).gpus[3]
+    assert str(gpu.serial) in pack.page
+    assert "tools/nvidia_smi_xml.txt" in pack.files
+
+
+def test_a_host_whose_tools_were_not_asked_is_packed_with_what_is_missing(bad: Run) -> None:
+    (bad.path / "evidence/hosts/gpu02.json").unlink()
+    pack = make_pack(Run(bad.path), Asked(subject="gpu02"))
+    assert pack.against and sum("was not asked in this run" in text for text in pack.missing) == 3
+
+
+def test_a_run_with_nothing_about_the_part_is_refused_with_a_way_on(bad: Run) -> None:
+    with pytest.raises(InputError, match="no check failed about it") as refused:
+        make_pack(only(bad), Asked(subject="gpu02"))
+    assert f"-e gpufleet_run={bad.path.parent}/<run>" in refused.value.hint
 
 
 def test_without_an_earlier_run_no_serial_number_is_made_up(bad: Run) -> None:

@@ -68,7 +68,7 @@ def run_of(tmp_path: Path, **stated: Any) -> Run:
 def options(tmp_path: Path, **more: Any) -> dict[str, Any]:
     return {
         "roll": "driver-580", "directory": str(tmp_path / "rolls"), "orchestrator": "none", "by": "share", "size": "1",
-        "per_rack": 0, "keep": "1", "budget": "0", "canaries": 1, "canary_nodes": [], "nodes": [],
+        "per_rack": 0, "keep": "1", "budget": "0", "canaries": 1, "canary_nodes": [], "soak_h": 0.0, "nodes": [],
         "drain_timeout_s": 5.0, "reboot": "never", "scontrol": "scontrol", "change": "", **more,
     }  # fmt: skip
 

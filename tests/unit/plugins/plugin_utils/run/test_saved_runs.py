@@ -21,7 +21,7 @@ from old_runs import NOT_RECORDED, count_checks, drop_checks, without_unrecorded
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.run_report import REPORTS
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rejudge import judged_again, rejudge
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.judged import judged_again, rejudge
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import run_summary
 

@@ -37,8 +37,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.secrets impor
     restore_settings,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.site_recipe import answer_for
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.secret_forms import MASK
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.secret_keys import redact_data
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.redaction import MASK, redact_data
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import new_run
 
 CRITERIA = {"service": "generic", "accelerator": "h100", "os": "ubuntu", "intent": "training"}

@@ -21,7 +21,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.class_rules
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run import cycle
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.passive import TEST as PASSIVE
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import RECIPES
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import RECIPES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
 
 

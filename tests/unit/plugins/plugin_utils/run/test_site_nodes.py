@@ -19,8 +19,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.node_tests.
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import ObserveContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import NODES, PODS, Kind
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.node_use import NodeUse, Use
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import NODES, PODS, Kind
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.free_nodes import NodeUse, Use
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.decisions import Quarantine
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError, InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.site_nodes import (

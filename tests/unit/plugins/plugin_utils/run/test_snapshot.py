@@ -168,7 +168,7 @@ def test_a_host_that_was_not_read_is_named_and_the_others_are_there(api: PagedAp
     told = summary(seen)
     assert (told["hosts_not_read"], told["hosts"]) == (1, len(seen.hosts) - 1)
     (line,) = (line for line in unseen(seen) if "not read" in line)
-    assert gone.stem in line and "Fix: run gate nodes again" in line
+    assert gone.stem in line and "Fix: ask these nodes by pods: -e gpufleet_snapshot_pods=gpu" in line
 
 
 def test_a_run_that_is_none_is_a_collector_that_failed(api: PagedApi, tmp_path: Path) -> None:

@@ -15,30 +15,28 @@ from typing import Any
 import pytest
 from lease_cluster import MemoryCluster
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.errors import ForbiddenError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import NAMESPACES, PODS, Kind
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.persistence import Outage
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.errors import ForbiddenError, Outage
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import NAMESPACES, PODS, Kind
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.node_pod import (
     is_whole,
     node_facts,
     node_script,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.snapshot_cluster import Collection
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.snapshot_hosts import host_from_pod
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.snapshot_pods import OverSsh, PodsAsked, with_pods
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.snapshot import Collection, host_from_pod
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.snapshot import OverSsh, PodsAsked, with_pods
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.host_tools import load_host_tools
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.model import (
     COLLECTORS,
     Collected,
     CollectorResult,
     Host,
+    Node,
     Snapshot,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.node import Node
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload import namespace as namespace_room
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.lease import Claim, acquire
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.node_pods import RIGHTS
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.tolerations import tolerations_with
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.nodes import tolerations_with
 
 Json = dict[str, Any]
 SEEN = CollectorResult(state=Collected.WHOLE)

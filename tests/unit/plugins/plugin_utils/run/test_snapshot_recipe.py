@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from snapshot_api import cluster_of, everything, node
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.snapshot_cluster import collect_cluster
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.snapshot import collect_cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.snapshot_recipe import (
     drift_from_recipe,

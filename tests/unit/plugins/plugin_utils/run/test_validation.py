@@ -18,7 +18,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model imp
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.sections import PHASE_CONSTRAINTS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run import validation_looks
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.asked import Asked, asked_of
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rejudge import rejudge
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.judged import rejudge
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.stats import run_stats
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.validation import (
@@ -33,7 +33,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.validation_lo
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.validation_start import start_validation
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import now_utc
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import silent
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.decode import from_data, to_text
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.formats import from_data, to_text
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.model import (
     COLLECTORS,
     Collected,
@@ -196,7 +196,7 @@ def test_a_check_that_was_left_out_is_told_and_the_phase_is_not_passed(run: Run,
     assert readiness(run) is Status.SKIPPED
     message = (run.record.phase("readiness") or pytest.fail("undecided")).message
     assert message == (
-        "1 check(s) skipped, so phase readiness is not passed: pool-accelerator (named in gpufleet_skip_checks)"
+        "1 check skipped, so phase readiness is not passed: pool-accelerator (named in gpufleet_skip_checks)"
     )
 
 
@@ -367,5 +367,5 @@ def test_the_verdict_of_a_validation_without_a_cluster_is_one_short_sentence(run
         skipped += verdict.counts["skipped"]
         assert len(verdict.message) < 300, verdict.message
     said = run_stats(run)["gpufleet_verdict"]
-    assert f"{skipped} check(s) skipped, each with its reason in the report; no gate was decided" in said
+    assert f"{skipped} checks skipped, each with its reason in the report; no gate was decided" in said
     assert skipped > 20 and len(said) < 250, said

@@ -13,13 +13,13 @@ from old_runs import without_unrecorded
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rejudge import rejudge
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.what_if import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.judged import (
     changed_settings,
     changed_thresholds,
+    rejudge,
     what_if,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import run_summary
 
 ARCHIVE = Path(__file__).resolve().parents[4] / "data" / "saved_runs" / "0.1.0_healthy.tar.xz"

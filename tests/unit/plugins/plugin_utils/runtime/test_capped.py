@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.capped import Capped, left_out_of
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.process import Capped, left_out_of
 
 LINES = [f"line {number:04}\n".encode() for number in range(1000)]
 

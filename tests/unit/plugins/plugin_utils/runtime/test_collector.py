@@ -12,7 +12,10 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.collector import collector_held, leave_inherited
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.interpreter import (
+    collector_held,
+    leave_inherited,
+)
 
 
 @pytest.fixture(autouse=True)

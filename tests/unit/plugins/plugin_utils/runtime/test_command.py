@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import NotFoundError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.command import run_command
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.process import run_command
 
 RUN_SLEEP = """
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.command import run_command
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.process import run_command
 run_command(["sh", "-c", "echo $$ > $1; exec sleep 60", "sh", __import__("sys").argv[1]], 60)
 """
 

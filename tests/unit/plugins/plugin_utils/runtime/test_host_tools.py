@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_checks
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.snapshot_hosts import NODE_READINGS, READINGS
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.snapshot import NODE_READINGS, READINGS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.tool_reading import parser_named
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError, InputError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import RECIPES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.host_tools import (
     FAILURE_KINDS,
     HostTool,
     load_host_tools,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import RECIPES
 
 TABLE = load_host_tools()
 # Tools of the operating system itself: the simulated hosts have the real ones, which read the hosts' own files.

@@ -14,7 +14,7 @@ import pytest
 from yaml_samples import SAMPLES
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.plain_yaml import PlainYamlError, documents
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.foreign_yaml import PlainYamlError, documents
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.strict import parse_yaml
 
 

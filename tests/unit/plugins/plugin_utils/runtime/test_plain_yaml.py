@@ -17,13 +17,13 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.p
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.yaml_text import decode
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.settings_sources import _typed
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.plain_yaml import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.foreign_yaml import (
     MAX_DEPTH,
     PlainYamlError,
     documents,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.strict import parse_yaml
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.render import render
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.manifests import render
 
 LISTS = "kind: Deployment\na0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12)

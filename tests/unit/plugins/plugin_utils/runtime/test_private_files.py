@@ -10,8 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import write_atomic
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.run_dir import create_run_dir, point_latest
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import (
+    create_run_dir,
+    point_latest,
+    write_atomic,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.history import open_store
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import (
     COLLECTION_ROOT,
     RECIPES,
     recipe_directories,
@@ -29,7 +29,7 @@ def test_directories_of_the_site_come_after_the_collection_and_only_where_they_e
 
 def test_no_other_file_computes_where_the_recipes_lie(repository: Path) -> None:
     # launch.py runs by its path, before anything of the collection can be imported.
-    allowed = {"recipe_files.py", "launch.py"}
+    allowed = {"files.py", "launch.py"}
     files = [*(repository / "plugins").rglob("*.py"), *(repository / "tools").rglob("*.py")]
     own = [path for path in files if "__file__" in (text := path.read_text(encoding="utf-8")) and '"recipes"' in text]
     assert not {path.name for path in own} - allowed

@@ -13,10 +13,10 @@ from secret_kinds import KINDS, Planted, leaked
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime import redaction
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.redaction import redact
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.secret_forms import MASK
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.secret_keys import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.redaction import (
+    MASK,
     is_secret_key,
+    redact,
     redact_data,
     redact_settings,
     with_secrets,

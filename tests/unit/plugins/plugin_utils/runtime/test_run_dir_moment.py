@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.run_dir import require_moment, require_run
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import require_moment, require_run
 
 FILE, RUN = Path("observations/nodes/hosts.json"), "20261122T133329Z-f9c9"
 

@@ -16,8 +16,8 @@ import pytest
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect import tool_reading
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evidence import ToolRun
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import DeadlineError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import time_limit, unlimited
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.host_tools import load_host_tools
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.time_limit import time_limit, unlimited
 
 
 @pytest.fixture(autouse=True)

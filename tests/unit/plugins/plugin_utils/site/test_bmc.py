@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.bmc import service_url
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.inventory import service_url
 
 
 @pytest.mark.parametrize(

@@ -20,10 +20,12 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.setting
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import ProblemsError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import SubjectKind
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.decisions import component_problems
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.inventory import InventoryFacts, site_from_inventory
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Site
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.profiles import load_profiles
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.inventory import (
+    InventoryFacts,
+    component_problems,
+    site_from_inventory,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Site, load_profiles
 
 CHECKS = {
     "gpu-census": SubjectKind.NODE,

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError, NotFoundError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.profiles import load_profiles
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import load_profiles
 
 RECIPES = Path(__file__).resolve().parents[5] / "recipes"
 

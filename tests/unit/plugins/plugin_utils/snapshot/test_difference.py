@@ -14,17 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from snapshot_api import cluster_of, everything, node, pod
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.snapshot_cluster import collect_cluster
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.snapshot import collect_cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.difference import (
     Drift,
     Fact,
-    drift_between,
-    drift_of,
-)
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.drift_rules import (
     Importance,
     SiteRule,
+    drift_between,
+    drift_of,
     drift_rules,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.model import (
@@ -33,10 +31,10 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.model im
     CollectorResult,
     Host,
     HostGpu,
+    Node,
     Release,
     Snapshot,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.node import Node
 
 NEW = "something-else"
 SEEN = CollectorResult(state=Collected.WHOLE)
@@ -58,6 +56,8 @@ def _whole() -> Snapshot:
 
 
 WHOLE = _whole()
+_LABEL = "node.labels[nvidia.com/cuda."
+_DRIVER = Fact("host.driver", "gpu01", "580.105.08", "575.57.08")
 _PARTS = ("classes", "hosts", "nodes", "policies", "releases", "workloads")
 _NO_FACTS = frozenset({"taken", "made_by", "collectors", "kind", "schema_version", "unread", "read_by"})
 Changed = tuple[str, str, Any]
@@ -182,7 +182,7 @@ def test_the_most_important_comes_first() -> None:
 def test_what_moves_by_itself_is_ignored_and_said(path: str) -> None:
     drift = drift_of([Fact(path, "gpu01", "1", "2")])
     assert drift.changes == ()
-    assert len(drift.ignored) == 1 and drift.ignored[0].endswith(": 1 value(s)")
+    assert len(drift.ignored) == 1 and drift.ignored[0].endswith(": 1 value")
     assert drift.not_kept == drift_rules().not_kept != ()
 
 
@@ -199,6 +199,31 @@ def test_what_moves_by_itself_is_ignored_and_said(path: str) -> None:
 )
 def test_what_somebody_changed_is_not_ignored(path: str) -> None:
     assert len(drift_of([Fact(path, "gpu01", "1", "2")]).changes) == 1
+
+
+def test_another_driver_is_one_change_and_its_labels_are_counted_beside_it() -> None:
+    labels = (
+        ("driver-version.full", "580.105.08", "575.57.08"), ("driver-version.major", "580", "575"),
+        ("driver-version.minor", "105", "57"), ("driver.major", "580", "575"), ("driver.minor", "105", "57"),
+    )  # fmt: skip
+    facts = [Fact(f"{_LABEL}{name}]", "gpu01", before, after) for name, before, after in labels]
+    drift = drift_of([*facts, _DRIVER])
+    assert [change.path for change in drift.changes] == ["host.driver"]
+    assert any(line.endswith("repeat host.driver: 5 values") for line in drift.ignored)
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        Fact(f"{_LABEL}driver-version.full]", "gpu02", "580.105.08", "575.57.08"),
+        Fact(f"{_LABEL}driver-version.full]", "gpu01", "580.105.08", "570.1.2"),
+        Fact(f"{_LABEL}driver-version.full]", "gpu01", "580.105.08", ""),
+        Fact(f"{_LABEL}runtime-version.full]", "gpu01", "580.105.08", "575.57.08"),
+    ],
+)
+def test_a_label_that_says_anything_else_than_the_host_is_a_change_of_its_own(label: Fact) -> None:
+    assert len(drift_of([label, _DRIVER]).changes) == 2
+    assert len(drift_of([label]).changes) == 1
 
 
 GPU_NODE = {"nvidia.com/gpu": "8"}
@@ -280,7 +305,7 @@ def test_what_a_site_knows_to_move_is_left_out_by_its_rule_and_said() -> None:
     rule = SiteRule(path="node", subject=r"ip-10-.*", reason="spot nodes")
     drift = drift_of(facts, own=(rule,))
     assert [change.subjects for change in drift.changes] == [("gpu01",)]
-    assert drift.ignored == ("by a rule of the site, spot nodes: 1 value(s)",)
+    assert drift.ignored == ("by a rule of the site, spot nodes: 1 value",)
     assert not drift_between(WHOLE, _with_node(labels={}), (SiteRule(path=r"node\.labels\[.*\]"),)).changes
     # A rule that fits a part of a path is none for the whole.
     assert drift_of(facts, own=(SiteRule(path="nod"),)).changes[0].subjects == ("gpu01", "ip-10-0-0-1")
@@ -345,7 +370,7 @@ def test_what_a_host_did_not_give_is_not_gone_and_leaves_the_comparison_incomple
     cut = replace(full, sysctl={}, unread={"sysctl": "grep is not installed"})
     drift = drift_between(_with_hosts(gpu01=full), _with_hosts(gpu01=cut))
     assert not drift.changes and drift.incomplete
-    assert drift.not_compared == ("sysctl of 1 host(s) (gpu01): not given in the second snapshot",)
+    assert drift.not_compared == ("sysctl of 1 host (gpu01): not given in the second snapshot",)
     before = drift_between(_with_hosts(gpu01=cut, gpu02=cut), _with_hosts(gpu01=full, gpu02=cut)).not_compared
     assert ["first" in line for line in before] == [True, False] and "(gpu02): not given in both snap" in before[1]
     alike = drift_between(_with_hosts(gpu01=cut), _with_hosts(gpu01=cut))
@@ -357,7 +382,7 @@ def test_a_host_that_nobody_can_ask_does_not_end_every_comparison_and_is_told() 
     accepted = _with_hosts(gpu01=full, gpu02=out)
     alike = drift_between(accepted, _with_hosts(gpu01=full, gpu02=out))
     assert not alike.changes and not alike.incomplete
-    assert alike.not_compared == ("1 host(s) not read in both snapshots: gpu02 (cordoned)",)
+    assert alike.not_compared == ("1 host not read in both snapshots: gpu02 (cordoned)",)
     newer = drift_between(accepted, _with_hosts(gpu01=replace(full, kernel="6.9.0"), gpu02=out))
     assert [(change.path, change.subjects) for change in newer.changes] == [("host.kernel", ("gpu01",))]
     # What was read once and is not now may have changed.
@@ -365,7 +390,7 @@ def test_a_host_that_nobody_can_ask_does_not_end_every_comparison_and_is_told() 
         blind = drift_between(_with_hosts(gpu01=full, gpu02=before), _with_hosts(gpu01=full, gpu02=after))
         assert not blind.changes and blind.incomplete and blind.reaches(Importance.CRITICAL)
         word = "second" if after is out else "first"
-        assert blind.not_compared == (f"1 host(s) not read in the {word} snapshot: gpu02 (cordoned)",)
+        assert blind.not_compared == (f"1 host not read in the {word} snapshot: gpu02 (cordoned)",)
     gone = drift_between(accepted, _with_hosts(gpu01=full))
     assert [change.path for change in gone.changes] == ["host"] and not gone.incomplete
 

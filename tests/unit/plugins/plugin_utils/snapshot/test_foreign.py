@@ -13,23 +13,20 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.constraint.model import Constraint, ConstraintStatus
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.constraint.evaluate import Constraint, ConstraintStatus
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.criteria import parse_criteria
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.detect import detect
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.request import catalogue_of
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.criteria import cluster_facts
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.decode import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.difference import Importance, drift_between
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.formats import (
     from_data,
     parse_snapshot,
     to_text,
+    to_upstream,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.difference import drift_between
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.drift_rules import Importance
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.gpus import gpu_nodes
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.measure import evaluate_in
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.model import Collected, Snapshot
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.to_upstream import to_upstream
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.measure import cluster_facts, evaluate_in
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.model import Collected, Snapshot, gpu_nodes
 
 PLACE = Path(__file__).resolve().parents[4] / "data" / "foreign_snapshots"
 FILES = sorted(PLACE.glob("*.yaml"))

@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.criteria import cluster_facts
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.gpus import gpu_count, gpu_nodes, has_gpus
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.measure import cluster_facts
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.model import (
     COLLECTORS,
+    Attributes,
     Collected,
     CollectorResult,
+    Node,
     Snapshot,
+    gpu_count,
+    gpu_nodes,
+    has_gpus,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.node import Attributes, Node
 
 PRODUCT, COUNT, REPLICAS = "nvidia.com/gpu.product", "nvidia.com/gpu.count", "nvidia.com/gpu.replicas"
 STRATEGY, GPU, MIG = "nvidia.com/mig.strategy", "nvidia.com/gpu", "nvidia.com/mig-1g.10gb"

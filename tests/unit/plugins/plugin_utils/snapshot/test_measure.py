@@ -9,18 +9,17 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.constraint.model import (
-    Constraint,
-    ConstraintStatus,
-    Quantifier,
-)
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.constraint.names import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.constraint.declared import (
     OF_CLUSTER,
     OF_DEPLOYMENT,
     OPEN,
     unknown_name,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.gpus import gpu_nodes
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.constraint.evaluate import (
+    Constraint,
+    ConstraintStatus,
+    Quantifier,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.measure import evaluate_in
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.model import (
     COLLECTORS,
@@ -29,12 +28,13 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.model im
     CollectorResult,
     Host,
     HostGpu,
+    Node,
     Release,
     Server,
     Snapshot,
     Workload,
+    gpu_nodes,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.node import Node
 
 WHOLE = CollectorResult(state=Collected.WHOLE)
 NODE = Node(

@@ -12,17 +12,21 @@ from typing import Any
 import pytest
 from snapshot_api import cluster_of, everything, node, pod
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.snapshot_cluster import collect_cluster
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.snapshot import collect_cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.decode import from_data, parse_snapshot, to_text
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.formats import (
+    from_data,
+    parse_snapshot,
+    to_text,
+    to_upstream,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.model import (
     COLLECTORS,
     Collected,
     Host,
     HostGpu,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.to_upstream import to_upstream
 
 FOLDED = """\
 kind: Snapshot

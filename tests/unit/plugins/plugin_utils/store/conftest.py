@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from postgres import NoServerError, Server, running_server
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.place import Place, place_of
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.database import Place, place_of
 
 
 @pytest.fixture(scope="session")

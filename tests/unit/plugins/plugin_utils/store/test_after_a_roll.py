@@ -23,7 +23,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.freshness i
     Why,
     gate_freshness,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.model import Pass
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.records import Pass
 
 NAMES = tuple(f"gpu{n:02}" for n in range(1, 7))
 WAVE = ("gpu02", "gpu03")

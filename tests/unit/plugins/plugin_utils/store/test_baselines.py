@@ -20,7 +20,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.baselines i
     open_baselines,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.history import open_store
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service_model import Acceptance
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.records import Acceptance
 
 FIGURES = tuple(entry.figure for entry in accepted(fleet()).figures)
 ACCEPTANCE = Acceptance(

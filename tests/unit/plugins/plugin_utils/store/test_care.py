@@ -23,17 +23,16 @@ from service_rows import SITE, cycle, node_result
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.care import back_up, problems_of
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.care import Thinned, back_up, problems_of, thin
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.database import Place, place_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.export import export
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.place import Place, place_of
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.retention import Thinned, thin
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service import ServiceStore, open_service
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service_model import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.records import (
     DayCount,
     DayFigure,
     Figure,
     NodeClass,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service import ServiceStore, open_service
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.tables import tables
 
 DAY_S = 86400.0
@@ -104,13 +103,13 @@ def test_other_sites_and_rehearsals_are_left_alone(place: Place) -> None:
 THINNER = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store import retention
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.place import place_of
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store import care
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.database import place_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service import open_service
-retention._AT_A_TIME = 3
+care._AT_A_TIME = 3
 store = open_service(place_of(sys.argv[2]))
 print("ready", flush=True)
-retention.thin(store, "island", rehearsal=False, before_s=1e9, write=True)
+care.thin(store, "island", rehearsal=False, before_s=1e9, write=True)
 """
 
 

@@ -35,7 +35,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.freshness i
     Why,
     gate_freshness,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.model import NonPass, Pass
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.records import NonPass, Pass
 
 NAMES = ("gpu01", "gpu02")
 SITE = make_site(tuple(Host(name=n, sku="h100", node_name=n) for n in NAMES), name="s")

@@ -25,11 +25,7 @@ from history_rows import (
 )
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import (
-    Status,
-    Subject,
-    SubjectKind,
-)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status, Subject, SubjectKind
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.history import Store, open_store
 
 

@@ -16,10 +16,13 @@ from service_rows import SITE
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.claims import read_claims
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.imported import ImportPlan, import_claims
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.place import Place
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.retention import thin
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.care import thin
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.database import Place
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.imported import (
+    ImportPlan,
+    import_claims,
+    read_claims,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service import ServiceStore, open_service
 
 # The table of the continuous validation framework, as its page shows it.

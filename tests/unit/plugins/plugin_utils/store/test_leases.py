@@ -16,9 +16,9 @@ from service_rows import SITE, cycle, node_result
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.place import Place, StoreUrl
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.database import Place, StoreUrl
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.records import Lease
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service import ServiceStore, open_service
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service_model import Lease
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ PROGRAM = """
 import sys
 sys.path.insert(0, sys.argv[1])
 import service_rows as t
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.place import place_of
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.database import place_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service import open_service
 store, who = open_service(place_of(sys.argv[2])), sys.argv[3]
 store.begin_cycle(t.cycle(who))

@@ -12,12 +12,17 @@ import pytest
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.history_place import ENVIRONMENT, with_server
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ENVIRONMENT, with_server
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store import file_system
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.file_system import is_network, mount_of
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store import database
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.database import (
+    StoreUrl,
+    is_network,
+    mount_of,
+    place_of,
+    url_from,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.history import open_store
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.place import StoreUrl, place_of, url_from
 
 MOUNTS = r"""22 1 254:1 / / rw,relatime shared:1 - ext4 /dev/vda1 rw
 31 22 0:27 / /home rw,relatime shared:13 - nfs4 nas:/home rw,vers=4.2,addr=10.0.0.5
@@ -59,7 +64,7 @@ def test_a_history_on_the_network_is_refused_with_the_reason_and_the_fix(
 ) -> None:
     mounts = tmp_path / "mountinfo"
     mounts.write_text(f"{MOUNTS}40 22 0:36 / {tmp_path}/nas rw - nfs4 nas:/x rw\n")
-    monkeypatch.setattr(file_system, "_MOUNTS", mounts)
+    monkeypatch.setattr(database, "_MOUNTS", mounts)
     (tmp_path / "nas").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "nas")
     for path in (tmp_path / "nas/history.sqlite", tmp_path / "link/new/history.sqlite"):

@@ -18,10 +18,14 @@ from service_rows import SITE, cycle, node_result
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store import server
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.database import MIGRATIONS
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store import database
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.database import (
+    MIGRATIONS,
+    Place,
+    StoreUrl,
+    place_of,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.history import open_store
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.place import Place, StoreUrl, place_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service import open_service
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.tables import tables
 
@@ -115,7 +119,7 @@ def test_a_standby_takes_no_writes(postgres: Server, place: Place) -> None:
 
 def test_who_waits_too_long_for_another_is_told(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     store = open_service(place)
-    monkeypatch.setattr(server, "_BEGIN", "SELECT set_config('lock_timeout', '200ms', true)")
+    monkeypatch.setattr(database, "_BEGIN", "SELECT set_config('lock_timeout', '200ms', true)")
     with store.engine.begin(), pytest.raises(BringupError, match="kept it locked"):
         open_service(place)
 

@@ -19,10 +19,10 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model imp
     node_subject,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.ctrf import write_suite
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.suites import ctrf_path
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.facts import ctrf_path
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.history import record_history
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.run_dir import HARDWARE, SITE
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import HARDWARE, SITE
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.history import open_store
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.gate import GateVerdict

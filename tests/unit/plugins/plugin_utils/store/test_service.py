@@ -16,14 +16,10 @@ from sqlalchemy.event import listen
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.database import Place
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.history import open_store
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.place import Place
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.records import NodeClass, OurCordon, PartPeriod
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service import ServiceStore, open_service
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service_model import (
-    NodeClass,
-    OurCordon,
-    PartPeriod,
-)
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.decisions
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import (
+    NOT_OBSERVED,
     Outcome,
     Rating,
     Status,
@@ -34,6 +35,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.gate impo
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import (
     RunRecord,
+    Work,
     all_passed,
     new_run,
     not_ended_well,
@@ -97,6 +99,20 @@ def test_every_missing_answer_is_other_and_named(missing: set[int]) -> None:
     }
 
 
+def test_what_could_not_be_observed_is_named_itself_and_not_by_the_first_check_that_waited_for_it() -> None:
+    reason = "not known: facility record r.yaml: no such file."
+    of_one = [replace(outcome(c, "gpu01", Status.OTHER), cause=NOT_OBSERVED, summary=reason) for c in EXPECTED]
+    rest = [entry for entry in HEALTHY if entry.subjects[0].name != "gpu01"]
+    said = "gate nodes is not passed: not known: facility record r.yaml: no such file"
+    assert verdict([*of_one, *rest]).message == said
+    one_more = verdict([*of_one, *rest[1:], outcome(rest[0].check, "gpu02", Status.OTHER)])
+    assert one_more.message == f"{said}; 1 more result is not passed"
+    # What was seen to be bad explains more.
+    failed = outcome(rest[0].check, rest[0].subjects[0].name, Status.FAILED)
+    said = verdict([*of_one, *rest[1:], failed]).message
+    assert said.endswith(f"{failed.check} on gpu02: some-cause; 2 more results are not passed")
+
+
 def test_no_result_at_all_is_other() -> None:
     assert verdict([]).status is Status.OTHER
 
@@ -114,7 +130,7 @@ def test_the_message_names_what_went_wrong_and_not_what_waits_for_it() -> None:
     waiting = [replace(outcome("clock-sync", node, Status.OTHER), **blocked) for node in NODES]
     census = [*HEALTHY[:2], outcome("gpu-census", "gpu03", Status.OTHER)]
     found = verdict([*waiting, *census])
-    assert "gpu-census on gpu03: some-cause and 3 more" in found.message
+    assert "gpu-census on gpu03: some-cause; 3 more results are not passed" in found.message
 
 
 def test_nothing_declared_is_skipped_with_the_reasons() -> None:
@@ -262,6 +278,21 @@ def test_what_was_taken_over_is_told_apart_from_what_this_run_proved() -> None:
     )
     assert run_summary(record) == "accepted 3 of 3 nodes; facility taken over from run r1 of 2026-11-20"
     assert all_passed(record)
+    supposed = run_summary(replace(record, what_if="a.b=1 (was 2)"))
+    assert supposed.startswith("WHAT IF a.b=1 (was 2): would pass for fabric, ")
+    assert "facility taken over from run r1 of 2026-11-20; this is no verdict of the run" in supposed
+
+
+def test_work_that_a_judgement_does_not_confirm_is_not_passed() -> None:
+    """A cycle, a roll or a burn-in decides no gate, and its recorded sentence is none to sign then."""
+    done = replace(
+        _run(()),
+        work=Work(verb="continuous validation", sentence="1 cycle, 24 of 24 passed", passed=True, failed=False),
+    )
+    assert nothing_holds(done) and all_passed(done) and "24 of 24" in run_summary(done)
+    other = replace(done, unconfirmed=1)
+    assert not nothing_holds(other) and not all_passed(other)
+    assert run_summary(other).startswith("NOT CONFIRMED: 1 difference") and "24 of 24" not in run_summary(other)
 
 
 @pytest.mark.parametrize("rehearsal", [False, True])
@@ -288,7 +319,7 @@ def test_passes_that_are_taken_over_prove_what_they_proved() -> None:
 @pytest.mark.parametrize(("passed", "good"), [(0, False), (1, True)])
 def test_a_validation_whose_every_check_was_skipped_proved_nothing(passed: int, good: bool) -> None:
     counts = {Status.PASSED.value: passed, Status.SKIPPED.value: 4}
-    skipped = GateVerdict(gate="readiness", status=Status.SKIPPED, message="4 check(s) skipped", counts=counts)
+    skipped = GateVerdict(gate="readiness", status=Status.SKIPPED, message="4 checks skipped", counts=counts)
     record = replace(_run(()), phases=(skipped,))
     assert nothing_holds(record) is good and not all_passed(record)
     assert bool(not_ended_well(record)) is not good
@@ -303,7 +334,7 @@ def test_what_people_accepted_and_by_which_limits_is_in_the_sentence() -> None:
     ]
     gate = GateVerdict(gate="nodes", status=Status.PASSED, message="m", accepted=tuple(decided), waived=(decided[0],))
     record = _run(GATE_IDS, **PASSED_ALL).with_gate(gate)
-    text = "accepted 3 of 3 nodes, 1 result(s) waived, 3 marginal result(s) let through by 2 people"
+    text = "accepted 3 of 3 nodes, 1 result waived, 3 marginal results let through by 2 people"
     assert run_summary(record) == text
     limits = ("clock-sync.clock_offset_s 9 (release: 0.001)", "dcgm-diag.level 0 (release: 3)")
     said = run_summary(replace(record, own_limits=limits))

@@ -158,7 +158,7 @@ def test_a_rehearsed_fault_is_not_rehearsed_again_unless_it_was_refused(given: s
             "-e gpufleet_gates=nodes -v -v",
         ),
         ("--tags noodes: is no tag of this playbook. Fix: x", "--tags=noodes", "-e gpufleet_gates=<...>"),
-        ("ansible-playbook: 2 problem(s) found.\n  1. --tags plan,nodes: asks for a plan and for a run. Fix: x\n  2. y",
+        ("ansible-playbook: 2 problems found.\n  1. --tags plan,nodes: asks for a plan and for a run. Fix: x\n  2. y",
          "--tags plan,nodes", "--tags plan"),
         ("--skip-tags facility: would leave out a part in silence.", "--skip-tags facility",
          f"-e gpufleet_gates={','.join(GATE_IDS[1:])}"),
@@ -175,12 +175,39 @@ def test_a_rehearsed_fault_is_not_rehearsed_again_unless_it_was_refused(given: s
         ("gpufleet_settings.x: is no check.", "-e gpufleet_set=dcgm-diag.level=4", "-e gpufleet_set=dcgm-diag.level=4"),
         ("--tags x: is no tag. Fix: -e gpufleet_gates=nodes limits", "-e gpufleet_gates=nodes --check",
          "-e gpufleet_gates=nodes --check"),
+        ("snapshot: is incomplete. Fix: ask these nodes by pods: -e gpufleet_snapshot_pods=gpu (option node_pods) or x",
+         "-e gpufleet_run=r", "-e gpufleet_run=r -e gpufleet_snapshot_pods=gpu"),
+        ("gpufleet_acceptances[0]: who: missing.",
+         """-e '{"gpufleet_acceptances": [{"check": "x"}], "gpufleet_gates": "nodes"}'""",
+         """-e '{"gpufleet_gates": "nodes"}' -e '{"gpufleet_acceptances": [<...>]}'"""),
+        ("gpufleet_settings.x: is no check.", """-e '{"gpufleet_settings": {"x": {}}}'""",
+         """-e '{"gpufleet_settings": {<...>}}'"""),
+        ("x: held by y. Fix: start this run after that one, or let it wait: -e gpufleet_when_held=wait", "-v", "-v"),
+        ("gpufleet_wave_reboot: is always. Fix: -e gpufleet_wave_reboot=never", "-e gpufleet_wave_reboot=always",
+         "-e gpufleet_wave_reboot=never"),
+        ("x: no recipe. Fix: resolve one: ansible-playbook a.b.recipe -e gpufleet_gates=nodes", "-v", "-v"),
+        ("x: none. Fix: name it: -e gpufleet_run=.run/latest, or none", "-v", "-v"),
+        ("x: none. Fix: name it (-e gpufleet_run=DIRECTORY)", "-v", "-v"),
         ("host n1: no rack.", "-e gpufleet_gates=nodes", "-e gpufleet_gates=nodes"),
     ],
 )  # fmt: skip
 def test_a_value_that_was_wrong_is_not_said_again(problem: str, given: str, shown: str) -> None:
     refused = replace(record(), problem=problem, command=f"{COMMAND} {given}")
     assert restart(refused) == f"{COMMAND} {shown}".rstrip()
+
+
+@pytest.mark.parametrize(
+    ("problem", "gate"),
+    [
+        ("a start at gate fabric_validation: 2 problems found.\n  1. gate nodes: cannot be taken over: x. Fix: start "
+         "at nodes: -e gpufleet_from_gate=nodes, or let what is stale run: -e gpufleet_stale=prove\n  2. gate x: y.",
+         "nodes"),
+        ("group 'gpu_nodes': matches no host.", "fabric_validation"),
+    ],
+)  # fmt: skip
+def test_a_start_that_was_refused_is_one_at_the_gate_that_the_refusal_names(problem: str, gate: str) -> None:
+    refused = replace(record(), problem=problem, command=COMMAND, from_gate="fabric_validation")
+    assert restart(refused) == f"{COMMAND} -e gpufleet_from_gate={gate}"
 
 
 def test_awx_and_a_line_that_is_too_long_have_no_command(tmp_path: Path) -> None:

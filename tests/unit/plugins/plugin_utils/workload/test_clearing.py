@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 from lease_cluster import MemoryCluster
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import NAMESPACES, PODS
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import NAMESPACES, PODS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import Deadline
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.follow import Ending
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.launch import JobSpec, _JobQueue
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.jobs import JobSpec, RunningJob, _JobQueue
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.namespace import TemporaryNamespace
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.running import RunningJob
 
 POD = {
     "metadata": {"name": "one-0", "labels": {"gpufleet.io/job": "one"}, "deletionTimestamp": "2026-11-22T10:00:00Z"},

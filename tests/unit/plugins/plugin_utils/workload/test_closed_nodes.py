@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.kube_objects import node_state
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.node_object import Cleaner, read_node
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import Cleaner, read_node
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.capacity import node_capacity, open_nodes
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.node_pods import closed_to_pods
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.own_cordon import CORDON, MARK
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.tolerations import known_tolerations
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.nodes import CORDON, MARK, known_tolerations
 
 TAINT = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 SPEC: dict[str, Any] = {"taints": [{"key": "nvidia.com/gpu", "effect": "NoSchedule"}]}

@@ -11,8 +11,8 @@ from typing import Any, cast
 import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import Kind
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.persistence import Outage
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.errors import Outage
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import Kind
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.capacity import node_capacity
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.follow import (
@@ -22,9 +22,9 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.follow i
     hostname_of,
     order_of,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.model import JobSpec
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.job import JobSpec
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.jobs import RunningJob
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.namespace import TemporaryNamespace
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.running import RunningJob
 
 Json = dict[str, Any]
 SPEC = JobSpec(name="pair", nodes=("gpu01", "gpu02"), gpus_per_node=8, image="nccl", command=("all_reduce_perf",))
@@ -181,6 +181,22 @@ def test_what_may_still_go_well_goes_on(seen: ObservedJob) -> None:
 def test_the_launcher_comes_first_and_is_called_by_its_hostname() -> None:
     pods = sorted([pod(10), pod(2), pod(0)], key=order_of)
     assert [hostname_of(item) for item in pods] == ["pair-0", "pair-2", "pair-10"]
+
+
+LIMITS = "LimitRanger plugin set: cpu, memory request for container ranks; cpu, memory limit for container ranks"
+
+
+@pytest.mark.parametrize("phase", ["Pending", "Running", "Succeeded"])
+def test_a_limit_that_nobody_asked_for_is_an_end_before_anything_is_measured(phase: str) -> None:
+    limited = [pod(0, phase), pod(1, phase)]
+    limited[1]["metadata"]["annotations"] = {"kubernetes.io/limit-ranger": LIMITS}
+    found = ending_of(SPEC, ObservedJob(pods=limited))
+    assert found is not None and found.state == "refused"
+    assert "cpu, memory limit for container ranks" in found.reason and "pair-1-x" in found.reason
+    # A request alone takes nothing away.
+    limited[1]["metadata"]["annotations"] = {"kubernetes.io/limit-ranger": LIMITS.partition(";")[0]}
+    alone = ending_of(SPEC, ObservedJob(pods=limited))
+    assert alone is None or alone.state != "refused"
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import PODS, Kind
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import PODS, Kind
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.capacity import gpu_users
 
 

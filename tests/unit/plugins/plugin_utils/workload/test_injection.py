@@ -13,10 +13,14 @@ from typing import Any, cast
 import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.manifests import job_objects
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.model import JobSpec
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.job import JobSpec
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.manifests import (
+    KINDS,
+    group_of,
+    job_objects,
+    render,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.namespace import TemporaryNamespace
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.render import KINDS, group_of, render
 
 TEMPLATES = Path(__file__).parents[5] / "recipes" / "workloads"
 OBJECT = (
@@ -170,6 +174,6 @@ def test_every_kind_of_the_list_is_made_by_a_template() -> None:
         groups = {group_of(version) for version in versions} | {"resource.k8s.io"}
         made |= {(group, kind) for group, kind in KINDS if group in groups and kind in kinds}
         assert kinds <= {kind for _group, kind in KINDS}, path.name
-        # Written in Python, because all workloads claim devices in the same words (workload/claims.py).
+        # Written in Python, because all workloads claim devices in the same words (workload/capacity.py).
         made |= {("resource.k8s.io", "ResourceClaimTemplate")} if "in claim_templates" in "".join(lines) else set()
     assert made == KINDS

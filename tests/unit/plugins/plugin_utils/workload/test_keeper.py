@@ -17,29 +17,27 @@ from lease_cluster import MemoryCluster
 from waiting import eventually
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.errors import ForbiddenError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import LEASES, NAMESPACES
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import LEASES, NAMESPACES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import UnavailableError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload import keeper as module
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.keeper import Keeper
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.keeping import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.lease import (
     LOCK,
+    NAME,
+    NAMESPACE,
     RUNNING,
     TAKEN,
+    Claim,
+    HeldError,
     KeeperRequest,
+    acquire,
     claim_of,
     end_keeper,
     hold_hosts,
+    holder_of,
     keeper_at_work,
     process_of,
     working,
-)
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.lease import (
-    NAME,
-    NAMESPACE,
-    Claim,
-    HeldError,
-    acquire,
-    holder_of,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.namespace import HOLDER, OWNER_LABELS
 

@@ -18,13 +18,13 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.rights impo
     gate_permissions,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import Kind, known_kind
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.persistence import Outage
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.errors import Outage
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import Kind, known_kind
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError, NotFoundError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.kueue import PERMISSIONS, pods_together, queued
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.model import JobSpec
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.job import JobSpec
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.jobs import RunningJob
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.namespace import TemporaryNamespace
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.running import RunningJob
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.queue import PERMISSIONS, pods_together, queued
 
 Json = dict[str, Any]
 NAME = "test-nccl-abc"

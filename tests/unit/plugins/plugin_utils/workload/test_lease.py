@@ -11,7 +11,7 @@ import pytest
 from lease_cluster import MemoryCluster
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.errors import ConflictError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import LEASES, NAMESPACES
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import LEASES, NAMESPACES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.lease import (
     DURATION_S,
     NAME,

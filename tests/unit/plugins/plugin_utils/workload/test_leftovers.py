@@ -12,7 +12,7 @@ import pytest
 from lease_cluster import MemoryCluster
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.errors import ForbiddenError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import (
     JOBS,
     NAMESPACES,
     PODS,
@@ -20,9 +20,9 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kind
     Kind,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import DeadlineError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.time_limit import time_limit
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import time_limit
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload import namespace as module
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.launch import job_namespace
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.jobs import job_namespace
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.lease import Claim, LostError, acquire
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.namespace import (
     HOLDER,

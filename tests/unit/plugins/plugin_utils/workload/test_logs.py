@@ -11,16 +11,18 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube import persistence
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.errors import ForbiddenError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.persistence import Outage
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.recovery import CONTROLLERS_LATE_S
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube import errors
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.errors import (
+    CONTROLLERS_LATE_S,
+    ForbiddenError,
+    Outage,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.capped import Capped, left_out_of
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload import pod_logs, running
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.process import Capped, left_out_of
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload import jobs, pods
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.follow import Ending
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.launch import JobSpec
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.pod_logs import has_ended, log_of_pod, whole_log
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.jobs import JobSpec
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.pods import has_ended, log_of_pod, whole_log
 
 POD = {
     "metadata": {"name": "one-0", "labels": {"gpufleet.io/job": "one"}},
@@ -84,11 +86,11 @@ def said(answer: Answer) -> str:
 
 
 def ended(monkeypatch: pytest.MonkeyPatch, wire: Wire) -> Any:
-    monkeypatch.setattr(pod_logs, "_PAUSE_S", 0.0)
+    monkeypatch.setattr(pods, "_PAUSE_S", 0.0)
     cluster: Any = SimpleNamespace(transport=wire, delete=lambda *_what, **_how: None)
     namespace: Any = SimpleNamespace(name="t", emit=lambda _text: None)
     spec = JobSpec(name="one", nodes=("gpu01",), gpus_per_node=8, image="nccl", command=("all_reduce_perf",))
-    job = running.RunningJob(spec, cluster, namespace)
+    job = jobs.RunningJob(spec, cluster, namespace)
     job.pods = [POD]
     job.end(Ending("succeeded", ENDED))
     return job.result
@@ -157,8 +159,8 @@ def test_who_may_not_read_logs_is_told_at_once(monkeypatch: pytest.MonkeyPatch) 
 def test_whoever_looks_for_the_logs_of_a_node_waits_once_for_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """No outage was seen from here: the API server may have been away before this process began."""
     now = [1000.0]
-    monkeypatch.setattr(persistence.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(pod_logs.time, "sleep", lambda pause_s: now.__setitem__(0, now[0] + pause_s))
+    monkeypatch.setattr(errors.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(pods.time, "sleep", lambda pause_s: now.__setitem__(0, now[0] + pause_s))
     outage, answers = Outage(0.0), dict[str, Answer]()
 
     def read(name: str, node: str = "gpu01") -> tuple[str, str]:

@@ -20,13 +20,13 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_vali
     FabricValidationSettings,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.settings_layers import checked_settings
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import RECIPES
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import RECIPES
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.job import JobSpec, PodNeeds, Sidecar
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.manifests import (
     access_objects,
     domain_objects,
     job_objects,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.model import JobSpec, PodNeeds, Sidecar
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.namespace import TemporaryNamespace
 
 COMMAND = ("/opt/all_reduce_perf", "-b", "8", 'it\'s "quoted" {{ no template }}')

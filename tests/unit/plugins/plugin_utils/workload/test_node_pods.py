@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.persistence import Outage
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.errors import Outage
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.node_pods import Printed, _printed
 
 LOW = "The node was low on resource: memory."

@@ -6,9 +6,12 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.persistence import Fault, Outage
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.recovery import CONTROLLERS_LATE_S
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.placing import PlacingTime
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.errors import (
+    CONTROLLERS_LATE_S,
+    Fault,
+    Outage,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.queue import PlacingTime
 
 
 class Clock:

@@ -23,8 +23,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.erro
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import Deadline
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload import pod_view
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.pod_view import PodView
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload import pods
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.pods import PodView
 
 
 class Api:
@@ -61,7 +61,7 @@ def api() -> Api:
 
 @pytest.fixture
 def view(api: Api, monkeypatch: pytest.MonkeyPatch) -> PodView:
-    monkeypatch.setattr(pod_view, "_BURST_S", 0.01)
+    monkeypatch.setattr(pods, "_BURST_S", 0.01)
     return PodView(cast(Cluster, api), "ns")
 
 
@@ -107,7 +107,7 @@ def test_without_a_watch_every_look_is_a_list(api: Api, view: PodView, problem: 
 
 def test_an_old_list_is_not_believed(api: Api, view: PodView, monkeypatch: pytest.MonkeyPatch) -> None:
     view.pods()
-    monkeypatch.setattr(pod_view, "_BELIEVED_S", 0.0)
+    monkeypatch.setattr(pods, "_BELIEVED_S", 0.0)
     view.pods()
     assert api.lists == 2
 
@@ -142,7 +142,7 @@ def event(kind: str, version: int) -> bytes:
 def test_over_http(streams: list[list[bytes]], lists: int, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(pod_view, "_BURST_S", 0.01)
+    monkeypatch.setattr(pods, "_BURST_S", 0.01)
     with served(spoiled_api.Api()) as api:
         api.objects[PATH] = {"metadata": {"resourceVersion": "5"}, "items": [{"metadata": {"name": "one"}}]}
         api.stream = [lambda _path, parts=parts: parts for parts in streams]  # type: ignore[misc]

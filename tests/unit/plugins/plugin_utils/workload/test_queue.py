@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import KAI_QUEUES, Kind
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import KAI_QUEUES, Kind
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.launch import JobSpec, with_queues
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.jobs import JobSpec, with_queues
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.queue import KAI, VOLCANO, Queue, choose
 
 # What the charts bring, and a site with teams of its own.

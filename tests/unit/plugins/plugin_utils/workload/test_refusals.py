@@ -11,14 +11,17 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import Kind
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.recovery import CONTROLLERS_LATE_S
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.refusal_words import known, meaning_of
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload import launch
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.errors import (
+    CONTROLLERS_LATE_S,
+    known,
+    meaning_of,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import Kind
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload import jobs
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.follow import ObservedJob, ending_of
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.model import JobSpec
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.refusals import unmade
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.running import RunningJob
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.job import JobSpec
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.jobs import RunningJob
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.pods import unmade
 
 Json = dict[str, Any]
 SPEC = JobSpec(name="pair", nodes=("gpu01", "gpu02"), gpus_per_node=8, image="nccl", command=("all_reduce_perf",))
@@ -41,6 +44,8 @@ REFUSED = [
     f'{POD}pod rejected: RuntimeClass "nvidia" not found',
     f"{POD}maximum memory usage per Container is 1Gi, but limit is 64Gi",
     f"{POD}[minimum cpu usage per Pod is 100m, but request is 10m]",
+    f"{POD}cpu max limit to request ratio per Container is 4, but provided ratio is 5.000000",
+    f"{POD}memory max limit to request ratio per Pod is 2, but no request is specified or request is 0",
     'Pod "pair-0-x7k2p" is invalid: spec.containers[0].image: Required value',
     f"{POD}unable to create new content in namespace t because it is being terminated",
 ]
@@ -207,7 +212,7 @@ def test_events_are_asked_for_while_a_pod_is_missing_that_of_a_launcher_too(kind
 
     cluster: Any = SimpleNamespace(list_objects=list_objects)
     namespace: Any = SimpleNamespace(name="t")
-    queue = launch._JobQueue(cluster, namespace, [], 1)
+    queue = jobs._JobQueue(cluster, namespace, [], 1)
     queue.running = [RunningJob(replace(SPEC, kind=kind), cluster, namespace)]
     found = queue._refusals({"pair": [{}] * pods})
     assert found == ({"pair": [_said(REFUSED[0])]} if asks else {})

@@ -7,9 +7,12 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.benchmark.problem import launch_problem
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.follow import ObservedJob, ending_of
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.model import JobSpec
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.pending import told_refusal
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.follow import (
+    ObservedJob,
+    ending_of,
+    told_refusal,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.job import JobSpec
 
 SPEC = JobSpec(name="pair", nodes=("a", "b"), gpus_per_node=8, image="i", command=("x",), gang="none")
 _NOT_USABLE = "Forbidden: not usable by user or serviceaccount"

@@ -10,13 +10,13 @@ from typing import Any, cast
 import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.deaths import deaths_of, told_deaths
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.job import JobSpec
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.manifests import job_objects
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.model import JobSpec
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.namespace import (
     OWNER_LABELS,
     TemporaryNamespace,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.pods import deaths_of, told_deaths
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.serving import (
     ServerSpec,
     is_ready,

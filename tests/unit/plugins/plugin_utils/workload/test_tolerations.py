@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.taints import taint_of, taint_text
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import taint_of, taint_text
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.tolerations import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.nodes import (
     known_tolerations,
     repelling,
     tolerations_with,

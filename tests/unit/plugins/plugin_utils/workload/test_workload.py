@@ -18,9 +18,9 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors im
     InputError,
     NotFoundError,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import RECIPES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.interrupt import interruptible
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import RECIPES
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.render import render
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.manifests import render
 
 _HAS_PODS = re.compile(
     r"^kind: (Pod|Job|CronJob|MPIJob|RayCluster|RayJob|Deployment|StatefulSet|DaemonSet|ReplicaSet)$", re.MULTILINE

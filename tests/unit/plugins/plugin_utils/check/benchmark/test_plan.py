@@ -34,13 +34,12 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.benchmark.p
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.benchmark.records import EvidenceFolder, kept_text
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import ObserveContext
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.adapters import HostAdapters
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_facts import HostAdapters
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import Sku, load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.adapters import ComputeAdapters
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.capacity import NodeCapacity, imex_nodes
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.job_words import JobKind, JobState
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.model import PodNeeds
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.job import JobKind, JobState, PodNeeds
 
 HOST = Host(name="gpu01", sku="dgx-h100", node_name="node-1")
 SETTINGS = NetworkSettings(

@@ -24,7 +24,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.perm
     Permission,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import Deadline
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.model import JobResult, JobSpec, PodResult
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.job import JobResult, JobSpec, PodResult
 
 LEFT = "Pod of test: still there"
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from figure_rows import GATE, SITE, busbw, context, fleet
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.comparison.against_baseline import ContractSettings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.comparison.gate import compare_gate
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.comparison.settings import ContractSettings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.settings_layers import (
     SITE as STATED,
 )

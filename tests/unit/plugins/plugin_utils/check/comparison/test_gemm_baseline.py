@@ -16,7 +16,7 @@ from unit_fleet import UnitFleet
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.comparison.gate import compare_gate
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.dl_unit_model import RATES
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.dl_unit import RATES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.baseline import AcceptedBaseline, AcceptedFigure
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.figures import Place, figures_of
 

@@ -13,7 +13,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.comparison.
     not_judged,
     stated_bounds,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.constraint.names import OF_PERFORMANCE
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.constraint.declared import OF_PERFORMANCE
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import (
     Measure,
     Outcome,

@@ -14,8 +14,8 @@ import pytest
 from simulated_training import hardware
 from storage_fleet import StorageFleet
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.comparison.against_baseline import BaselineSettings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.comparison.gate import compare_gate
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.comparison.settings import BaselineSettings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.settings_layers import settings_for
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.shared_storage.settings import PATTERNS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext

@@ -19,8 +19,7 @@ import pytest
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.text import guid_text
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.cabling import End, with_guids
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.node_names import read_node_names
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.cabling import End, read_node_names, with_guids
 
 LEAVES = ("leaf0", "leaf1", "leaf2", "leaf3")
 ALIKE = "Quantum Mellanox Technologies"

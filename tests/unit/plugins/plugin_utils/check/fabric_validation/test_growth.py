@@ -15,7 +15,7 @@ from counted_work import lines_per_pair
 from nccl_fleet import Fleet
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_validation.model import Results
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_validation.run_plan import next_runs
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_validation.observe_nccl import next_runs
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import Sku
 
 SOCKET = "NET/Socket : Using [0]eth0:10.0.0.1<0>\nUsing network Socket"

@@ -12,8 +12,8 @@ from dataclasses import replace
 import pytest
 from nccl_fleet import Fleet
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_validation.failures import failures
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_validation.model import Wanted
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_validation.parse_run import failures
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
 
 MakeFleet = Callable[..., Fleet]

@@ -48,8 +48,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloa
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.registry import simulator_for
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.job import JobResult, JobSpec, PodResult
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.manifests import access_objects, job_objects
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.model import JobResult, JobSpec, PodResult
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.namespace import TemporaryNamespace
 
 SKU = "dgx-h100"

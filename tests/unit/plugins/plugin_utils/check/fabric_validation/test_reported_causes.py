@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from nccl_fleet import Fleet
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_validation.failures import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_validation.parse_run import (
     failure_hints,
     known_failure,
     last_word,

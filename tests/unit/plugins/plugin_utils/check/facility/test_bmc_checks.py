@@ -23,7 +23,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.b
     Supply,
     bmc_of,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.secret_keys import is_secret_key
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.redaction import is_secret_key
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
 
 DGX, TRAY = HARDWARE["dgx-h100"], HARDWARE["gb300-nvl72"]

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from bmc_fleet import HARDWARE, fleet
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.bmc import COOLANT, read_bmc
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.redfish import COOLANT, read_bmc
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.redfish_coolant import (

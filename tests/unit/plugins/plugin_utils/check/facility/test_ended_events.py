@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility.ended_events import without_ended
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility.system_event_log import without_ended
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.redfish_log import LogEntry, parse_entry
 
 

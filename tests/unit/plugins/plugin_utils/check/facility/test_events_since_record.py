@@ -13,7 +13,7 @@ import pytest
 from bmc_fleet import HARDWARE, fleet
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility import observe_bmcs, system_event_log
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility.bmc_observation import SeenBmcs
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility.observe_bmcs import SeenBmcs
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext, ObserveContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.bmc import Event, bmc_of

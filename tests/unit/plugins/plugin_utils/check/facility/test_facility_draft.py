@@ -17,7 +17,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility.dr
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility.load import POWER, WEIGHT, rack_load
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility.record import EvidenceFile, parse_record
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility.settings import Allowance
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import ProblemsError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError, ProblemsError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.strict import read_yaml
 
 ROOT = Path(__file__).resolve().parents[6]
@@ -40,10 +40,23 @@ def test_a_draft_states_the_need_and_is_refused_until_completed() -> None:
     assert "# hosts draw 2 x dgx-h100 at 10.2 kW = 20.4 kW" in text
     assert "# hosts weigh 2 x dgx-h100 at 130.45 kg = 260.9 kg" in text
     assert "not known: SKU hgx-h100" in text
+    with pytest.raises(InputError) as caught:
+        parse_record(text, "draft")
+    problem = caught.value
+    assert not isinstance(problem, ProblemsError)
+    fields = [
+        f"racks.{rack}.{name}" for rack in ("17", "rack-a1") for name in ("power_kw", "cooling_kw", "floor_load_kg")
+    ]
+    assert problem.reason.startswith("is empty in ") and "signs it" in problem.hint
+    assert sorted(problem.reason.removeprefix("is empty in ").rstrip(".").split(", ")) == sorted(fields)
+
+
+def test_what_else_is_wrong_in_a_draft_is_told_beside_its_empty_fields() -> None:
+    text = draft_text(_draft(), HARDWARE).replace("signed_by:", "signedby:")
     with pytest.raises(ProblemsError) as caught:
         parse_record(text, "draft")
-    assert len(caught.value.problems) == 6
-    assert "racks.17.power_kw: is None, expected a number" in str(caught.value)
+    told = [problem.reason for problem in caught.value.problems]
+    assert told[0].startswith("is empty in ") and len(told) > 1 and not any("None" in reason for reason in told)
 
 
 def test_a_draft_states_what_the_gate_will_demand_with_what_stands_beside_the_hosts() -> None:

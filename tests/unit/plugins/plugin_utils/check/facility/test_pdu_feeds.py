@@ -18,7 +18,7 @@ from sites import make_site
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.declare import declare
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility import observe_pdus, pdu_feeds
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility.pdu_observation import SeenPdus
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility.observe_pdus import SeenPdus
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext, ObserveContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import from_plain, to_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError

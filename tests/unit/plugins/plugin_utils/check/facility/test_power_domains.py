@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from bmc_fleet import HARDWARE, fleet
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility.power_domains import power_domains
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility.feed_redundancy import power_domains
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.redfish_json import Condition
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.redfish_power import PowerSupply, Redundancy

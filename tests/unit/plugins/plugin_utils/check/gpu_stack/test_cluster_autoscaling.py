@@ -15,24 +15,22 @@ from sites import make_site
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.declare import declare
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.cluster_autoscaling import judge
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.node_scaling import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.observe_scaling import (
     AutoscalerWords,
     NodeScaling,
+    NodeTest,
+    ScalingSettings,
     autoscaler_status,
+    guards_of,
     node_for,
     node_pool,
+    pod_of,
     request_classes,
     words_of,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.observe_scaling import (
-    NodeTest,
-    ScalingSettings,
-    guards_of,
-    pod_of,
-)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.settings_layers import checked_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.rights import choices_of, gate_permissions
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import EVENTS, NODES, PODS, Kind
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import EVENTS, NODES, PODS, Kind
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Rating, Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress, silent
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.namespace import TemporaryNamespace

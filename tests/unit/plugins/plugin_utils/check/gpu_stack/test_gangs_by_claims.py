@@ -19,11 +19,15 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.o
     gang_objects,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext, ObserveContext
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.dra import as_served
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.api_versions import as_served
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.facts import stack_facts
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.capacity import NodeCapacity, node_capacity
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.claims import claim_templates, gpu_requests
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.capacity import (
+    NodeCapacity,
+    claim_templates,
+    gpu_requests,
+    node_capacity,
+)
 
 from .conftest import NAMES, context, healthy, judged, recipe
 

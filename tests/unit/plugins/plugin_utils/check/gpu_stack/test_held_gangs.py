@@ -14,16 +14,16 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack i
     ray_gang_admission,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.capacity import Slots
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.held_gangs import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.observe_gang import (
+    GangResult,
     held_back,
     held_gangs,
     left_alone,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.observe_gang import GangResult
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.ray_gang import ray_cluster
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import JOBS, Kind
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import JOBS, Kind
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.kueue import queued
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.queue import queued
 
 from .conftest import NAMES, context
 

@@ -16,7 +16,7 @@ from sites import make_site
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack import observe_hosts_in_pods
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import ObserveContext
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import PODS
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import PODS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evidence import (
     DRIVERS,
     HostEvidence,

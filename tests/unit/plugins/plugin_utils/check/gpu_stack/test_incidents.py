@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.cluster_state import ClusterState
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.last_words import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.observe_cluster import (
     speakers,
     with_last_words,
 )

@@ -13,7 +13,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack i
     inference_gateway,
     observe_platform,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.platform_state import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.observe_platform import (
     Condition,
     PlatformState,
     condition_of,
@@ -23,7 +23,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.p
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.selection import names_of_checks
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.errors import NotFoundError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import Kind
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import Kind
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.facts import stack_facts
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Rating, Status
 

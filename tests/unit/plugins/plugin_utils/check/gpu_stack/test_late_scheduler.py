@@ -12,13 +12,13 @@ import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack import observe_dra, observe_gang
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.capacity import Slots
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.dra import DraKinds
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import Kind
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.persistence import Outage
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.api_versions import DraKinds
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.errors import Outage
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import Kind
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress, silent
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload import placing
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload import queue
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.namespace import TemporaryNamespace
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.placing import PlacingTime
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.queue import PlacingTime
 
 GANGS = ("gang-a", "gang-b")
 GROUP = Kind("scheduling.volcano.sh/v1beta1", "PodGroup", "podgroups")
@@ -62,7 +62,7 @@ class Cluster:
 
 @pytest.fixture(autouse=True)
 def _late(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(placing, "CONTROLLERS_LATE_S", 90.0)
+    monkeypatch.setattr(queue, "CONTROLLERS_LATE_S", 90.0)
     yield
 
 
@@ -93,7 +93,7 @@ def test_a_refusal_without_outage_is_found_in_the_tests_own_time(says: dict[str,
 
 
 def test_a_scheduler_that_never_looks_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(placing, "CONTROLLERS_LATE_S", 0.2)
+    monkeypatch.setattr(queue, "CONTROLLERS_LATE_S", 0.2)
     assert _gangs(Cluster(MUCH_LATER_S), Outage(120.0)) == {"gang-a": 0, "gang-b": 0}
 
 

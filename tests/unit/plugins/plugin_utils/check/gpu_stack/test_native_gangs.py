@@ -11,17 +11,17 @@ from typing import Any, cast
 import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.capacity import Slots
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.gang_groups import group_kind
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.observe_gang import (
     NATIVE,
     GangSettings,
     _unusable,
     gang_objects,
+    group_kind,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import ObserveContext
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.api_versions import group_as_served
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.errors import NotFoundError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.pod_groups import group_as_served
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.facts import stack_facts
 
 Json = dict[str, Any]

@@ -19,7 +19,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack i
     observe_platform,
     robust_controller,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.platform_state import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.observe_platform import (
     Condition,
     PlatformState,
     TriedObject,
@@ -35,7 +35,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.rights impo
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.errors import ForbiddenError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import Kind
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import Kind
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.facts import stack_facts
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Rating, Status
 

@@ -16,8 +16,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack i
     ray_gang_admission,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.capacity import Slots
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.gang_groups import group_of
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.observe_gang import GangResult
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.observe_gang import GangResult, group_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.ray_gang import (
     ray_cluster,
     ray_provider,

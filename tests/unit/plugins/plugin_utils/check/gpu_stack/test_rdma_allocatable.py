@@ -29,7 +29,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.p
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.quantity import whole_number
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.model import whole_number
 
 from .conftest import NAMES, SKU, changed_component, changed_node, context, recipe, site, workload
 

@@ -22,16 +22,16 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.o
     ClaimResult,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.observe_gang import WAITS, GangResult
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.dra import dra_kinds
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.api_versions import dra_kinds
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Rating, Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import RECIPES
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import RECIPES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.capacity import (
     NodeCapacity,
     node_capacity,
     open_nodes,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.pending import held_by_gates, why_pending
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.render import render
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.follow import held_by_gates, why_pending
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.manifests import render
 
 from .conftest import context, recipe
 

@@ -12,16 +12,16 @@ import pytest
 from sites import make_site
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack import observe_slurm, slinky_slurm
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.observe_slurm import observe
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.slurm_seen import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.observe_slurm import (
     Said,
     SlurmSeen,
     WorkerSet,
+    observe,
     worker_set,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import ObserveContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.errors import UnreachableError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.exec import ExecResult
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.streams import ExecResult
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
 

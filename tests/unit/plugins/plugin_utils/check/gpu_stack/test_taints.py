@@ -12,10 +12,10 @@ import pytest
 import yaml
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.cluster_state import ClusterState
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.taints import taint_of
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import taint_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.workloads import workload_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.tolerations import toleration_of
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.nodes import toleration_of
 
 from .conftest import NAMES, changed_node, changed_operand, context, judged, recipe, workload
 

@@ -13,7 +13,9 @@ import pytest
 from gate8 import bad, judged
 from llm_fleet import GOOD_ANSWER, fleet, results, server
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.asking import ask_engines
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.observe_inference import (
+    ask_engines,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.settings import (
     InferenceSettings,
 )

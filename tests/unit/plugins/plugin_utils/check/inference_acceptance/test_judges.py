@@ -15,7 +15,7 @@ from llm_fleet import GOOD_ANSWER, distribution, fleet, results, server
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.analysis import to_load_again
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.model import Plan
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.key_figure import key_figure, load_key_figures
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.facts import key_figure, load_key_figures
 
 
 def _plan(**settings: Any) -> Plan:

@@ -11,21 +11,19 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.commands import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.locked import (
+    is_locked,
+    lock_object,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.model import legs_for
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.observe_inference import (
     leg_exit,
     leg_options,
     legs_env,
     load_command,
     load_in_pod,
-    server_command,
-)
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.legs import legs_for
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.locked import (
-    is_locked,
-    lock_object,
-)
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.observe_inference import (
     permissions,
+    server_command,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.settings import (
     InferenceSettings,

@@ -11,12 +11,7 @@ from sites import make_site
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.answer import Answer
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import CheckSpec, JudgeContext
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import (
-    Measure,
-    Rating,
-    Status,
-    SubjectKind,
-)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Measure, Rating, Status, SubjectKind
 
 SPEC = CheckSpec(id="nvlink", gate="nodes", title="links", per=SubjectKind.NODE)
 SITE = make_site()

@@ -11,7 +11,6 @@ from known_hardware import HARDWARE
 from sites import make_site
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.answer import Answer
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.counting import count
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.finding import (
     Finding,
     Report,
@@ -29,6 +28,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model imp
     Subject,
     SubjectKind,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.wording import count
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
 
 SPEC = CheckSpec(id="probe", gate="nodes", title="t", per=SubjectKind.NODE)

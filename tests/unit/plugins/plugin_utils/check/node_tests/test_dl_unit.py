@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 from dl_unit_lines import lines_of, text_of
-from dl_unit_node import HOST, dl_unit, read, simulated
+from dl_unit_node import HOST, dl_unit, ended, read, simulated
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.class_rules import figure_rules
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.classify import classify
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Rating, Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import Change, Fault
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service_model import NodeResult
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.records import NodeResult
 
 GPU = "gpu02/gpu3"
 
@@ -64,6 +64,12 @@ def test_a_gpu_that_computes_wrong_is_named(numerics: str, status: Status, cause
     assert (found.status, found.cause) == (status, cause)
     assert found.rating is (Rating.BAD if status is Status.FAILED else Rating.UNKNOWN)
     assert words in found.summary and "gpu02" in found.summary and ";" in found.summary
+
+
+@pytest.mark.parametrize(("numerics", "parts"), [("gemm-wrong", ("gpu3",)), ("bit-flips", ("gpu3",)), ("crashes", ())])
+def test_only_a_gpu_that_computes_wrong_is_blamed(numerics: str, parts: tuple[str, ...]) -> None:
+    log, state = simulated(broken(numerics=numerics))
+    assert dl_unit().blamed(HOST, ended(log, state=state)) == parts
 
 
 def test_a_slow_gpu_shows_in_its_figures_alone() -> None:

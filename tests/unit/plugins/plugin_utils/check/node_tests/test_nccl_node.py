@@ -17,9 +17,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_vali
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.node_tests.nccl_node import NcclNode
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import ObserveContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import Sku
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service_model import NodeResult
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.job_words import JobState
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.model import JobResult, PodResult
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.records import NodeResult
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.job import JobResult, JobState, PodResult
 
 NODE = "gpu01"
 WANT = Wanted(phase="node", hosts=(NODE,))

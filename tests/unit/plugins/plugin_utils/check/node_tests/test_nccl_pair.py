@@ -24,8 +24,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.node_tests.
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.node_tests.registry import enabled_tests
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import ObserveContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError, InputError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.job_words import JobState
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.model import JobResult, PodResult
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.job import JobResult, JobState, PodResult
 
 ONE, OTHER = NODES = ("gpu01", "gpu02")
 DEVICES = " ".join(f"[{number}]mlx5_{number}:1/IB" for number in range(8))

@@ -13,7 +13,7 @@ from fleet_faults import AnyFleet
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evidence import ToolRun
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import RECIPES
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import RECIPES
 
 XML, NVLINK, DIAG, KERNEL = "nvidia_smi_xml", "nvidia_smi_nvlink", "dcgmi_diag", "kernel_log"
 FAILED, OTHER = Status.FAILED, Status.OTHER

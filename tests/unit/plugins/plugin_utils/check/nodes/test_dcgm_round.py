@@ -76,6 +76,7 @@ def test_a_host_that_fails_it_fails_the_round_and_the_others_do_not(pods: Pods) 
     pods.fleet.hosts["gpu02"].diag[("memory", 1)] = ("Fail", {})
     found = pods.round("gpu01", "gpu02")
     assert found["gpu01"][0] is Status.PASSED and found["gpu02"] == (Status.FAILED, "dcgm-diag-failed", 0.0)
+    assert [entry.parts for entry in diagnose(pods.context, 3, 3, ("gpu01", "gpu02"))] == [(), ("gpu1",)]
 
 
 def test_gpus_that_a_user_holds_are_left_alone_and_still_to_do(pods: Pods) -> None:

@@ -23,11 +23,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evid
     unreached,
     write_evidence,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.load_state import (
-    AFTER,
-    load_kind,
-    tools_asked_again,
-)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.loads import AFTER, load_kind, tools_asked_again
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import dumps
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
 

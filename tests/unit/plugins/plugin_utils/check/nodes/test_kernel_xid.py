@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 from fleet_faults import XID, AnyFleet, kernel, said
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.xid_catalogue import load_xids
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.loads import load_xids
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 
 CHANGE = "NVRM: Xid (PCI:0000:21:00): 154, GPU recovery action changed from {} to {}"

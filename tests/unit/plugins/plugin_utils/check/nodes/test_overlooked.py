@@ -14,7 +14,7 @@ from fleet_faults import AnyFleet, said
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evidence import ToolRun
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import RECIPES
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import RECIPES
 
 XML, KERNEL, NVME, DIAG = "nvidia_smi_xml", "kernel_log", "nvme_health", "dcgmi_diag"
 FAILED, OTHER, PASSED = Status.FAILED, Status.OTHER, Status.PASSED

@@ -31,10 +31,10 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.model im
     CollectorResult,
     Host,
     HostGpu,
+    Node,
     Server,
     Snapshot,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.node import Node
 
 H100, A100 = "NVIDIA-H100-80GB-HBM3", "NVIDIA-A100-SXM4-40GB"
 

@@ -24,7 +24,9 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.shared_stor
     StorageSettings,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import ProblemsError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.substitution.settings import storage_settings
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.substitution.replacements import (
+    storage_settings,
+)
 
 SETTINGS = checked_settings(StorageSettings, KEY, storage_settings(4))
 CORRUPT = (

@@ -21,17 +21,18 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.setting
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.alert_delivery import SPEC, judge
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.model import AlertDelivery, Problem
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.notices import is_listening, received
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.selectors import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.observe_alert import (
     Way,
+    is_listening,
     labels_for,
+    received,
     way_into,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.settings import TelemetrySettings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.render import render
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.manifests import render
 
 NAME = "gpufleet-test-alert-1"
 ARRIVED: dict[str, Any] = {

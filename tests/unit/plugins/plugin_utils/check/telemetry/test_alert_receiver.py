@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import pytest
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.alert_receiver import Receiver
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.observe_alert import Receiver
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import (
     BringupError,
     DeadlineError,

@@ -19,21 +19,19 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.setting
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.rights import choices_of, gate_permissions
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry import observe_autoscaling
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.autoscaling import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.observe_autoscaling import (
+    AUTOSCALERS,
     Autoscaling,
+    AutoscalingSettings,
+    ScalingTest,
     Standing,
     Step,
+    objects,
     quantity,
     standing,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.observe_autoscaling import (
-    AUTOSCALERS,
-    AutoscalingSettings,
-    ScalingTest,
-    objects,
-)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.pod_autoscaling import judge
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import Kind
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import Kind
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Rating, Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress, silent
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site

@@ -11,20 +11,20 @@ from typing import Any
 import pytest
 from sites import make_site
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.expected import (
-    expected_hosts,
-    uuids_by_node,
-)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.find import (
     find_service,
     service_of_prometheus,
     service_ref,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.model import EVIDENCE, SKU, SLICES
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.observe_metrics import (
+    expected_hosts,
+    uuids_by_node,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.http.model import ServiceRef
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.errors import ForbiddenError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import Kind
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import Kind
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evidence import (
     HostEvidence,
     ToolRun,

@@ -16,8 +16,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.m
     FleetMetrics,
     Problem,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.parse_series import Names, field_seen
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.prometheus.model import Sample, Vector
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.observe_metrics import Names, field_seen
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.prometheus.prometheus import Sample, Vector
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import dumps, from_plain, to_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Rating, Status
 

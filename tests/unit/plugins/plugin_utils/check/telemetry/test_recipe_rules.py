@@ -24,8 +24,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.m
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.recipe_rules_loaded import SPEC, judge
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.telemetry.settings import TelemetrySettings
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.prometheus.model import Rule
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.prometheus.prometheus import Prometheus
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.prometheus.prometheus import Prometheus, Rule
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import UnavailableError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status

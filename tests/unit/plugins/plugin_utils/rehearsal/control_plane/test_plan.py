@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control_plane.kwok import with_slow_pulls
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control_plane.nodes import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control_plane.kwok import (
     NodeSpec,
     is_ready,
     node_object,
+    with_slow_pulls,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control_plane.plan import plan_control_plane
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control_plane.ports import free_ports

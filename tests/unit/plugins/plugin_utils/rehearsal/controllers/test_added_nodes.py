@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from operator_view import a_node, meta, view_of
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import (
     CONFIG_MAPS,
     EVENTS,
     NODES,
@@ -25,8 +25,11 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.cluster_autoscaler import (
     ClusterAutoscaler,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.cluster_facts import ClusterFacts
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.cluster_view import Change, Json
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.cluster_facts import (
+    Change,
+    ClusterFacts,
+    Json,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.karpenter import (
     NODE_CLAIMS,
     NODE_POOLS,

@@ -9,15 +9,17 @@ from dataclasses import replace
 import pytest
 from operator_view import a_deployment, changes_of, meta, view_of
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import (
     KAI_POD_GROUPS,
     PODS,
     VOLCANO_POD_GROUPS,
     Kind,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers import kuberay
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.cluster_facts import ClusterFacts
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.cluster_view import Json
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.cluster_facts import (
+    ClusterFacts,
+    Json,
+)
 
 
 def a_cluster() -> tuple[Kind, Json]:

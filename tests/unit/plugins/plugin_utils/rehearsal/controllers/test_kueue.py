@@ -9,15 +9,18 @@ from typing import Any
 import pytest
 from operator_view import changes_of, meta, view_of
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import (
     CONFIG_MAPS,
     DEPLOYMENTS,
     JOBS,
     Kind,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers import kueue
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.cluster_facts import ClusterFacts
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.cluster_view import Change, Json
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.cluster_facts import (
+    Change,
+    ClusterFacts,
+    Json,
+)
 
 LABELS = {"app.kubernetes.io/name": "kueue"}
 RUNS = {"conditions": [{"type": "Available", "status": "True"}]}

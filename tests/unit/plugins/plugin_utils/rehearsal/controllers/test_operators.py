@@ -23,7 +23,7 @@ from operator_view import (
     view_of,
 )
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import (
     DAEMON_SETS,
     DEPLOYMENTS,
     KAI_POD_GROUPS,
@@ -42,24 +42,22 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control
     dra_driver,
     gpu_operator,
     kai_scheduler,
-    pod_commands,
     pod_faults,
+    pod_ports,
     site_hands,
     volcano,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.cluster_facts import (
+    Change,
     ClusterFacts,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.cluster_view import (
-    Change,
-)
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.node_labels import feature_labels
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.main import Store
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.operands import (
     all_operands,
     fault_of,
+    feature_labels,
     wanted_operands,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.store import Store
 
 Json = dict[str, Any]
 
@@ -289,7 +287,7 @@ def test_what_the_scheduler_decided_is_written_back(phases: list[str], bound: in
 
 def test_commands_of_a_node_go_to_its_own_host(facts: ClusterFacts, tmp_path: Path) -> None:
     view = view_of(a_pod("a", "gpu01", "x"), a_pod("b", "gpu02", "x"))
-    changes = {c.name: c.body["spec"] for c in pod_commands.reconcile(view, facts, tmp_path)}
+    changes = {c.name: c.body["spec"] for c in pod_ports.reconcile(view, facts, tmp_path)}
     assert changes["host-gpu02"]["selector"] == {"matchNames": ["b"]}
     variables = {env["name"]: env["value"] for env in changes["host-gpu02"]["execs"][0]["local"]["envs"]}
     assert variables["PATH"].startswith(f"{tmp_path}/gpu02/bin:")
@@ -298,7 +296,7 @@ def test_commands_of_a_node_go_to_its_own_host(facts: ClusterFacts, tmp_path: Pa
 def test_pods_of_jobs_take_no_commands(facts: ClusterFacts, tmp_path: Path) -> None:
     kind, pod = a_pod("a", "gpu01", "x")
     pod["metadata"]["labels"] = {**pod["metadata"]["labels"], "batch.kubernetes.io/job-name": "nccl"}
-    assert pod_commands.reconcile(view_of((kind, pod)), facts, tmp_path) == []
+    assert pod_ports.reconcile(view_of((kind, pod)), facts, tmp_path) == []
 
 
 def test_doors_lead_to_the_tools_of_the_named_host(tmp_path: Path) -> None:
@@ -309,9 +307,9 @@ def test_doors_lead_to_the_tools_of_the_named_host(tmp_path: Path) -> None:
         tool.parent.mkdir(parents=True)
         tool.write_text(f"#!/bin/sh\necho {host} $1\n")
         tool.chmod(0o755)
-    directory = pod_commands.exec_shims(tmp_path)
-    pod_commands.make_exec_shims(directory, tmp_path / "hosts")
-    variables = {pod_commands.TOOLS_VARIABLE: str(pod_commands.tools_of(tmp_path / "hosts", "gpu02"))}
+    directory = pod_ports.exec_shims(tmp_path)
+    pod_ports.make_exec_shims(directory, tmp_path / "hosts")
+    variables = {pod_ports.TOOLS_VARIABLE: str(pod_ports.tools_of(tmp_path / "hosts", "gpu02"))}
     done = subprocess.run([directory / "nvidia-smi", "-L"], env=variables, capture_output=True, text=True, check=True)
     assert done.stdout == "gpu02 -L\n"
     astray = subprocess.run([directory / "nvidia-smi"], env={}, capture_output=True, check=False)

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from operator_view import a_deployment, a_node, a_pod, a_policy, changes_of, meta, operand_sets, view_of
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import (
     CLUSTER_POLICIES,
     DAEMON_SETS,
     NIC_CLUSTER_POLICIES,
@@ -25,8 +25,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.cluster_facts import (
     ClusterFacts,
-)
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.cluster_view import (
     Json,
 )
 

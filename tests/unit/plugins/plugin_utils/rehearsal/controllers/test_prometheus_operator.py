@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import (
     CLUSTER_POLICIES,
     DEPLOYMENTS,
     NAMESPACES,
@@ -24,8 +24,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kind
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers import prometheus_operator
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.cluster_facts import (
     ClusterFacts,
-)
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.cluster_view import (
     ClusterView,
     key_of,
 )

@@ -12,15 +12,15 @@ import pytest
 from waiting import eventually
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.kinds import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import (
     KAI_QUEUES,
     VOLCANO_POD_GROUPS,
     VOLCANO_QUEUES,
     Kind,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import NotFoundError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers import store as store_module
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.store import Served, Store, follow
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers import main as store_module
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.main import Served, Store, follow
 
 
 class Server:

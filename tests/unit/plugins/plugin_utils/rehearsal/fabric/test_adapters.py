@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric.adapters import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric.net import Console
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric.simulator import (
     ANSWER,
     ASK,
     Adapters,
     give,
     make_pipes,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric.console import Console
 
 TOOL = Path(__file__).resolve().parents[6] / "recipes" / "rehearsal" / "fabric" / "tool.sh"
 

@@ -11,16 +11,18 @@ from pathlib import Path
 import pytest
 from known_hardware import HARDWARE
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric.cabling import cabling_document
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric.net import (
     Net,
     build_net,
+    cabling_document,
     console_growth,
     console_start,
     net_text,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import load_catalogue
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.choose import choose_faults
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import (
+    choose_faults,
+    load_catalogue,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import build_model
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import ModelSpec, numbered_nodes
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.wiring import wire

@@ -12,9 +12,9 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku impo
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError, ProblemsError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import (
     catalogue_table,
+    choose_faults,
     load_catalogue,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.choose import choose_faults
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import (
     apply_fault,
     build_model,
@@ -64,7 +64,7 @@ def test_mistakes_come_in_one_list_with_the_nearest_names() -> None:
     with pytest.raises(ProblemsError) as error:
         chosen("gpu-mising,gpu-lost@gpu99,/no/such/file.yaml")
     text = str(error.value)
-    assert "3 problem(s)" in text and "'gpu-missing'" in text and "gpu09" in text and "/no/such/file.yaml" in text
+    assert "3 problems" in text and "'gpu-missing'" in text and "gpu09" in text and "/no/such/file.yaml" in text
 
 
 def test_a_word_that_is_near_to_none_gets_no_list_of_all() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from known_hardware import HARDWARE
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.load_counters import port_findings
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.load_growth import port_findings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.tool_reading import parser_named
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import node_subject
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.host_record import tools_path

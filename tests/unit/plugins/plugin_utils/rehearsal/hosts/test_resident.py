@@ -5,15 +5,23 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import subprocess
 import sys
+import threading
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.asking import (
+    Order,
+    ask,
+    resident_address,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.resident import python_on_input
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.talk import Order, resident_address
 
 PYTHON = sys.executable
 BECOME = f"sudo -H -S -n  -u root /bin/sh -c 'echo BECOME-SUCCESS-xyz ; {PYTHON}'"
@@ -83,3 +91,31 @@ def test_the_address_is_short_however_deep_the_directory(tmp_path: Path) -> None
     deep.mkdir()
     with resident_address(str(deep)) as address:
         assert len(address) < 100
+
+
+class Slow(socket.socket):
+    """A socket whose order has been carried out before the sender goes on."""
+
+    carried_out: threading.Thread
+
+    def sendmsg(self, *given: Any) -> int:
+        sent = super().sendmsg(*given)
+        self.carried_out.join(10)
+        return sent
+
+
+def test_a_command_may_have_ended_before_its_order_is_sent_whole() -> None:
+    ours, theirs = socket.socketpair()
+
+    def serve() -> None:
+        with theirs:
+            _text, streams, _flags, _from = socket.recv_fds(theirs, 1 << 16, 3)
+            os.write(streams[1], b"printed")
+            for stream in streams:
+                os.close(stream)
+            theirs.sendall(b"0\n")
+
+    with Slow(fileno=ours.detach()) as resident:
+        resident.carried_out = threading.Thread(target=serve)
+        resident.carried_out.start()
+        assert ask(resident, "gpu01", "true", b"") == (0, b"printed", b"")

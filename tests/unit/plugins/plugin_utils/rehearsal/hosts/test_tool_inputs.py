@@ -17,13 +17,12 @@ import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.enclosure import HOST_VARIABLE
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.kept_answers import TOOLS
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.kept_answers import TOOLS, HostFiles
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.prepare import prepare_hosts
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.tool_inputs import HostFiles
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import build_model
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import ModelSpec, numbered_nodes
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import RECIPES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.host_tools import load_host_tools
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.recipe_files import RECIPES
 
 ALL = [(tool, command) for tool in TOOLS for command in load_host_tools().named(tool).commands]
 # A path of another place than the host's tools is started from there.

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle import broken
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.processes.process_table import identify
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle import supervisor
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.processes.spec import identify
 
 RUN = "import signal, sys, time\n{}\nprint('running', file=sys.stderr, flush=True)\ntime.sleep(60)"
 DEAF = "signal.signal(signal.SIGINT, signal.SIG_IGN)"
@@ -24,7 +24,7 @@ DEAF = "signal.signal(signal.SIGINT, signal.SIG_IGN)"
 def test_a_run_ends_and_says_what_died(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piped: bool, first: str, ended_by: signal.Signals
 ) -> None:
-    monkeypatch.setattr(broken, "_INTERRUPT_S", 0.5)
+    monkeypatch.setattr(supervisor, "_INTERRUPT_S", 0.5)
     output = tmp_path / "output"
     with output.open("w") as stream:
         run = subprocess.Popen(
@@ -41,7 +41,7 @@ def test_a_run_ends_and_says_what_died(
     # Who started a run takes its status; nobody else's child is a zombie for long.
     waiting = threading.Thread(target=run.wait)
     waiting.start()
-    broken.end_run(identity, "etcd was killed by signal 9", "the-logs")
+    supervisor.end_run(identity, "etcd was killed by signal 9", "the-logs")
     waiting.join(10)
     said = run.stderr.read() if run.stderr is not None else output.read_text()
     assert run.returncode == -ended_by

@@ -19,8 +19,11 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors im
     NotFoundError,
     ProblemsError,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import load_catalogue
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.choose import choose_faults
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.bmc.plan import bmc_directory, plan_bmcs
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import (
+    choose_faults,
+    load_catalogue,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.prepare import prepare_hosts
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle import changing
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import (
@@ -33,12 +36,12 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.s
     read_spec,
     write_spec,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.processes.process_table import identify
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.processes.spec import (
     SPEC_FILE,
     ProcessSpec,
     RehearsalState,
     SupervisorSpec,
+    identify,
     state_path,
 )
 
@@ -127,6 +130,17 @@ def test_what_a_start_reads_is_refused_by_name(running: Path, fault: str, why: s
     assert fault in str(error.value) and why in str(error.value) and f"make rehearse FAULTS={fault}" in str(error.value)
     assert "gpu-missing" not in str(error.value)
     assert printed(running) == before and changing.faults_of(running) == ()
+
+
+def test_a_fault_of_a_bmc_or_a_pdu_that_this_rehearsal_does_not_simulate_is_refused(running: Path) -> None:
+    bmcs = bmc_directory(running)
+    for fault, hosts, racks in (("bmc-coolant-leak@gpu01", ("gpu02",), ()), ("pdu-overload@rack-a1", ("gpu01",), ())):
+        bmcs.mkdir(exist_ok=True)
+        plan_bmcs(bmcs, hosts, running / "model.yaml", racks=racks)
+        with pytest.raises(ProblemsError, match="so nothing would show it"):
+            changing.change_faults(running, (fault,), ())
+        plan_bmcs(bmcs, ("gpu01",), running / "model.yaml", racks=("rack-a1",))
+        assert changing.change_faults(running, (fault,), ()).set == (fault,)
 
 
 def test_every_fault_is_set_or_refused_with_a_reason() -> None:

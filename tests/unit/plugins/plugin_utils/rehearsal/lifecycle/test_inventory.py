@@ -15,12 +15,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.commands import kept_lines
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.inventory import write_inventory
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.inventory import (
+    note_faults,
+    write_inventory,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.request import (
+    INVENTORY_FILE,
     Rehearsal,
     RehearsalRequest,
+    kept_lines,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import numbered_nodes
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.substitution.replacements import StatedSite
@@ -99,6 +104,23 @@ def test_group_variables_beside_a_copy_reach_no_machine(tmp_path: Path) -> None:
     assert found["localhost"]["gpufleet_kubeconfig"] == str(tmp_path / "admin.kubeconfig")
 
 
+def test_the_note_about_faults_is_of_those_that_are_set(tmp_path: Path) -> None:
+    written(tmp_path, StatedInventory(everywhere={"mine": "a"}))
+    path = tmp_path / INVENTORY_FILE
+    healthy = path.read_text(encoding="utf-8")
+    # More than a line of the file holds, a quote among it.
+    many = tuple(f"gpu-missing@gpu0{number}/gpu'{number}" for number in range(9))
+    seen = []
+    for faults in (many, many[:1], many[1:3], ()):
+        note_faults(tmp_path, faults)
+        seen.append(yaml.safe_load(path.read_text(encoding="utf-8"))["all"]["hosts"]["localhost"]["gpufleet_notes"])
+        path.write_text(yaml.safe_dump(yaml.safe_load(path.read_text(encoding="utf-8")), sort_keys=False, width=119))
+    usual = "rehearsal: hosts: 2 simulated"
+    notes = [f"faults of this rehearsal: {', '.join(faults)}" for faults in (many, many[:1], many[1:3])]
+    assert seen == [*([note, usual] for note in notes), [usual]]
+    assert yaml.safe_load(path.read_text(encoding="utf-8")) == yaml.safe_load(healthy)
+
+
 def test_values_are_plain() -> None:
     class Text(str):
         """What Ansible makes of a text."""
@@ -116,10 +138,12 @@ def test_the_last_lines_can_be_typed(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert lines[0] == "the rehearsal stays up: export KUBECONFIG=/k"
     program = f"{Path(sys.executable).parent}/ansible-playbook"
     assert [line for line in lines if " -i " in line] == [
+        f"  {program} gpufleet.bringup.site -i .run/rehearsal/inventory.yml",
         f"  {program} gpufleet.bringup.validate -i .run/rehearsal/inventory.yml",
         f"  {program} gpufleet.bringup.continuous -i .run/rehearsal/inventory.yml --check",
         f"  {program} gpufleet.bringup.snapshot -i .run/rehearsal/inventory.yml -e gpufleet_snapshot=snapshot.json "
         "-e gpufleet_run=.run/latest",
     ]
+    assert lines[-2] == f"  {program} gpufleet.bringup.rehearse_faults -e gpufleet_rehearsal_lift=all"
     assert lines[-1] == f"stop it: {program} gpufleet.bringup.rehearse_stop"
     assert kept_lines(Path("/elsewhere"), "/k")[-1].endswith("rehearse_stop -e gpufleet_rehearsal_dir=/elsewhere")

@@ -74,7 +74,6 @@ def test_a_stated_and_readable_facility_record_is_judged(repository: Path, tmp_p
     ("stated", "fault", "because"),
     [
         ({}, False, "gpufleet_settings.facility.record is not stated"),
-        ({"facility": {"record": "/nowhere/record.yaml"}}, False, "/nowhere/record.yaml: No such file or directory"),
         ({"facility": {"record": __file__}}, True, "because a fault of this rehearsal is in it"),
     ],
 )
@@ -84,6 +83,16 @@ def test_else_a_record_is_drawn_and_the_note_says_why(
     found = substituted(repository, site={"settings": stated}, facility_fault=fault)
     assert found.settings["facility"] == DRAWN
     assert because in note(found, "facility record")
+
+
+@pytest.mark.parametrize("fault", [False, True])
+def test_for_a_stated_record_whose_file_is_missing_none_is_drawn(repository: Path, fault: bool) -> None:
+    """Gate facility passed on the drawn one, and the site's own was not there (a false pass of a rehearsal)."""
+    stated = {"facility": {"record": "/nowhere/record.yaml"}}
+    found = substituted(repository, site={"settings": stated}, facility_fault=fault)
+    assert "facility" not in found.settings
+    told = "the site's own, /nowhere/record.yaml, which cannot be read: No such file or directory"
+    assert note(found, "facility record").endswith(told)
 
 
 def test_the_plan_of_the_simulated_fabric_replaces_the_stated_one(repository: Path) -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.base import base_packages
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.loader import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.packages import (
+    base_packages,
     library_path,
     loader_of,
     missing_libraries,

@@ -22,22 +22,26 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors im
     NotFoundError,
     UnavailableError,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.processes.process_table import identify
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.processes.spec import identify
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain import ensure, golang
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.ensure import (
     Workshop,
     ensure_toolchain,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.golang import find_go
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.runner import LongCommand, run_long
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.store import cache_lock, sha256_of
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.tools import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.golang import (
+    LongCommand,
+    find_go,
+    run_long,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.store import (
     TOOLS,
     Tool,
+    cache_lock,
     fits,
     linker_flags,
     parse_version,
     read_source,
+    sha256_of,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress, silent
 

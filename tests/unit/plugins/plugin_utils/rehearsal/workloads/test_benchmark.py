@@ -12,8 +12,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloa
     benchmark_of,
     named_test,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.job import JobSpec
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.manifests import job_objects
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.model import JobSpec
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.namespace import TemporaryNamespace
 
 Json = dict[str, Any]

@@ -18,16 +18,14 @@ from typing import Any
 import pytest
 from known_hardware import HARDWARE
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.asking import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.model import legs_for
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.observe_inference import (
     ask_engines,
     health_of,
-    models_of,
-)
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.commands import (
     leg_options,
     load_command,
+    models_of,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.legs import legs_for
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.inference_acceptance.settings import (
     InferenceSettings,
 )
@@ -38,15 +36,19 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.aiperf impo
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import healthy_cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import ModelSpec, PlannedNode
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.values import Serving
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.substitution.settings import inference_settings
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.aiperf_export import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.substitution.replacements import (
+    inference_settings,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.aiperf_pods import (
     LoadOptions,
     as_text,
     export_of,
+    load_options,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.aiperf_pods import load_options
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.llm_http import LlmServer
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.tokenizer import write_tokenizer
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.llm_http import (
+    LlmServer,
+    write_tokenizer,
+)
 
 
 def stated_by(site: dict[str, Any]) -> InferenceSettings:

@@ -25,15 +25,13 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.s
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.benchmark import Benchmark, RankPod
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.nccl_run import (
-    RunOutput,
-    simulate_run,
-)
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.nccl_table import (
     Measured,
+    RunOutput,
     columns,
     row_parts,
+    simulate_run,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.transport import hca_selected
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.physics import hca_selected
 
 OTHERS = ("gpu03", "gpu04")
 ROOT = Path(__file__).resolve().parents[6]

@@ -16,9 +16,8 @@ from counted_work import lines_per_pair
 from simulated_training import SHAPE, context, fault, group_of, outputs, outputs_of
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import NotFoundError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.training_log import parse
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.training_log_model import RankLog
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.processes import start
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.training_log import RankLog, parse
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.pod_programs import start
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.pod_simulator import (
     PodOutput,
     RealProcess,

@@ -13,7 +13,7 @@ from known_hardware import HARDWARE
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import NotFoundError, ProblemsError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.accelerators import printed_facts
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.nvidia_smi_text import topology
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.nvidia_smi_xml import XmlRenderer
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.prepare import XmlRenderer
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.system_tools import ibstat
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.simulators import (
     kubernetes_node,
@@ -33,10 +33,10 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.v
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.worlds.catalogue import (
     load_worlds,
     offers,
+    world_hardware,
     world_or_error,
     worlds_table,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.worlds.hardware import world_hardware
 
 ROOT = Path(__file__).resolve().parents[6]
 DATA = ROOT / "recipes" / "rehearsal"
