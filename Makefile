@@ -101,7 +101,7 @@ test: setup ## All tests: unit, integration, rehearsal (ARGS="-k name", or paths
 
 .PHONY: test-long
 test-long: setup ## What make test leaves to the night and to a release: chains of kills, outages drawn anew, whole rolls, the real AIPerf, and molecule
-	$(compiled) GPUFLEET_TEST_LONG=1 GOGC=$${GOGC:-400} pytest -n 4 --durations=40 $(ARGS)
+	$(compiled) GPUFLEET_TEST_LONG=1 GOGC=$${GOGC:-400} pytest -n 4 --timeout 3600 --durations=40 $(ARGS)
 	@tools/molecule
 
 .PHONY: molecule

@@ -36,6 +36,19 @@ class BySharedFixture(LoadScopeScheduling):
         if all(self.assigned_work[node][scope].values()):
             del self.assigned_work[node][scope]
 
+    def remove_node(self, node: WorkerController) -> str | None:
+        """Give what a worker that went left undone to others, but the test that it was running: xdist would run that
+        again on each worker, and wait for ever where the others have ended."""
+        work = self.assigned_work[node]
+        crashed = next((test for unit in work.values() for test, done in unit.items() if not done), None)
+        if crashed is not None:
+            for unit in work.values():
+                unit.update({test: True for test in unit if test == crashed})
+            for scope in [scope for scope, unit in work.items() if all(unit.values())]:
+                del work[scope]
+        super().remove_node(node)
+        return crashed
+
 
 @cache
 def _has(file: Path, text: str) -> bool:

@@ -17,7 +17,7 @@ from time import monotonic
 from types import FrameType
 
 from ..outcome.errors import DeadlineError
-from .interrupt import Interrupted
+from .interrupt import Interrupted, may_raise
 
 # Time as values: now, deadlines, elapsed time for people.
 
@@ -215,8 +215,8 @@ def time_limit(what: str, limit_s: float, hint: str) -> Iterator[None]:
         return
     running, mine = True, _TimeIsUp()
 
-    def over(_number: int, _frame: FrameType | None) -> None:
-        if running and not _cleanups:
+    def over(_number: int, frame: FrameType | None) -> None:
+        if running and not _cleanups and may_raise(frame):
             raise mine
 
     before = signal.signal(signal.SIGALRM, over)

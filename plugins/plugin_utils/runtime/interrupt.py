@@ -5,22 +5,50 @@
 
 from __future__ import annotations
 
+import _thread
 import os
 import signal
+import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
 
 from ..outcome.errors import AbortedError
 
 _PR_SET_PDEATHSIG = 1
 _NUMBERS = (signal.SIGTERM, signal.SIGINT)
 _active = False
+# What raises in them is lost, and with it the lock of `logging` that Python holds around a fork: no other thread could
+# write a line any more. The first two are Python 3.11's.
+_OF_LOGGING = frozenset(("_acquireLock", "_releaseLock", "_prepareFork", "_afterFork"))
+_AGAIN_S = 0.01
 
 
 class Interrupted(BaseException):
     """A signal asks for the end. Not an Exception: who handles faults must not go on after it."""
+
+
+def may_raise(frame: FrameType | None) -> bool:
+    """Whether a handler of signals may raise where it was called: not in a hook around a fork, nor in a finaliser."""
+    while frame is not None:
+        name = frame.f_code.co_name
+        if name == "__del__" or (name in _OF_LOGGING and frame.f_globals.get("__name__") == "logging"):
+            return False
+        frame = frame.f_back
+    return True
+
+
+def _send_again(number: int) -> None:
+    """Send this process the signal in a moment: a handler that sent it at once would be called within itself."""
+
+    def send() -> None:
+        time.sleep(_AGAIN_S)
+        os.kill(os.getpid(), number)
+
+    _thread.start_new_thread(send, ())
 
 
 @contextmanager
@@ -38,14 +66,27 @@ def interruptible(what: str) -> Iterator[None]:
         yield
         return
     came: list[int] = []
+    report_lost = sys.unraisablehook
 
-    def stop(number: int, _frame: FrameType | None) -> None:
+    def stop(number: int, frame: FrameType | None) -> None:
+        if not may_raise(frame):
+            _send_again(number)
+            return
         for each in _NUMBERS:
             signal.signal(each, signal.SIG_IGN)
         came.append(number)
         raise Interrupted
 
+    def lost(unraisable: Any) -> None:
+        if not isinstance(unraisable.exc_value, Interrupted):
+            report_lost(unraisable)
+            return
+        for each in _NUMBERS:
+            signal.signal(each, stop)
+        _send_again(came.pop())
+
     before = {number: signal.signal(number, stop) for number in _NUMBERS}
+    sys.unraisablehook = lost
     _active = True
     try:
         yield
@@ -54,6 +95,7 @@ def interruptible(what: str) -> Iterator[None]:
         raise AbortedError(what, f"ended by {word}.", "start the run again; it removes what may be left") from None
     finally:
         _active = False
+        sys.unraisablehook = report_lost
         for number, handler in before.items():
             signal.signal(number, handler)
 

@@ -4,21 +4,32 @@
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
+import weakref
 from contextlib import suppress
 from datetime import date
 from pathlib import Path
-from types import SimpleNamespace
+from types import FrameType, SimpleNamespace
+from typing import Any
+from uuid import uuid4
 
 import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.observation import observation_path, observe
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import ObserveContext, observer_of
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import AbortedError, BringupError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import (
+    AbortedError,
+    BringupError,
+    DeadlineError,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import time_limit
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.interrupt import (
     end_with_controller,
     interruptible,
@@ -84,6 +95,58 @@ def test_without_a_signal_nothing_changes() -> None:
     with interruptible("run"), interruptible("test"):
         assert map_bounded(str, [1, 2], 2) == ["1", "2"]
     assert [signal.getsignal(number) for number in NUMBERS] == before
+
+
+def fork_and_be_sent(number: int) -> None:
+    """Fork; the signal comes within a hook that `logging` has for forks, which holds its lock."""
+
+    def called(frame: FrameType, event: str, _argument: Any) -> None:
+        if event == "call" and frame.f_code.co_name in {"_afterFork", "_releaseLock"}:
+            sys.setprofile(None)
+            os.kill(os.getpid(), number)
+
+    sys.setprofile(called)
+    subprocess.run(["true"], check=True, preexec_fn=os.getpid)
+
+
+def a_thread_can_make_a_logger() -> bool:
+    thread = threading.Thread(target=logging.getLogger, args=(str(uuid4()),), daemon=True)
+    thread.start()
+    thread.join(5)
+    return not thread.is_alive()
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_a_signal_that_comes_while_a_program_is_started_is_not_lost(number: signal.Signals) -> None:
+    after = []
+    with pytest.raises(AbortedError, match=f"ended by {number.name}"), interruptible("run"):
+        fork_and_be_sent(number)
+        time.sleep(5)
+        after.append("went on")
+    assert after == []
+    assert a_thread_can_make_a_logger()
+
+
+def test_a_signal_that_comes_while_memory_is_freed_is_not_lost() -> None:
+    class Freed:
+        pass
+
+    after = []
+    with pytest.raises(AbortedError, match="ended by SIGTERM"), interruptible("run"):
+        freed = Freed()
+        reference = weakref.ref(freed, lambda _reference: os.kill(os.getpid(), signal.SIGTERM))
+        del freed
+        time.sleep(5)
+        after.append("went on")
+    assert after == [] and reference() is None
+
+
+def test_a_time_that_is_over_while_a_program_is_started_keeps_no_lock() -> None:
+    with pytest.raises(DeadlineError), time_limit("look", 60, "nothing"):
+        fork_and_be_sent(signal.SIGALRM)
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        time.sleep(5)
+    assert a_thread_can_make_a_logger()
 
 
 @pytest.mark.parametrize(("gone", "code"), [(False, 0), (True, -signal.SIGTERM)])
