@@ -76,7 +76,7 @@ class ActionModule(ModuleAction):
             context, refused = self._context(run, READINESS, connections, asked)
             if refused is not None:
                 raise refused
-            observe_readiness(run, asked, context, connection_from(options), options["helm"])
+            observe_readiness(run, asked, context, connection_from(options), options["helm"], options["provider"])
             return
         if asked.no_cluster:
             return

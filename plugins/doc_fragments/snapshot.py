@@ -7,7 +7,7 @@ from __future__ import annotations
 
 
 class ModuleDocFragment:
-    """Options run_dir, node_pods, node_image, runtime_class, node_tolerations, helm and timeout_s."""
+    """Options run_dir, node_pods, node_image, runtime_class, node_tolerations, provider, helm and timeout_s."""
 
     DOCUMENTATION = r"""
 options:
@@ -42,6 +42,17 @@ options:
     description:
       - Taints of the site's nodes that these pods tolerate, as V(key=value:effect), value and effect optional. Those
         that platforms put on GPU nodes (recipes/workloads/tolerations.yaml) are tolerated anyway.
+    type: list
+    elements: str
+    default: []
+  provider:
+    description:
+      - What the provider's own tools list of the cluster, as V(PART=FILE). Parts are V(aks-gpu-pools) (of C(az aks
+        nodepool list -o json)), V(gke-gpu-pools) (of C(gcloud container node-pools list --format=json)) and
+        V(oke-addons) (of C(oci ce cluster list-addons --all --output json)).
+      - Kept are the pools with GPUs and who installs their driver, and the state of Oracle's device plugin, for the
+        constraints V(K8s.aks-gpu-pools.gpu-driver), V(K8s.gke-gpu-pools.gpu-driver-installation) and
+        V(K8s.oke-addons.nvidia-gpu-plugin).
     type: list
     elements: str
     default: []

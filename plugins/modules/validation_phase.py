@@ -39,6 +39,13 @@ options:
     description: The helm program, a name on PATH or a path.
     type: str
     default: helm
+  provider:
+    description:
+      - What the provider's own tools list, as V(PART=FILE), for the constraints of phase readiness; see
+        O(gpufleet.bringup.snapshot_info#module:provider).
+    type: list
+    elements: str
+    default: []
   not_passed:
     description: What to do if the phase is not passed. With V(report) the next one can be looked at.
     type: str

@@ -68,6 +68,15 @@ NODE = tuple(
         "kubelet-version", "kernel-version", "operating-system", "os-image",
     )
 )  # fmt: skip
+# What only a provider says of a cluster (NVIDIA/aicr pkg/collector/k8s), by the part of a snapshot that has it.
+OF_PARTS = {
+    "aks-gpu-pools": ("gpu-driver", "gpu-pools", "gpu-pool-count"),
+    "gke-gpu-pools": ("gpu-driver-installation", "gpu-pools", "gpu-pool-count"),
+    "oke-addons": ("nvidia-gpu-plugin", "addon-count"),
+}
+PROVIDER = tuple(f"K8s.{part}.{key}" for part, keys in OF_PARTS.items() for key in keys)
+# The device plugin that OKE put into clusters before there were add-ons, which its list of add-ons does not have.
+OKE_LEGACY_PLUGIN = "K8s.oke-legacy-plugin.nvidia-gpu-device-plugin"
 GPU = tuple(f"GPU.smi.{key}" for key in ("driver", "cuda-version", "gpu-count", "gpu.model", "gpu.vbios-version"))
 # What follows is the name of something that only the cluster knows: a parameter, a module, an image.
 OPEN = ("OS.sysctl./proc/sys/", "OS.grub.", "OS.kmod.", "SystemD.", "K8s.image.", "K8s.policy.")
@@ -91,7 +100,17 @@ OF_OTHER_BENCHMARKS = (
     "nccl-benchmark-profile",
     "nccl-benchmark-runtime-ref",
 )
-OF_CLUSTER = (*SERVER, *TOPOLOGY, *OS_RELEASE, *NODE, *GPU, KERNEL_RELEASE, GPU_NODE_LABEL)
+OF_CLUSTER = (
+    *SERVER,
+    *TOPOLOGY,
+    *OS_RELEASE,
+    *NODE,
+    *GPU,
+    *PROVIDER,
+    OKE_LEGACY_PLUGIN,
+    KERNEL_RELEASE,
+    GPU_NODE_LABEL,
+)
 # The phase of validation whose constraints may name what no snapshot before it has.
 OF_PHASE = {"deployment": OF_DEPLOYMENT, "performance": (*OF_PERFORMANCE, *OF_BENCHMARK, *OF_OTHER_BENCHMARKS)}
 _LIKE = 0.8

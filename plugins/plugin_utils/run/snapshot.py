@@ -14,6 +14,7 @@ from ..clients.helm.helm import Helm
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.connection import Connection
 from ..collect.node_pod import is_whole, node_facts, node_script
+from ..collect.provider_dumps import provider_readings
 from ..collect.snapshot import (
     LIMIT_S,
     OWNERS,
@@ -192,6 +193,7 @@ def snapshot_asked_for(
     """
     if place:
         return read_snapshot(place, lambda: Cluster(connection))
+    provider = provider_readings(options["provider"])
     run_dir = Path(options["run_dir"]).expanduser() if options["run_dir"] else None
     limit_s, wanted = float(options["timeout_s"]), options["node_pods"]
     pods = PodsAsked(
@@ -201,13 +203,14 @@ def snapshot_asked_for(
         tolerations=tolerations_with(options["node_tolerations"], "node_tolerations"),
         limit_s=limit_s,
     )
-    return take_snapshot(
+    taken = take_snapshot(
         connection,
         helm=options["helm"],
         run_dir=run_dir,
         limit_s=limit_s,
         pods=pods if wanted != "none" and not check_mode else None,
     )
+    return replace(taken, provider=provider)
 
 
 def _releases(look: Look, helm: Helm) -> dict[str, Any]:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,6 +21,7 @@ from ..check.validators.observe import Inputs, as_text, validator_observers
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.connection import Connection
 from ..clients.kube.identity import cluster_uid
+from ..collect.provider_dumps import provider_readings
 from ..collect.snapshot_place import read_snapshot
 from ..outcome.errors import BringupError, DeadlineError, InputError
 from ..outcome.gates import PHASE_GATES, READINESS
@@ -42,11 +43,22 @@ _AGAIN = "take one with playbook snapshot, or leave gpufleet_validate_snapshot o
 
 
 def observe_readiness(
-    run: Run, asked: Asked, context: ObserveContext, connection: Connection, helm: str
+    run: Run, asked: Asked, context: ObserveContext, connection: Connection, helm: str, provider: Iterable[str] = ()
 ) -> Observation:
-    """Take or read the snapshot and save that it was looked at; why it could not be is saved as well."""
+    """Take or read the snapshot and save that it was looked at; why it could not be is saved as well.
+
+    Args:
+        run: the run.
+        asked: what it was asked.
+        context: what observers may use.
+        connection: the cluster.
+        helm: the program, for the releases.
+        provider: `PART=FILE` of what the provider's tools list (collect/provider_dumps.py); it stands before what a
+            supplied snapshot has.
+    """
 
     def look(_context: ObserveContext) -> Taken:
+        listed = provider_readings(provider)
         source = asked.snapshot or "the cluster"
         if asked.snapshot:
             snapshot = supplied_snapshot(asked, connection)
@@ -58,6 +70,7 @@ def observe_readiness(
             # Nobody knows what the site's validators read of it.
             only = None if asked.images else collectors_needed(run.recipe)
             snapshot = take_snapshot(connection, helm=helm, run_dir=_hosts_of(run), only=only)
+        snapshot = replace(snapshot, provider={**snapshot.provider, **listed})
         return keep_snapshot(snapshot, run.path, source=source, installed=asked.installed)
 
     return observe(replace(OBSERVER, observe=look), READINESS, context)

@@ -328,6 +328,9 @@ def _not_compared(before: Snapshot, after: Snapshot) -> tuple[list[str], bool]:
             fix = f" Fix: {found.hint}" if found.hint else ""
             lines.append(f"{name}: {found.state.value} in the {word} snapshot: {found.reason}.{fix}")
         lines += [f"{part}: this release does not read it in the {word} snapshot" for part in snapshot.unread]
+    for part in sorted(before.provider.keys() ^ after.provider.keys()):
+        word = "first" if part in before.provider else "second"
+        lines.append(f"{part}: only the {word} snapshot has it (-e gpufleet_snapshot_provider={part}=FILE)")
     lost, told = _unread_of_hosts(before, after)
     return lines + told, incomplete or lost
 
@@ -386,6 +389,7 @@ def _facts(before: Snapshot, after: Snapshot) -> Iterator[Fact]:
     if before.whole("server") and after.whole("server"):
         for path, left, right in _differences(before.server, after.server, ""):
             yield Fact(f"server{path}", "", left, right)
+    yield from _of_part("provider", before.provider, after.provider, False)
     if not (before.whole("devices") and after.whole("devices")):
         # Devices that one side could not list are not gone.
         before, after = _without_devices(before), _without_devices(after)

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from ..constraint.declared import OF_PARTS, OKE_LEGACY_PLUGIN
 from ..outcome.codec import MisfitsError, dumps, from_plain, structure
 from ..outcome.errors import InputError
 from ..outcome.model import Scalar
@@ -57,8 +58,10 @@ POLICY = "ClusterPolicy cluster-policy"
 REHEARSAL = "gpufleet-rehearsal"
 _NOT_ASKED = CollectorResult(state=Collected.NOT_ASKED, reason="the upstream tool does not record it")
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+# What only a provider says; the last is what its own plugin of before add-ons does.
+_PROVIDER = (*OF_PARTS, OKE_LEGACY_PLUGIN.split(".")[1])
 _KNOWN = {
-    "K8s": {"server", "image", "policy", "node"},
+    "K8s": {"server", "image", "policy", "node", *_PROVIDER},
     "OS": {"grub", "sysctl", "kmod", "release"},
     # Releases after 0.11 count GPUs on the PCI bus, without a driver, and ask nvidia-smi no more.
     "GPU": {"smi", "hardware"},
@@ -114,6 +117,7 @@ def from_upstream(data: Mapping[str, Any], source: str) -> Snapshot:
         images={f"{name}:{_text(tag)}": () for name, tag in _data(k8s, "image").items()},
         policies={POLICY: policy} if (policy := _data(k8s, "policy")) else {},
         hosts={name: host} if host else {},
+        provider={part: _data(k8s, part) for part in _PROVIDER if part in k8s},
         unread=_unread(data),
     )
 
@@ -360,6 +364,7 @@ def _k8s(snapshot: Snapshot, source: str) -> Json:
             "image": _images(snapshot.images),
             "policy": _policy(snapshot.policies),
             "node": _node(source, node) if node else {},
+            **snapshot.provider,
         },
     )
 
@@ -447,9 +452,9 @@ def _of_host(host: Host) -> list[Json]:
 # From text to a snapshot: ours strictly, upstream's in its words.
 
 _AGAIN = "take it again with this release"
-# Left out, these would be read as what was never seen. Earlier releases did not write `rehearsal`: without it nobody
-# knows, which is told of the snapshot and not taken for a no.
-_WRITTEN = frozenset(Snapshot.__dataclass_fields__) - {"rehearsal"}
+# Left out, these would be read as what was never seen. Earlier releases wrote neither `rehearsal` nor `provider`:
+# without them nobody knows, which is reported and not taken for a no.
+_WRITTEN = frozenset(Snapshot.__dataclass_fields__) - {"rehearsal", "provider"}
 
 
 def to_text(snapshot: Snapshot) -> str:

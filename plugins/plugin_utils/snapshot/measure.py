@@ -16,9 +16,11 @@ from ..constraint.declared import (
     GPU_NODE_LABEL,
     KERNEL_RELEASE,
     LABEL_COUNT,
+    OKE_LEGACY_PLUGIN,
     OPERATOR_VERSION,
     OS_ID,
     OS_VERSION,
+    PROVIDER,
     is_measurable,
 )
 from ..constraint.evaluate import Constraint, ConstraintResult, ConstraintStatus, evaluate, evaluate_nodes
@@ -56,6 +58,10 @@ def evaluate_in(
         hosts: names in the inventory by those names, where they differ.
     """
     name = constraint.name
+    if name in PROVIDER:
+        return _of_provider(constraint, snapshot)
+    if name == OKE_LEGACY_PLUGIN:
+        return _with_reason(evaluate(constraint, _legacy_plugin(snapshot)), snapshot, "workloads")
     if name in _CLUSTER:
         return _with_reason(evaluate(constraint, _CLUSTER[name](snapshot)), snapshot, "server", "nodes", "releases")
     prefix = next((prefix for prefix in _SEVERAL if name.startswith(prefix)), "")
@@ -84,6 +90,26 @@ def evaluate_in(
     return replace(result, reason=f"{result.reason} Not read: {first_of(told, 8, '; ')}.")
 
 
+def _of_provider(constraint: Constraint, snapshot: Snapshot) -> ConstraintResult:
+    """Return whether a constraint holds on what the provider's own tool says, which somebody has to give."""
+    _k8s, part, key = constraint.name.split(".")
+    result = evaluate(constraint, _first(_plain(snapshot.provider.get(part, {}).get(key))))
+    if result.status is not ConstraintStatus.MISSING:
+        return result
+    fix = f"Give what the provider lists: -e gpufleet_snapshot_provider={part}=FILE (docs/snapshot.md)."
+    return replace(result, reason=f"{result.reason} {fix}")
+
+
+def _legacy_plugin(snapshot: Snapshot) -> Value:
+    """Return `none` where no DaemonSet is called so. Whether one that is there gives out GPUs is in its labels and its
+    status, which a snapshot of ours does not keep; upstream's says it."""
+    _k8s, part, key = OKE_LEGACY_PLUGIN.split(".")
+    said = _plain(snapshot.provider.get(part, {}).get(key))
+    if said is not None or not snapshot.whole("workloads"):
+        return said
+    return None if f"DaemonSet kube-system/{key}" in snapshot.workloads else "none"
+
+
 def _of_a_part(constraint: Constraint, snapshot: Snapshot, read: Read | None) -> ConstraintResult:
     """Return what is unmeasured because the nodes are not all known, with what those say that were read: a snapshot
     of upstream without a list of nodes still has the facts of the one that it was taken on."""
@@ -101,6 +127,10 @@ def _of_a_part(constraint: Constraint, snapshot: Snapshot, read: Read | None) ->
 
 def collectors_for(name: str) -> tuple[str, ...]:
     """Return the collectors of a snapshot that a constraint of that name is measured by."""
+    if name in PROVIDER:
+        return ()
+    if name == OKE_LEGACY_PLUGIN:
+        return ("workloads",)
     if name == OPERATOR_VERSION:
         return ("releases", "workloads")
     prefix = next((prefix for prefix in _SEVERAL if name.startswith(prefix)), "")

@@ -158,7 +158,8 @@ class Snapshot:
     recorded, as in snapshots of earlier releases). `workloads` are by `Kind namespace/name`, `images` give by reference
     the digests that run, `policies` and `classes` are by `Kind name` with their fields by dotted path, `releases` by
     `namespace/name`, `shared_devices` are those of ResourceSlices that belong to no node in it, `hosts` are by the name
-    in the inventory. `unread` names parts of a snapshot of another program that this release does not know.
+    in the inventory. `provider` are the readings of each part that only the provider's own tools know
+    (collect/provider_dumps.py). `unread` names parts of a snapshot of another program that this release does not know.
 
     Raises:
         InputError: a collector does not say what became of it.
@@ -178,6 +179,7 @@ class Snapshot:
     classes: dict[str, Attributes] = field(default_factory=dict)
     releases: dict[str, Release] = field(default_factory=dict)
     hosts: dict[str, Host] = field(default_factory=dict)
+    provider: dict[str, Attributes] = field(default_factory=dict)
     unread: tuple[str, ...] = ()
     kind: str = KIND
     schema_version: int = SCHEMA_VERSION

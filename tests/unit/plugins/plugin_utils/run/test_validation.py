@@ -109,9 +109,9 @@ def asked(run: Run, tmp_path: Path, document: dict[str, Any], seen: dict[str, An
     return start_validation(run, stated, NOWHERE)
 
 
-def readiness(run: Run) -> Status:
+def readiness(run: Run, *provider: str) -> Status:
     context = run.observe_context(datetime.now(UTC).date(), silent)
-    observe_readiness(run, asked_of(run), context, NOWHERE, "helm")
+    observe_readiness(run, asked_of(run), context, NOWHERE, "helm", provider)
     return decide_phase(run, "readiness").status
 
 
@@ -224,16 +224,16 @@ def test_what_nobody_knows_is_refused_before_anything_is_looked_at(
         asked(run, tmp_path, document, upstream(), **options)
 
 
-AKS = {"name": "K8s.aks-gpu-pools.gpu-driver", "value": "Install"}
+NEWER = {"name": "K8s.tenant-node-groups.driver-preset", "value": "Install"}
 BY_UPSTREAM: dict[str, Any] = {"metadata": {"version": "1.3.0", "appliedOverlays": ["base"]}}
 
 
 @pytest.mark.parametrize(
     ("document", "noted"),
     [
-        (recipe(constraints=[AKS]), "constraint K8s.aks-gpu-pools.gpu-driver"),
+        (recipe(constraints=[NEWER]), "constraint K8s.tenant-node-groups.driver-preset"),
         (recipe(constraints=[{"name": "K8s.servr.version", "value": "1"}], **BY_UPSTREAM), "K8s.servr.version"),
-        (recipe(validation={"deployment": {"constraints": [AKS]}}), "constraint K8s.aks-gpu-pools.gpu-driver"),
+        (recipe(validation={"deployment": {"constraints": [NEWER]}}), "constraint K8s.tenant-node-groups"),
     ],
 )
 def test_what_a_newer_upstream_names_is_judged_as_other_and_said_at_the_start(
@@ -242,6 +242,21 @@ def test_what_a_newer_upstream_names_is_judged_as_other_and_said_at_the_start(
     """A name that is far from all of ours, or one in a recipe that upstream itself wrote, is no slip of the pen."""
     asked(run, tmp_path, document, upstream())
     assert [note for note in run.record.notes if noted in note and "other, not passed" in note]
+
+
+@pytest.mark.parametrize(("value", "status"), [("Install", Status.PASSED), ("None", Status.FAILED)])
+@pytest.mark.parametrize("carried", [True, False])
+def test_who_installs_the_driver_is_judged_by_what_the_provider_lists(
+    value: str, status: Status, carried: bool, run: Run, tmp_path: Path
+) -> None:
+    """NVIDIA/aicr, docs/user/cli-reference (--aks-gpu-pools): every AKS recipe of today has the constraint."""
+    seen = upstream()
+    if carried:
+        seen["measurements"][0]["subtypes"].append({"subtype": "aks-gpu-pools", "data": {"gpu-driver": "Install"}})
+    asked(run, tmp_path, recipe(constraints=[{"name": "K8s.aks-gpu-pools.gpu-driver", "value": value}]), seen)
+    assert readiness(run) is (status if carried else Status.OTHER)
+    (tmp_path / "pools.json").write_text('[{"name": "a", "vmSize": "Standard_NC24ads_A100_v4", "gpuProfile": null}]')
+    assert readiness(run, f"aks-gpu-pools={tmp_path / 'pools.json'}") is status
 
 
 @pytest.mark.parametrize("name", ["gke-gpu-nic-networks", "gke-gpu-nic-topology", "brand-new-check-of-aicr-2"])

@@ -52,6 +52,7 @@ def _whole() -> Snapshot:
         collectors={**seen.collectors, "hosts": SEEN, "releases": SEEN},
         hosts={"gpu01": host, "gpu02": host},
         releases={"gpu-operator/gpu-operator": Release(chart="gpu-operator", version="v26.7.0", status="deployed")},
+        provider={"aks-gpu-pools": {"gpu-driver": "Install"}},
     )
 
 
@@ -422,3 +423,13 @@ def test_an_earlier_snapshot_of_a_rehearsal_is_one_by_the_label_of_its_nodes() -
     assert drift_between(earlier, replace(earlier, rehearsal=True)).changes == ()
     told = drift_between(earlier, replace(earlier, nodes=WHOLE.nodes, rehearsal=False)).changes
     assert told[0].path == "cluster.rehearsal"
+
+
+def test_what_a_provider_lists_is_compared_where_both_sides_have_it() -> None:
+    other = replace(WHOLE, provider={"aks-gpu-pools": {"gpu-driver": "None"}})
+    (change,) = drift_between(WHOLE, other).changes
+    assert (change.path, change.before, change.after) == ("provider[gpu-driver]", "Install", "None")
+    assert (change.subjects, change.importance) == (("aks-gpu-pools",), Importance.HIGH)
+    drift = drift_between(WHOLE, replace(WHOLE, provider={}))
+    assert drift.changes == () and not drift.incomplete
+    assert any("aks-gpu-pools: only the first snapshot has it" in line for line in drift.not_compared)

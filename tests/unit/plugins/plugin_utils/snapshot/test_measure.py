@@ -37,6 +37,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.model im
 )
 
 WHOLE = CollectorResult(state=Collected.WHOLE)
+FAILED = CollectorResult(state=Collected.FAILED, reason="forbidden")
+MISSING = ConstraintStatus.MISSING
 NODE = Node(
     provider_id="aws:///us-east-1a/i-1",
     labels={"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3", "pool": "a"},
@@ -70,6 +72,12 @@ SEEN = Snapshot(
     images={"nvcr.io/nvidia/gpu-operator:v25.10.1": ()},
     policies={"ClusterPolicy cluster-policy": {"driver.enabled": False}},
     releases={"gpu-operator/gpu-operator": Release(chart="gpu-operator", version="v25.10.1", status="deployed")},
+    provider={
+        "aks-gpu-pools": {"gpu-pool-count": 2, "gpu-driver": "Install"},
+        "gke-gpu-pools": {"gpu-pool-count": 2, "gpu-driver-installation": "Disabled"},
+        "oke-addons": {"nvidia-gpu-plugin": "absent"},
+        "oke-legacy-plugin": {"nvidia-gpu-device-plugin": "none"},
+    },
 )
 GPUS = ("gpu01", "gpu02")
 
@@ -100,6 +108,10 @@ HOLDS = [
     ("NodeTopology.summary.node-count", ">= 3"),
     ("NodeTopology.gpu-nodes.label", "pool=a"),
     ("NodeTopology.gpu-nodes.label", "!spot"),
+    ("K8s.aks-gpu-pools.gpu-driver", "Install"),
+    ("K8s.gke-gpu-pools.gpu-driver-installation", "Disabled"),
+    ("K8s.gke-gpu-pools.gpu-pool-count", ">= 2"),
+    ("K8s.oke-addons.nvidia-gpu-plugin", "absent"),
     ("Deployment.gpu-operator.version", ">= v24.6.0"),
     ("Deployment.gpu-driver.version", ">= 580.65"),
 ]
@@ -118,6 +130,10 @@ def test_a_constraint_that_holds_is_measured(name: str, value: str) -> None:
         ("OS.kmod.nouveau", "true"),
         ("GPU.smi.driver", ">= 590"),
         ("K8s.image.gpu-operator", "v26.3.0"),
+        ("K8s.aks-gpu-pools.gpu-driver", "None"),
+        ("K8s.gke-gpu-pools.gpu-driver-installation", "Installed"),
+        ("K8s.oke-addons.nvidia-gpu-plugin", "installed"),
+        ("K8s.oke-legacy-plugin.nvidia-gpu-device-plugin", "active"),
         ("NodeTopology.gpu-nodes.label", "pool=b"),
         ("NodeTopology.gpu-nodes.label", "!pool"),
         ("Deployment.gpu-operator.version", ">= v26"),
@@ -175,6 +191,25 @@ def test_one_node_that_differs_breaks_a_constraint_unless_any_is_enough() -> Non
     name = "OS.sysctl./proc/sys/kernel/osrelease"
     assert asked(name, ">= 6.8", old) is ConstraintStatus.FAIL
     assert asked(name, ">= 6.8", old, nodes=Quantifier.ANY) is ConstraintStatus.PASS
+
+
+LEGACY = "K8s.oke-legacy-plugin.nvidia-gpu-device-plugin"
+
+
+def test_that_there_is_no_plugin_of_before_add_ons_is_seen_and_what_one_does_is_not() -> None:
+    here = replace(SEEN, provider={})
+    assert asked(LEGACY, "none", here) is ConstraintStatus.PASS
+    there = replace(here, workloads={"DaemonSet kube-system/nvidia-gpu-device-plugin": Workload()})
+    assert asked(LEGACY, "none", there) is ConstraintStatus.MISSING
+    assert asked(LEGACY, "none", replace(here, collectors={**SEEN.collectors, "workloads": FAILED})) is MISSING
+    active = replace(SEEN, provider={"oke-legacy-plugin": {"nvidia-gpu-device-plugin": "active"}})
+    assert asked(LEGACY, "none", active) is ConstraintStatus.FAIL
+
+
+def test_what_only_the_provider_knows_is_asked_for_with_the_file_that_has_it() -> None:
+    constraint = Constraint(name="K8s.aks-gpu-pools.gpu-driver", value="Install")
+    result = evaluate_in(constraint, replace(SEEN, provider={}), GPUS)
+    assert result.status is MISSING and "gpufleet_snapshot_provider=aks-gpu-pools=FILE" in result.reason
 
 
 NOTHING = Snapshot(taken="", made_by="", collectors=dict.fromkeys(COLLECTORS, WHOLE), nodes={n: Node() for n in GPUS})

@@ -169,6 +169,25 @@ def test_ours_in_upstreams_words_says_the_same_when_it_is_read() -> None:
     assert list(theirs.images) == ["driver:580"]
 
 
+def test_what_only_the_provider_knows_is_read_and_written_in_upstreams_words() -> None:
+    """Its parts are those of NVIDIA/aicr pkg/collector/k8s."""
+    theirs = parse_snapshot(
+        FOLDED.replace(
+            "      - subtype: slinky-slurm",
+            "      - {subtype: aks-gpu-pools, data: {gpu-driver: None, gpu-pool-count: 1}}\n"
+            "      - {subtype: oke-legacy-plugin, data: {nvidia-gpu-device-plugin: active}}\n"
+            "      - subtype: slinky-slurm",
+        ),
+        "up.yaml",
+    )
+    parts = {
+        "aks-gpu-pools": {"gpu-driver": "None", "gpu-pool-count": 1},
+        "oke-legacy-plugin": {"nvidia-gpu-device-plugin": "active"},
+    }
+    assert theirs.provider == parts and theirs.unread == ("K8s.slinky-slurm",)
+    assert from_data(to_upstream(theirs), "up.yaml").provider == parts
+
+
 @pytest.fixture
 def plain() -> dict[str, Any]:
     found: dict[str, Any] = to_plain(collect_cluster(cluster_of(everything([node("gpu01")], [])), "test"))
@@ -192,6 +211,8 @@ def test_ours_without_a_part_is_refused_and_not_read_as_empty(plain: dict[str, A
         cut = {key: value for key, value in plain.items() if key != name}
         with pytest.raises(InputError, match=f"has no {name}"):
             from_data(cut, "ours")
+    # An earlier release did not write it, and a constraint on it is unmeasured then.
+    assert from_data({key: value for key, value in plain.items() if key != "provider"}, "ours").provider == {}
 
 
 def test_text_that_is_cut_off_is_refused() -> None:

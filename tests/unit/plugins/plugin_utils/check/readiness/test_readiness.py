@@ -153,9 +153,8 @@ def test_a_warning_waits_for_a_person_and_no_recipe_is_no_pass() -> None:
     assert told(judge(seen(node()), context(None))) == [("other", "no-data")]
 
 
-@pytest.mark.parametrize("name", ["K8s.aks-gpu-pools.gpu-driver", "K8s.gke-gpu-pools.gpu-driver-installation"])
+@pytest.mark.parametrize("name", ["K8s.slinky-slurm.detected", "K8s.tenant-node-groups.driver-preset"])
 def test_a_constraint_that_nothing_measures_is_other_and_the_rest_is_judged(name: str) -> None:
-    """NVIDIA/aicr, docs/user/cli-reference (--aks-gpu-pools): every AKS recipe of today has it."""
     entries = [*constraints(server=">= 1.35", system="ubuntu"), {"name": name, "value": "Install"}]
     found = judge(seen(node()), context({"constraints": entries}))
     assert told(found) == [("failed", "constraint-not-met"), ("other", "constraint-unmeasured")]
