@@ -58,7 +58,7 @@ def test_commands_that_need_no_cluster_work_as_typed(work: Path, page: str) -> N
 
 
 def test_the_examples_of_help_work_as_typed(work: Path) -> None:
-    names = re.findall(r"^    ([a-z]+) ", _run("gpufleet --help", work).stdout, re.MULTILINE)
+    names = re.findall(r"^    ([a-z-]+) ", _run("gpufleet --help", work).stdout, re.MULTILINE)
     assert {"recipe", "explain", "status", "history"} <= set(names)
     examples = {name: example_of_help(_run(f"gpufleet {name} --help", work).stdout) for name in names}
     assert all(text.startswith(f"gpufleet {name}") for name, text in examples.items()), examples

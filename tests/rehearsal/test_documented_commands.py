@@ -102,7 +102,7 @@ def test_an_example_of_ansible_doc_runs(work: Path, example: Example) -> None:
 def test_the_examples_of_help_work(work: Path) -> None:
     listed = _run("gpufleet --help", work).stdout
     failed = []
-    for name in re.findall(r"^    ([a-z]+) ", listed, re.MULTILINE):
+    for name in re.findall(r"^    ([a-z-]+) ", listed, re.MULTILINE):
         text = example_of_help(_run(f"gpufleet {name} --help", work).stdout).replace("/backup/", "")
         if not Command("--help", 0, text).needs_no_cluster:
             done = _run(text, work)

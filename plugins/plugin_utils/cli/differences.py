@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,12 +18,14 @@ from .answer import formatted, write, write_lines
 from .questions import criteria_in, is_criteria, named_file, request_for, tell
 
 _DIFFERS = 1
+# A recipe that was resolved, or one in a file as a map of values.
+Side = Answer | dict[str, Any]
 
 
 def diff(arguments: Namespace) -> int:
     """Print what differs; with --exit-code it ends with 1 if anything does, as git diff."""
     request = request_for(arguments)
-    before, after = _sides(arguments, request)
+    before, after = maps_of(two_recipes(arguments.sides, request, "gpufleet diff"))
     found = difference_of(before, after)
     if arguments.format in (None, "text"):
         write_lines(found.lines())
@@ -33,29 +36,35 @@ def diff(arguments: Namespace) -> int:
     return _DIFFERS if arguments.exit_code and not found.same else 0
 
 
-def _sides(arguments: Namespace, request: Request) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return both recipes as maps of values: two that are named, one and that of the flags, or without and with what
-    the flags change.
+def two_recipes(texts: Sequence[str], request: Request, command: str) -> list[Side]:
+    """Return both recipes: two that are named, one and that of the flags, or without and with what the flags change.
+
+    Args:
+        texts: what is named, files or criteria.
+        request: that of the flags.
+        command: which command it is for.
 
     Raises:
         InputError: more than two are named, or nothing says what to compare with.
     """
-    if len(arguments.sides) > 2:
-        raise InputError("gpufleet diff", f"{len(arguments.sides)} recipes are given.", "give two at most")
-    if not arguments.sides and not (request.recipe_data or request.overrides or request.profiles):
+    if len(texts) > 2:
+        raise InputError(command, f"{len(texts)} recipes are given.", "give two at most")
+    if not texts and not (request.recipe_data or request.overrides or request.profiles):
         hint = "give two recipes, or what changes one: --data, --set or --profile"
-        raise InputError("gpufleet diff", "there is nothing to compare with.", hint)
-    sides = [_named(text, request) for text in arguments.sides]
+        raise InputError(command, "there is nothing to compare with.", hint)
+    sides = [named_recipe(text, request) for text in texts]
     if not sides:
         sides = [answer(replace(request, recipe_data=(), sku_data=(), overrides={}, profiles={}))]
-    if len(sides) == 1:
-        sides.append(answer(request))
+    return sides if len(sides) > 1 else [*sides, answer(request)]
+
+
+def maps_of(sides: Sequence[Side]) -> list[dict[str, Any]]:
+    """Return recipes as maps of values, and say what there is to know of them."""
     tell(*(side for side in sides if isinstance(side, Answer)))
-    first, second = (query_map(side.result, side.catalogue) if isinstance(side, Answer) else side for side in sides)
-    return first, second
+    return [query_map(side.result, side.catalogue) if isinstance(side, Answer) else side for side in sides]
 
 
-def _named(text: str, request: Request) -> Answer | dict[str, Any]:
+def named_recipe(text: str, request: Request) -> Side:
     """Return the recipe of some criteria, beside those of the flags, or that in a file as a map of values."""
     if is_criteria(text):
         return answer(replace(request, criteria={**request.criteria, **criteria_in(text)}))

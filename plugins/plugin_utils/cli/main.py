@@ -208,6 +208,15 @@ def _versions(parser: ArgumentParser) -> None:
     _format(parser, "text", "yaml", "json")
 
 
+def _upgrade_check(parser: ArgumentParser) -> None:
+    told = "a file, or criteria; with --snapshot one is what is wanted, otherwise what there is before"
+    parser.add_argument("sides", nargs="*", metavar="RECIPE", help=told)
+    parser.add_argument("--kubernetes", metavar="VERSION", help="ask about it; default: that of --snapshot")
+    parser.add_argument("--exit-code", action="store_true", help="end with 8 if a person has to look at something")
+    _question(parser)
+    _format(parser, "text", "yaml", "json")
+
+
 def _status(parser: ArgumentParser) -> None:
     _arguments_run(parser)
     parser.add_argument("--exit-code", action="store_true", help="end with 8 if the run is not passed")
@@ -296,6 +305,13 @@ COMMANDS: Mapping[str, Command] = {
         add=_versions,
         work="versions:versions",
         example="gpufleet versions --kubernetes 1.36 --service eks --accelerator h100 --intent training",
+    ),
+    "upgrade-check": Command(
+        help="tell what an upgrade is for each component, from a recipe or what is installed: safe, manual, blocked, "
+        "unknown",
+        add=_upgrade_check,
+        work="upgrades:upgrade_check",
+        example="gpufleet upgrade-check recipe.yaml --service eks --accelerator h100 --intent training",
     ),
     "status": Command(
         help="tell where a run stands or how it ended, from its directory",

@@ -9,18 +9,30 @@ from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..outcome.errors import InputError, NotFoundError
 from ..recipe.criteria import ORDER
 from ..recipe.request import Answer, Request, answer, request_of
 from .answer import note, warn
 
+if TYPE_CHECKING:
+    from ..snapshot.model import Snapshot
+
 KEPT = "catalogues"
 
 
 def request_for(arguments: Namespace) -> Request:
     """Return the request that the flags make.
+
+    Raises:
+        InputError: a flag has another form than it should.
+    """
+    return request_and_snapshot(arguments)[0]
+
+
+def request_and_snapshot(arguments: Namespace, more: frozenset[str] = frozenset()) -> tuple[Request, Snapshot | None]:
+    """Return the same and the snapshot that is named; of the cluster now it has what `more` collectors see as well.
 
     Raises:
         InputError: a flag has another form than it should.
@@ -34,8 +46,8 @@ def request_for(arguments: Namespace) -> Request:
         "unsupported": arguments.unsupported,
     }
     if arguments.snapshot is None:
-        return replace(request_of(options), kept=kept_in(arguments))
-    from ..run.detected import request_for as with_snapshot
+        return replace(request_of(options), kept=kept_in(arguments)), None
+    from ..run.detected import request_and_snapshot as with_snapshot
 
     if "://" not in arguments.snapshot and arguments.snapshot not in ("cluster", "-"):
         named_file(arguments.snapshot, "give the file that playbook snapshot wrote")
@@ -43,7 +55,8 @@ def request_for(arguments: Namespace) -> Request:
         named_file(arguments.kubeconfig, "correct --kubeconfig")
 
     place = {"snapshot": arguments.snapshot, "kubeconfig": arguments.kubeconfig, "context": arguments.context}
-    return replace(with_snapshot(options | place), kept=kept_in(arguments))
+    request, snapshot = with_snapshot(options | place, more)
+    return replace(request, kept=kept_in(arguments)), snapshot
 
 
 def kept_in(arguments: Namespace) -> Path:

@@ -26,7 +26,7 @@ def versions(arguments: Namespace) -> int:
     With --exit-code it ends with 8 if the version of Kubernetes is not one that they are all for.
     """
     request = request_for(arguments)
-    kubernetes = _kubernetes(arguments, request)
+    kubernetes = kubernetes_asked(arguments, request)
     recorded = recorded_versions(request.recipe_data)
     pins, constraints = _pins(arguments, request, kubernetes)
     rows = [_row(name, version, recorded.components.get(name), kubernetes) for name, version in pins.items()]
@@ -50,7 +50,7 @@ def versions(arguments: Namespace) -> int:
     return _NOT_MET if arguments.exit_code and failed else 0
 
 
-def _kubernetes(arguments: Namespace, request: Request) -> str:
+def kubernetes_asked(arguments: Namespace, request: Request) -> str:
     """Return the version of Kubernetes that is asked about, empty if none is.
 
     Raises:

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Reads what each component has in the cluster, for its removal."""
+"""Reads what each component has in the cluster, for its removal, and what of others would go with it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from ..clients.helm.helm import Helm
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.objects import CRDS, Kind
-from ..outcome.errors import UnavailableError
+from ..outcome.errors import BringupError, NotFoundError, UnavailableError
 from ..runtime.foreign_yaml import documents
 from .apply import own_manifests
 from .install import Installer
@@ -19,6 +19,7 @@ from .installation import Installed
 from .model import Component
 from .owners import is_of_others, marks
 from .removal import Holdings, Ref, custom_refs, definitions_in, is_definition, is_own, ref_of
+from .transitions import AtRisk
 
 Json = dict[str, Any]
 
@@ -100,6 +101,60 @@ def _one(
         with_release=tuple(with_release),
         strangers=strangers,
     )
+
+
+def at_risk(helm: Helm, cluster: Cluster, going: Mapping[str, str]) -> dict[str, AtRisk]:
+    """Return the objects of others that go with components that are taken away, by component.
+
+    It takes the rights to list releases and each kind of object; what may not be listed is `unknown`, never none.
+
+    Args:
+        helm: asked for what each release brought.
+        cluster: where the objects are.
+        going: the releases that are taken away (`namespace/name`), by component.
+    """
+    return {name: _at_risk(helm, cluster, name, going) for name in going}
+
+
+def _at_risk(helm: Helm, cluster: Cluster, component: str, going: Mapping[str, str]) -> AtRisk:
+    namespace, _slash, release = going[component].partition("/")
+    known = marks().components.get(component)
+    definitions, unknown = set(known.crds) if known else set(), []
+    try:
+        bodies = _bodies(helm.manifest(release, namespace), component)
+        definitions |= {str(body["metadata"]["name"]) for body in bodies if body.get("kind") == CRDS.kind}
+    except BringupError as error:
+        unknown.append(_told(error))
+    if not definitions:
+        # Of what a chart has in crds/ its release says nothing.
+        unknown.append("which definitions it has is not recorded, and its release brings none")
+    objects: dict[str, tuple[str, ...]] = {}
+    for definition in sorted(definitions):
+        try:
+            found = [metadata for metadata in _all_of(cluster, definition) if not _is_made(metadata)]
+        except BringupError as error:
+            unknown.append(_told(error))
+            continue
+        others = [each for each in found if not any(is_own({"metadata": each}, key) for key in going.values())]
+        titles = (f"{each.get('namespace', '')}/{each['name']}".lstrip("/") for each in others)
+        objects[definition] = tuple(sorted(titles))
+    return AtRisk(objects=objects, unknown="; ".join(unknown))
+
+
+def _all_of(cluster: Cluster, definition: str) -> list[Json]:
+    """Return the metadata of all objects of a definition, by the versions that are served: that takes no right to read
+    definitions. One that is not served has none."""
+    plural, _dot, group = definition.partition(".")
+    for version in cluster.served_versions(group):
+        try:
+            return cluster.list_metadata(Kind(f"{group}/{version}", "", plural))
+        except NotFoundError:
+            continue
+    return []
+
+
+def _told(error: BringupError) -> str:
+    return f"{error.subject}: {error.reason.rstrip('.')}"
 
 
 def _bodies(text: str, component: str) -> list[Json]:

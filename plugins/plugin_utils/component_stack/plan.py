@@ -88,6 +88,13 @@ def crossing_of(component: str, found: str, wanted: str) -> Crossing:
     return Crossing(skipped=skipped, removed=removed, replaced=replaced, sources=tuple(sources))
 
 
+def not_recorded(component: str, found: str, wanted: str) -> str:
+    """Return why a change that crosses nothing is not known to be safe, empty where rules were asked about it."""
+    if not upgrade_rules().components.get(component):
+        return "nothing is recorded about its upgrades"
+    return "" if _version(found) and _version(wanted) else f"{found} and {wanted} cannot be put in an order"
+
+
 def _minors_between(old: Version, new: Version) -> tuple[str, ...]:
     """Return the minor versions between two versions of one major, none on the way down."""
     major, minor, _patch = old.padded

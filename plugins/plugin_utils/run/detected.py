@@ -66,31 +66,48 @@ def request_for(options: Mapping[str, Any]) -> Request:
         InputError: facts and a snapshot are given, or no snapshot is there.
         BringupError: the cluster does not answer.
     """
+    return request_and_snapshot(options)[0]
+
+
+def request_and_snapshot(
+    options: Mapping[str, Any], more: frozenset[str] = frozenset()
+) -> tuple[Request, Snapshot | None]:
+    """Return the same and the snapshot, which has what `more` collectors see where it is taken now; None without one.
+
+    Raises:
+        InputError: facts and a snapshot are given, or no snapshot is there.
+        BringupError: the cluster does not answer.
+    """
     request, place = request_of(options), options.get("snapshot")
     if not place:
-        return request
+        return request, None
     if request.facts is not None:
         raise InputError("snapshot", "is given with facts.", "leave one of them out")
-    return replace(request, facts=_facts_at(place, options))
+    snapshot = _snapshot_at(place, options, more)
+    return replace(request, facts=_facts_of(snapshot, place)), snapshot
 
 
-def _facts_at(place: str, options: Mapping[str, Any]) -> ClusterFacts:
-    """Return the facts of a snapshot in a file, at an https address or in a ConfigMap, or of the cluster now."""
+def _snapshot_at(place: str, options: Mapping[str, Any], more: frozenset[str]) -> Snapshot:
+    """Return the snapshot in a file, at an https address or in a ConfigMap, or of the cluster now."""
     from ..clients.kube.cluster import Cluster
     from ..clients.kube.connection import connection_from
-    from ..snapshot.measure import cluster_facts
 
-    if place == CLUSTER:
-        from .snapshot import take_snapshot
-
-        snapshot = take_snapshot(connection_from(options), helm="", run_dir=None, only=_COLLECTORS)
-        nodes = snapshot.failed.get("nodes")
-        if nodes is not None:
-            raise UnavailableError("nodes of the cluster", f"{nodes.reason}.", nodes.hint)
-    else:
+    if place != CLUSTER:
         from ..collect.snapshot_place import read_snapshot
 
-        snapshot = read_snapshot(place, lambda: Cluster(connection_from(options)))
+        return read_snapshot(place, lambda: Cluster(connection_from(options)))
+    from .snapshot import take_snapshot
+
+    snapshot = take_snapshot(connection_from(options), helm="helm", run_dir=None, only=_COLLECTORS | more)
+    nodes = snapshot.failed.get("nodes")
+    if nodes is not None:
+        raise UnavailableError("nodes of the cluster", f"{nodes.reason}.", nodes.hint)
+    return snapshot
+
+
+def _facts_of(snapshot: Snapshot, place: str) -> ClusterFacts:
+    from ..snapshot.measure import cluster_facts
+
     facts = cluster_facts(snapshot)
     if not facts.nodes:
         raise InputError(f"snapshot {place}", "has no node, so it says nothing about the cluster.", "take another one")

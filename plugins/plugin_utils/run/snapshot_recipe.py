@@ -11,7 +11,7 @@ from typing import Any
 
 from ..component_stack.chart_version import same_chart_version
 from ..component_stack.model import Component, components_of
-from ..component_stack.owners import is_image, marks
+from ..component_stack.transitions import runs_without_release
 from ..constraint.declared import declared_constraint
 from ..constraint.evaluate import ConstraintStatus
 from ..outcome.errors import InputError
@@ -80,7 +80,7 @@ def _of_component(component: Component, snapshot: Snapshot) -> Iterator[Fact]:
     others = (release for release in snapshot.releases.values() if release.chart == chart)
     found = snapshot.releases.get(component.release) or next(others, None)
     if found is None:
-        there = _without_release(component, snapshot)
+        there = runs_without_release(component.name, snapshot)
         if there:
             yield Fact("component.release", component.name, component.version, f"no Helm release, {there} runs it")
         else:
@@ -90,18 +90,3 @@ def _of_component(component: Component, snapshot: Snapshot) -> Iterator[Fact]:
         yield Fact("component.version", component.name, component.version, found.version)
     if found.status != _DEPLOYED:
         yield Fact("component.status", component.name, _DEPLOYED, found.status)
-
-
-def _without_release(component: Component, snapshot: Snapshot) -> str:
-    """Return the Deployment of a component that no Helm release holds, empty if there is none.
-
-    Argo CD renders charts itself and leaves no release (docs/user-guide/helm.md: "Helm is only used to inflate charts
-    with helm template"); nor do OLM and add-ons of a cloud.
-    """
-    known = marks().components.get(component.name)
-    images = known.images if known else ()
-    for title, workload in sorted(snapshot.workloads.items()):
-        runs = (reference for listed in workload.images.values() for reference in listed)
-        if title.startswith("Deployment ") and any(is_image(image, wanted) for image in runs for wanted in images):
-            return title
-    return ""

@@ -132,10 +132,12 @@ def test_neither_ansible_nor_what_is_not_needed_is_imported(
     ("line", "words"),
     [
         ("gpufleet rec", {"recipe"}),
+        ("gpufleet up", {"upgrade-check"}),
         ("gpufleet recipe --acc", {"--accelerator"}),
         ("gpufleet recipe --service ek", {"eks"}),
         ("gpufleet values nvidia-dra", {"nvidia-dra-driver-gpu"}),
         ("gpufleet recipe --format j", {"json"}),
+        ("gpufleet upgrade-check --kuber", {"--kubernetes"}),
     ],
 )
 def test_a_shell_completes_commands_flags_and_values(
