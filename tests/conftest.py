@@ -96,23 +96,26 @@ def _asked_for(config: pytest.Config) -> bool:
 
 
 def _not_drawn(items: list[pytest.Item], mark: str) -> set[str]:
-    """Return the cases beyond the number that the mark of their test states; the seed draws which.
+    """Return the cases beyond the number that the marks of their test state; the seed draws which.
 
-    Tests whose marks say `of` the same are drawn from together; files whose marks say `whole` are drawn as files.
+    Tests whose marks say `of` the same are drawn from together; files whose marks say `whole` are drawn as files, and
+    then the tests of those that are left.
     """
-    cases: dict[str, dict[str, list[str]]] = {}
-    numbers: dict[str, int] = {}
-    for item in items:
-        if marker := item.get_closest_marker(mark):
-            file, _sep, _test = item.nodeid.partition("::")
-            name = marker.kwargs.get("of") or item.nodeid.partition("[")[0]
-            case = file if marker.kwargs.get("whole") else item.nodeid
-            cases.setdefault(name, {}).setdefault(case, []).append(item.nodeid)
-            numbers[name] = marker.args[0]
     left_out: set[str] = set()
-    for name, known in cases.items():
-        for case in drawing(name).sample(list(known), max(0, len(known) - numbers[name])):
-            left_out.update(known[case])
+    for whole in (True, False):
+        cases: dict[str, dict[str, list[str]]] = {}
+        numbers: dict[str, int] = {}
+        for item in items:
+            marks = [found for found in item.iter_markers(mark) if bool(found.kwargs.get("whole")) == whole]
+            if not marks or item.nodeid in left_out:
+                continue
+            file, _sep, _test = item.nodeid.partition("::")
+            name = marks[0].kwargs.get("of") or item.nodeid.partition("[")[0]
+            cases.setdefault(name, {}).setdefault(file if whole else item.nodeid, []).append(item.nodeid)
+            numbers[name] = marks[0].args[0]
+        for name, known in cases.items():
+            for case in drawing(name).sample(list(known), max(0, len(known) - numbers[name])):
+                left_out.update(known[case])
     return left_out
 
 

@@ -27,6 +27,7 @@ def refused(said: Said, *words: str) -> None:
     assert "in scope:" not in said.output
 
 
+@pytest.mark.drawn(7, of="calls that are refused")
 def test_every_wrong_variable_of_command_line_groups_and_hosts_is_said_once_and_together(tmp_path: Path) -> None:
     play(tmp_path, "rehearse_faults", "--syntax-check")
     hosts, group = tmp_path / "inventory/hosts.yml", tmp_path / "inventory/group_vars/all.yml"
@@ -47,6 +48,7 @@ def test_every_wrong_variable_of_command_line_groups_and_hosts_is_said_once_and_
     assert not (tmp_path / ".run").exists()
 
 
+@pytest.mark.drawn(7, of="calls that are refused")
 def test_a_misspelled_name_hides_no_wrong_setting_and_no_wrong_sku(tmp_path: Path) -> None:
     """What the next check would refuse is in the same list; what follows from the misspelled name is not."""
     play(tmp_path, "rehearse_faults", "--syntax-check")
@@ -68,6 +70,7 @@ def test_a_misspelled_name_hides_no_wrong_setting_and_no_wrong_sku(tmp_path: Pat
     assert not (tmp_path / ".run").exists()
 
 
+@pytest.mark.drawn(7, of="calls that are refused")
 def test_a_rehearsal_reports_every_word_that_is_wrong(tmp_path: Path) -> None:
     words = (
         "-e",
@@ -107,6 +110,7 @@ def test_options_that_leave_out_a_part_are_refused(tmp_path: Path, words: tuple[
     refused(play(tmp_path, "site", *words), expected)
 
 
+@pytest.mark.drawn(7, of="calls that are refused")
 @pytest.mark.parametrize("enabled", [False, True])
 def test_an_error_that_ends_a_playbook_is_told_once_at_the_end_with_the_command(tmp_path: Path, enabled: bool) -> None:
     """U114: Ansible shows the result of a failed task twice, in `[ERROR]` and in `fatal`; neither has the way on."""
@@ -122,6 +126,7 @@ def test_an_error_that_ends_a_playbook_is_told_once_at_the_end_with_the_command(
     assert again.endswith("playbook gpufleet.bringup.judge -i inventory/hosts.yml -e gpufleet_run=<...>")
 
 
+@pytest.mark.drawn(7, of="calls that are refused")
 def test_a_failure_that_the_play_reads_keeps_its_text(tmp_path: Path) -> None:
     ask = {"gpufleet.bringup.recipe_info": {"criteria": {"service": "kind"}, "selector": "nothing.here"}}
     tasks = [
@@ -137,11 +142,13 @@ def test_a_failure_that_the_play_reads_keeps_its_text(tmp_path: Path) -> None:
     assert "at the end" not in said.output and "error    " not in said.output
 
 
+@pytest.mark.drawn(7, of="calls that are refused")
 def test_a_playbook_without_preflight_refuses_the_same(tmp_path: Path) -> None:
     said = play(tmp_path, "judge", "--limit", "gpu01", "--tags", "nodes", "-e", "gpufleet_treshholds=current")
     refused(said, "did you mean gpufleet_thresholds", "--limit gpu01", "--tags nodes", "3 problems")
 
 
+@pytest.mark.drawn(7, of="calls that are refused")
 def test_text_that_ansible_would_cut_at_a_space_is_refused_with_the_form_that_works(tmp_path: Path) -> None:
     words = ("-e", "gpufleet_run=.run/x", "-e", "gpufleet_who=Ada Lovelace", "-e", "gpufleet_why=acceptance, ticket 47")
     said = play(tmp_path, "baseline", *words)
@@ -149,18 +156,21 @@ def test_text_that_ansible_would_cut_at_a_space_is_refused_with_the_form_that_wo
     assert said.output.count("Ansible splits its text") == 1
 
 
+@pytest.mark.drawn(7, of="calls that are refused")
 def test_a_snapshot_that_would_be_kept_nowhere_is_refused(tmp_path: Path) -> None:
     refused(
         play(tmp_path, "snapshot"), "gpufleet_snapshot: is not set, so nothing would be kept. Fix: state it: -e gpu"
     )
 
 
+@pytest.mark.drawn(7, of="calls that are refused")
 def test_a_name_of_before_is_read_and_reported_once(tmp_path: Path) -> None:
     said = play(tmp_path, "facility_record", "-e", "facility_record_signed_by=you@example.org")
     refused(said, "is already there")
     assert said.output.count("facility_record_signed_by is called gpufleet_facility_record_signed_by now") == 1
 
 
+@pytest.mark.drawn(7, of="calls that are refused")
 def test_a_directory_that_is_named_as_the_inventory_is_reported(tmp_path: Path) -> None:
     play(tmp_path, "rehearse_faults", "--syntax-check")
     said = play(tmp_path, "judge", "-i", "inventory", inventory=False)
@@ -168,6 +178,7 @@ def test_a_directory_that_is_named_as_the_inventory_is_reported(tmp_path: Path) 
     assert "name its file" not in play(tmp_path, "judge").output
 
 
+@pytest.mark.drawn(7, of="calls that are refused")
 def test_an_inventory_that_does_not_exist_is_refused_with_the_nearest_name(tmp_path: Path) -> None:
     play(tmp_path, "rehearse_faults", "--syntax-check")
     said = play(tmp_path, "site", "-i", "inventory/host.yml", inventory=False)
@@ -176,6 +187,7 @@ def test_an_inventory_that_does_not_exist_is_refused_with_the_nearest_name(tmp_p
     assert not (tmp_path / ".run").exists()
 
 
+@pytest.mark.drawn(7, of="calls that are refused")
 def test_tags_that_the_user_gives_to_all_of_it_are_theirs(tmp_path: Path) -> None:
     own = tmp_path / "own.yml"
     own.write_text(yaml.safe_dump([{"import_playbook": "gpufleet.bringup.site", "tags": ["bringup"]}]), "utf-8")
@@ -183,6 +195,7 @@ def test_tags_that_the_user_gives_to_all_of_it_are_theirs(tmp_path: Path) -> Non
     refused(play(tmp_path, str(own), "--tags", "bringup,nodes"), "--tags nodes: is no tag")
 
 
+@pytest.mark.drawn(7, of="calls that are refused")
 def test_an_ansible_that_is_too_old_is_refused(tmp_path: Path) -> None:
     old = (
         "import ansible.release; ansible.release.__version__ = '2.16.19'; from ansible.cli.playbook import main; main()"
@@ -196,6 +209,7 @@ def test_an_ansible_that_is_too_old_is_refused(tmp_path: Path) -> None:
     assert said.output.rstrip().splitlines()[-1].startswith("again: ")
 
 
+@pytest.mark.drawn(7, of="calls that are refused")
 def test_an_ansible_that_cannot_load_the_collection_is_refused_too(tmp_path: Path) -> None:
     old = (
         "import ansible.release; ansible.release.__version__ = '2.15.13'; from ansible.cli.playbook import main; main()"
@@ -213,6 +227,7 @@ def test_the_oldest_ansible_is_that_of_the_collection(repository: Path) -> None:
 PACKAGES = ("cattrs", "jmespath", "junitparser", "kubernetes", "pygal", "SQLAlchemy")
 
 
+@pytest.mark.drawn(7, of="calls that are refused")
 def test_every_package_that_is_missing_is_named_with_the_command(tmp_path: Path, repository: Path) -> None:
     program = bare_python(tmp_path / "bare", without=PACKAGES)
     said = play(tmp_path, "recipe", program=program)
@@ -227,6 +242,7 @@ def test_every_package_that_is_missing_is_named_with_the_command(tmp_path: Path,
     assert (repository / "requirements.txt").read_text("utf-8").count(">=") == len(PACKAGES) + 2, "but those of Ansible"
 
 
+@pytest.mark.drawn(7, of="calls that are refused")
 def test_a_module_in_a_playbook_of_the_user_names_what_is_missing(tmp_path: Path) -> None:
     own = tmp_path / "own.yml"
     tasks = [{"gpufleet.bringup.recipe": {"criteria": {"service": "generic"}}}]

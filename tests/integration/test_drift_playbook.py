@@ -83,6 +83,7 @@ def slow_down(run: Path) -> None:
     path.write_text(json.dumps(suite), encoding="utf-8")
 
 
+@pytest.mark.drawn(4, of="comparisons by playbook")
 @pytest.mark.parametrize(
     ("after", "slower", "code", "reasons"),
     [
@@ -115,6 +116,7 @@ def test_snapshot_and_baseline_are_told_in_one_report(
     assert f"gpufleet_drift_important{{{about}}} {int(after is HIGH)}" in metrics
 
 
+@pytest.mark.drawn(4, of="comparisons by playbook")
 def test_figures_of_which_nothing_was_accepted_are_not_as_good(tmp_path: Path, run: Path) -> None:
     store = tmp_path / "other.sqlite"
     open_baselines(store)
@@ -122,6 +124,7 @@ def test_figures_of_which_nothing_was_accepted_are_not_as_good(tmp_path: Path, r
     assert done.returncode == 2 and "not one figure could be compared" in done.stdout, done.stdout + done.stderr
 
 
+@pytest.mark.drawn(4, of="comparisons by playbook")
 @pytest.mark.parametrize(
     ("after", "fail_on", "code", "told"),
     [
@@ -144,6 +147,7 @@ def test_the_exit_code_is_that_of_a_check(tmp_path: Path, after: Snapshot, fail_
     assert ("do: " in end) is (code != 0) and (f"-e gpufleet_drift_fail_on={fail_on}" in end) is (code != 0)
 
 
+@pytest.mark.drawn(4, of="comparisons by playbook")
 @pytest.mark.parametrize(("said", "label"), [(True, "true"), (False, "false"), (None, "false")])
 def test_the_report_of_two_snapshots_of_a_rehearsal_says_so(tmp_path: Path, said: bool | None, label: str) -> None:
     done = drift(tmp_path, replace(BEFORE, rehearsal=said), drift_fail_on="never")
@@ -154,6 +158,7 @@ def test_the_report_of_two_snapshots_of_a_rehearsal_says_so(tmp_path: Path, said
     assert ("This is a rehearsal" in page) == bool(said)
 
 
+@pytest.mark.drawn(4, of="comparisons by playbook")
 def test_figures_of_a_rehearsal_are_not_told_of_a_cluster_that_is_none(tmp_path: Path, run: Path) -> None:
     """Its drift would bear the mark for which nobody is called."""
     store = str(tmp_path / "history.sqlite")

@@ -30,6 +30,7 @@ def assert_well(said: Said) -> None:
     assert said.rc == 0 or "Fix: " in said.output or said.rc == 4, said.output[-4000:]
 
 
+@pytest.mark.drawn(8)
 @pytest.mark.parametrize("playbook", PLAYBOOKS)
 def test_a_playbook_starts_with_the_example_inventory(tmp_path: Path, playbook: str) -> None:
     assert_well(play(tmp_path, playbook))

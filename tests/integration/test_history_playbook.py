@@ -36,6 +36,7 @@ def source(tmp_path: Path) -> str:
     return f"gpufleet_history_source={tmp_path / 'validation.db'}"
 
 
+@pytest.mark.drawn(1, of="care for a history")
 def test_a_file_is_filled_and_backed_up(tmp_path: Path, source: str) -> None:
     store = f"gpufleet_store={tmp_path / 'history.sqlite'}"
     done = play(tmp_path, store, source, "gpufleet_history=imported")
@@ -45,6 +46,7 @@ def test_a_file_is_filled_and_backed_up(tmp_path: Path, source: str) -> None:
     assert done.returncode == 0 and dest.is_file(), done.stdout + done.stderr
 
 
+@pytest.mark.drawn(1, of="care for a history")
 def test_a_server_takes_the_place_of_the_file(tmp_path: Path, source: str) -> None:
     with_file = tmp_path / "url"
     try:

@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 import yaml
 
+pytestmark = pytest.mark.drawn(1, of="runs that go on behind a gate", whole=True)
+
 HOST = {"gpufleet_sku": "h100", "gpufleet_rack": "r1", "ansible_connection": "local"}
 
 

@@ -51,6 +51,7 @@ def _wrong(command: Command, work: Path) -> str:
     return f"{command}\nended with {done.returncode}, announced is {command.status}; {crashes}\n{said[-2500:]}"
 
 
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("page", QUICK)
 def test_commands_that_need_no_cluster_work_as_typed(work: Path, page: str) -> None:
     failed = [text for command in QUICK[page] if (text := _wrong(command, work))]

@@ -37,6 +37,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.records imp
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service import open_service
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.job import JobResult
 
+pytestmark = pytest.mark.drawn(2, of="nodes in service", whole=True)
+
 TESTS = ("dl_unit", "nccl_loop", "storage_io")
 HOST = {
     "gpufleet_sku": "dgx-h100", "ansible_connection": "local", "ansible_become": False,

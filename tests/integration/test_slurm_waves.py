@@ -31,6 +31,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.s
     numbered_nodes,
 )
 
+pytestmark = pytest.mark.drawn(2, of="nodes in service", whole=True)
+
 WITH_JOB, BAD, FOREIGN, OURS = "gpu02", "gpu03", "gpu04", "gpufleet.bringup:driver"
 CHANGE = """
 - name: Leave a trace

@@ -176,6 +176,7 @@ def test_the_playbooks_put_back_what_an_upgrade_changed_and_remove_all_of_ours(
         bench.remove(newer, *sorted(namespaces), crds=True)
 
 
+@pytest.mark.drawn(1, of="components by playbook")
 def test_a_component_that_flaps_is_found(bench: StackBench, tmp_path: Path) -> None:
     """Its pod is ready at most looks, and its Deployment whenever it is."""
     recipe = {"componentRefs": CHARTS[:1], "deploymentOrder": ["cert-manager"]}
@@ -270,6 +271,7 @@ _LONG = pytest.mark.long("three of ten at three seeds; one of twenty-five is a c
 _MIXES = (HELM_FAULTS, TIMED_FAULTS)
 
 
+@pytest.mark.drawn(1, of="components by playbook")
 @pytest.mark.parametrize(
     ("share", "faults", "seed"),
     [

@@ -34,6 +34,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.s
     write_spec,
 )
 
+pytestmark = pytest.mark.drawn(2, of="nodes in service", whole=True)
+
 BUSY, SLOW, HANGS = "gpu02", "gpu03", "gpu04"
 NAMES = ("gpu01", BUSY, SLOW, HANGS)
 PAIR = "nccl_pair"

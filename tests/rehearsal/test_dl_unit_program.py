@@ -21,6 +21,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model imp
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.dl_unit import parse
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.records import NodeResult
 
+pytestmark = pytest.mark.drawn(1, of="programs over PyTorch", whole=True)
+
 PROGRAM = ROOT / "recipes" / "workloads" / "dl_unit"
 SPOILED = ROOT / "tests" / "support" / "spoiled_dl_unit.py"
 GPUS = 4

@@ -223,7 +223,7 @@ def test_every_host_has_the_tools_for_its_own_adapters(large: Running, monkeypat
 
 
 # On spine1 is the master subnet manager: the fabric has another way, and the fault stays one.
-@pytest.mark.drawn(8)
+@pytest.mark.drawn(5)
 @pytest.mark.parametrize("name", [*sorted(EXPECTED), "switch-dead@spine1"])
 def test_a_fault_is_found_as_what_it_is_and_nothing_else_fails(
     name: str, tmp_path: Path, programs: FabricPrograms, monkeypatch: pytest.MonkeyPatch
@@ -248,6 +248,7 @@ def test_a_fault_is_found_as_what_it_is_and_nothing_else_fails(
         assert all(o.cause == "blocked-by-subnet-manager" for o in outcomes if o is not found)
 
 
+@pytest.mark.drawn(1, of="ways of a fabric")
 def test_the_standby_takes_over_when_the_master_dies(
     tmp_path: Path, programs: FabricPrograms, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -272,6 +273,7 @@ def test_the_standby_takes_over_when_the_master_dies(
     assert [(o.check, o.cause) for o in held(outcomes)] == [("subnet-manager", "no-standby-subnet-manager")]
 
 
+@pytest.mark.drawn(1, of="ways of a fabric")
 def test_programs_that_are_unpacked_and_not_installed_serve_as_well(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -287,6 +289,7 @@ def test_programs_that_are_unpacked_and_not_installed_serve_as_well(
         assert not held(fabric.look(monkeypatch))
 
 
+@pytest.mark.drawn(1, of="ways of a fabric")
 def test_two_faults_are_two_findings(tmp_path: Path, programs: FabricPrograms, monkeypatch: pytest.MonkeyPatch) -> None:
     with running(tmp_path, programs, 6, "cable-unplugged@gpu02/mlx5_3,cables-swapped@gpu04/mlx5_10") as fabric:
         outcomes = fabric.look(monkeypatch, ports=["mlx5_4:1"])

@@ -25,6 +25,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import healthy_cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import read_spec, write_spec
 
+pytestmark = pytest.mark.drawn(1, of="runs that go on behind a gate", whole=True)
+
 CATALOGUE = load_catalogue(ROOT / "recipes" / "rehearsal")
 STACK, FABRIC, TRAINING, INFERENCE = SCOPE = (
     "gpu_stack", "fabric_validation", "training_acceptance", "inference_acceptance",

@@ -23,6 +23,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.remediation.carry
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.cycle import CycleEnd, Service, after_cycle
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service import open_service
 
+pytestmark = pytest.mark.drawn(2, of="nodes in service", whole=True)
+
 NOW, DAY = 1793440800.0, 86400.0
 NAMES = tuple(f"gpu{number:02d}" for number in range(1, 5))
 BAD, OTHERS = "gpu02", "gpu03"

@@ -32,6 +32,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.substit
     training_settings,
 )
 
+pytestmark = pytest.mark.drawn(1, of="programs over PyTorch", whole=True)
+
 PROGRAM = ROOT / "recipes" / "workloads" / "training"
 SETTINGS = {**training_settings(1, full=True), "steps": 40, "load_s": 0.0}
 LIMIT_S = 400

@@ -134,6 +134,7 @@ def test_an_mpijob_runs_the_same(bench: Bench) -> None:
     assert not bench.cluster.list_objects(MPI_JOBS)
 
 
+@pytest.mark.drawn(1, of="charts and clusters that few recipes have")
 @pytest.mark.skipif(not health_port_is_free(), reason=f"mpi-operator listens at {HEALTH_PORT} alone, which is in use")
 def test_an_mpijob_runs_the_same_with_the_real_operator(bench: Bench) -> None:
     bench.chart("mpi-operator")

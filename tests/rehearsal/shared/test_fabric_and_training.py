@@ -131,7 +131,7 @@ def _part(fault: str, draw: random.Random) -> str:
 
 
 # tests/rehearsal/test_worlds.py judges these without a cluster, drawn as well.
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("fault", faults_of(FABRIC))
 def test_faults_of_the_fabric(fabric: FabricBench, fault: str) -> None:
     subject = _part(fault, drawing(fault))
@@ -163,7 +163,7 @@ def test_what_the_cluster_refuses_to_a_training(training: TrainingBench, fault: 
 
 
 # tests/unit/plugins/plugin_utils/rehearsal/workloads/test_training_judged.py judges each of these without a cluster.
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("fault", [name for name in OF_TRAINING if CATALOGUE[name].expect.cause not in OF_THE_CLUSTER])
 def test_faults_of_a_training(training: TrainingBench, fault: str) -> None:
     _assert_found(training, fault)
@@ -188,6 +188,7 @@ def test_without_a_gang_scheduler_a_job_is_half_placed(training: TrainingBench) 
     assert "Insufficient memory" in found[0].summary
 
 
+@pytest.mark.drawn(1, of="a right that a gate lacks")
 @pytest.mark.parametrize("gate", [FABRIC, TRAINING])
 def test_a_right_that_is_missing_is_named_and_leaves_nothing(
     fabric: FabricBench, training: TrainingBench, gate: str

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from rehearsal_harness import rehearse
 from shared_site import SharedSite
 
 BROKEN = "gpu-missing@gpu02/gpu5"
 
 
+@pytest.mark.drawn(2, of="runs after one that passed")
 def test_faults_come_and_go_while_it_is_up(site: SharedSite, tmp_path: Path) -> None:
     assert "go on with it:" in site.first.output
     # What the reports of the first run name is no second rehearsal, which would be refused.

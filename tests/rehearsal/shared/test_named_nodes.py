@@ -8,11 +8,13 @@ from __future__ import annotations
 from datetime import date, timedelta
 from pathlib import Path
 
+import pytest
 from shared_site import SharedSite
 
 GATES = ["facility", "nodes", "gpu_stack"]
 
 
+@pytest.mark.drawn(2, of="runs after one that passed")
 def test_one_node_that_does_not_answer_is_other_and_named(site: SharedSite, tmp_path: Path) -> None:
     with site.broken("node-unreachable@gpu03"):
         run = site.play(tmp_path, gates=GATES)
@@ -22,6 +24,7 @@ def test_one_node_that_does_not_answer_is_other_and_named(site: SharedSite, tmp_
     assert "gpu03" in run.output
 
 
+@pytest.mark.drawn(2, of="runs after one that passed")
 def test_a_waiver_opens_the_gate_and_a_quarantined_node_leaves_its_scope(site: SharedSite, tmp_path: Path) -> None:
     waiver = {
         "check": "gpu-census",

@@ -97,6 +97,7 @@ def origins(run: Rehearsed) -> dict[str, str]:
     return {gate["gate"]: gate["taken_over"]["runs"][0] for gate in run.record["gates"] if gate["taken_over"]}
 
 
+@pytest.mark.drawn(2, of="runs after one that passed")
 def test_the_next_gate_starts_without_running_the_others_again(
     site: SharedSite, healthy: Rehearsed, tmp_path: Path
 ) -> None:
@@ -121,6 +122,7 @@ def test_the_next_gate_starts_without_running_the_others_again(
     assert judged.rc == 0, judged.output[-3000:]
 
 
+@pytest.mark.drawn(2, of="runs after one that passed")
 def test_another_driver_and_another_firmware_are_named_with_their_node_and_proven_again(
     site: SharedSite, healthy: Rehearsed
 ) -> None:

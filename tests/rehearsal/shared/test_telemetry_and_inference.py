@@ -148,7 +148,7 @@ def _subject(fault: str, draw: random.Random) -> str:
     return parts.get(CATALOGUE[fault].kind, "rehearsal")
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("fault", faults_of(TELEMETRY))
 def test_faults_of_telemetry(telemetry: TelemetryBench, fault: str) -> None:
     subject, expected = _subject(fault, drawing(fault)), CATALOGUE[fault].expect
@@ -214,7 +214,7 @@ def test_forwarding_a_port_says_what_is_wrong(site: SharedSite) -> None:
             connect_to_pod(cluster, "nobody", place[1], 9090, Deadline.after(5))
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("fault", faults_of(INFERENCE))
 def test_faults_of_inference(inference: InferenceBench, fault: str) -> None:
     node = f"gpu{drawing(fault).randint(1, COUNT):02d}"
@@ -226,16 +226,19 @@ def test_faults_of_inference(inference: InferenceBench, fault: str) -> None:
     assert all(o.status is Status.PASSED for o in outcomes if o.subjects[0].name != node)
 
 
+@pytest.mark.drawn(3, of="ways of a server")
 def test_a_hub_that_refuses_every_host_first_is_waited_for(inference: InferenceBench) -> None:
     assert inference_findings(inference.patched({"hub_refusals": 2}, "gpu01", downloads=1)) == []
     everywhere = [f"gpu{n:02d}" for n in range(1, COUNT + 1)]
     assert inference_findings(inference.patched({"hub_refusals": 2}, *everywhere)) == []
 
 
+@pytest.mark.drawn(3, of="ways of a server")
 def test_the_weights_are_fetched_once_where_they_are_shared(inference: InferenceBench) -> None:
     assert inference_findings(inference.judged(stage=True, volume={"hostPath": {"path": "/models"}})) == []
 
 
+@pytest.mark.drawn(3, of="ways of a server")
 def test_out_of_memory_says_which_flag(inference: InferenceBench) -> None:
     outcomes = inference.judged("vllm-out-of-memory@gpu02")
     found = next(o for o in outcomes if o.status is Status.FAILED)
@@ -243,6 +246,7 @@ def test_out_of_memory_says_which_flag(inference: InferenceBench) -> None:
     assert (inference.own / found.evidence[0].path).read_text().count("KV cache") >= 1
 
 
+@pytest.mark.drawn(3, of="ways of a server")
 def test_cold_first_requests_are_hidden_by_the_warm_up_alone(inference: InferenceBench) -> None:
     # A load so small that the first request of each copy is more than one in a hundred.
     small = {
@@ -255,6 +259,7 @@ def test_cold_first_requests_are_hidden_by_the_warm_up_alone(inference: Inferenc
     assert ("inference-ttft", "ttft-high", "failed", "gpu03") in inference_findings(outcomes)
 
 
+@pytest.mark.drawn(3, of="ways of a server")
 def test_throughput_below_the_slo(inference: InferenceBench) -> None:
     outcomes = inference.patched({"rate": 0.5}, "gpu01")
     assert ("inference-throughput", "throughput-low", "failed", "gpu01") in inference_findings(outcomes)
@@ -262,6 +267,7 @@ def test_throughput_below_the_slo(inference: InferenceBench) -> None:
     assert "6250 (Qwen/Qwen3-8B on h100) x (1 - 0.1) = 5625" in low.expected[0].arithmetic
 
 
+@pytest.mark.drawn(3, of="ways of a server")
 def test_the_schedulers_words(inference: InferenceBench) -> None:
     outcomes = inference.judged(resources={"memory": "900Ti"}, schedule_s=5.0)
     ready = [o for o in outcomes if o.check == "inference-endpoint-ready"]
@@ -269,16 +275,19 @@ def test_the_schedulers_words(inference: InferenceBench) -> None:
     assert all("Insufficient memory" in o.summary for o in ready)
 
 
+@pytest.mark.drawn(3, of="ways of a server")
 def test_an_address_where_nobody_answers(inference: InferenceBench) -> None:
     outcomes = inference.judged(reach="url", url="http://127.0.0.1:9/{node}")
     ready = [o for o in outcomes if o.check == "inference-endpoint-ready"]
     assert {o.cause for o in ready} == {"endpoint-unreachable"}
 
 
+@pytest.mark.drawn(3, of="ways of a server")
 def test_hosts_one_after_the_other(inference: InferenceBench) -> None:
     assert inference_findings(inference.judged(parallel=3)) == []
 
 
+@pytest.mark.drawn(1, of="a right that a gate lacks")
 @pytest.mark.parametrize("gate", [TELEMETRY, INFERENCE])
 def test_a_right_that_is_missing_is_named_and_leaves_nothing(
     telemetry: TelemetryBench, inference: InferenceBench, gate: str

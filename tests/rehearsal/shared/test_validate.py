@@ -165,6 +165,7 @@ def assert_named(done: Rehearsed, right: Permission) -> None:
     assert done.rc != 0 and f"this user may not {right.text}." in done.output, (right.text, done.output[-3000:])
 
 
+@pytest.mark.drawn(2, of="looking under the shipped roles")
 def test_readiness_works_with_exactly_the_shipped_rights(bench: Bench) -> None:
     done = bench.play("validate.yml", bench.of_phase("readiness"), phases=["readiness"])
     assert_passed(bench, done, "readiness")
@@ -172,7 +173,7 @@ def test_readiness_works_with_exactly_the_shipped_rights(bench: Bench) -> None:
     assert "Phases of the validation" in page and "not asked in this run" in page
 
 
-@pytest.mark.drawn(1, of="looking under the shipped roles")
+@pytest.mark.drawn(2, of="looking under the shipped roles")
 def test_deployment_works_with_the_shipped_rights_and_says_what_they_do_not_show(bench: Bench) -> None:
     done = bench.play("validate.yml", bench.of_phase("deployment"), phases=["deployment"])
     assert_passed(bench, done, "deployment")
@@ -194,6 +195,7 @@ def with_a_failed_gang(run_dir: Path, directory: Path) -> Path:
     return copy
 
 
+@pytest.mark.drawn(2, of="looking under the shipped roles")
 def test_conformance_works_with_the_shipped_rights_and_is_evidence(
     bench: Bench, conformance: Rehearsed, tmp_path: Path
 ) -> None:
@@ -208,7 +210,7 @@ def test_conformance_works_with_the_shipped_rights_and_is_evidence(
     assert failed.rc != 0 and "not met: gang_scheduling" in failed.output, failed.output[-3000:]
 
 
-@pytest.mark.drawn(1, of="looking under the shipped roles")
+@pytest.mark.drawn(2, of="looking under the shipped roles")
 def test_performance_works_with_exactly_the_shipped_rights(bench: Bench) -> None:
     done = bench.play("validate.yml", bench.of_phase("performance"), phases=["performance"])
     assert_passed(bench, done, "performance")
@@ -226,6 +228,7 @@ def test_a_right_that_is_missing_is_named_with_the_command_that_gives_it(bench: 
     assert bench.site.tests() == []
 
 
+@pytest.mark.drawn(2, of="looking under the shipped roles")
 def test_snapshot_and_drift_work_with_exactly_the_shipped_rights(bench: Bench, tmp_path: Path) -> None:
     kubeconfig = bench.account("observer", SNAPSHOT)
     before = tmp_path / "before.json"
@@ -254,7 +257,7 @@ def test_a_run_passes_a_gate_by_an_account_that_has_the_roles_of_that_gate_alone
     eventually(lambda: not bench.namespaces(), what="nothing of its tests is left")
 
 
-@pytest.mark.drawn(1, of="looking under the shipped roles")
+@pytest.mark.drawn(2, of="looking under the shipped roles")
 def test_check_mode_goes_through_the_gates_with_the_observing_roles_alone(bench: Bench) -> None:
     kubeconfig = bench.account("looker", *OF_CHECK_MODE)
     done = bench.play("site.yml", kubeconfig, cmdline="--check", gates=list(GATES))

@@ -117,18 +117,24 @@ def test_tests_without_the_data_of_others_are_told_in_one_line(
     assert "GPUFLEET_SHARED" in (repository / named).read_text("utf-8")
 
 
-def _chosen(repository: Path, args: list[str], keyword: str = "") -> set[str]:
-    """Return which of three tests are run: one of each schedule, and one that is drawn as well."""
+def _conftest(repository: Path) -> Any:
     spec = importlib.util.spec_from_file_location("tests_conftest", repository / "tests" / "conftest.py")
     assert spec is not None and spec.loader is not None
     conftest = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(conftest)
+    return conftest
+
+
+def _chosen(repository: Path, args: list[str], keyword: str = "") -> set[str]:
+    """Return which of three tests are run: one of each schedule, and one that is drawn as well."""
+    conftest = _conftest(repository)
     marks = {"a.py::short": {}, "a.py::long": {"long": ()}, "b.py::drawn": {"drawn": (1,)}}
     items: list[Any] = [
         SimpleNamespace(
             nodeid=name,
-            get_closest_marker=lambda mark, known=known: (
-                SimpleNamespace(args=known[mark], kwargs={}) if mark in known else None
+            get_closest_marker=lambda mark, known=known: mark in known,
+            iter_markers=lambda mark, known=known: (
+                [SimpleNamespace(args=known[mark], kwargs={})] if mark in known else []
             ),
         )
         for name, known in marks.items()
@@ -147,3 +153,18 @@ def test_long_tests_have_a_schedule_of_their_own(repository: Path, monkeypatch: 
     assert _chosen(repository, ["tests"], "long") == {"short", "long", "drawn"}
     monkeypatch.setenv("GPUFLEET_TEST_LONG", "1")
     assert _chosen(repository, ["tests"]) == {"long"}
+
+
+def test_files_are_drawn_whole_and_then_the_tests_of_those_that_are_left(repository: Path) -> None:
+    conftest = _conftest(repository)
+    whole = SimpleNamespace(args=(1,), kwargs={"of": "files", "whole": True})
+    one = SimpleNamespace(args=(1,), kwargs={"of": "tests of a file"})
+    items: list[Any] = [
+        SimpleNamespace(nodeid=f"{file}.py::{test}", iter_markers=lambda _mark, marks=marks: marks)
+        for file in "ab"
+        for test, marks in (("always", [whole]), ("first", [one, whole]), ("second", [one, whole]))
+    ]
+    left_out = conftest._not_drawn(items, "drawn")
+    kept = sorted(item.nodeid for item in items if item.nodeid not in left_out)
+    (file,) = {name.partition(".")[0] for name in kept}
+    assert kept in ([f"{file}.py::always", f"{file}.py::{test}"] for test in ("first", "second"))

@@ -140,6 +140,7 @@ def test_a_healthy_fleet_passes_everything(judged: Judged) -> None:
 
 
 @pytest.mark.quickly(5)
+@pytest.mark.drawn(24)
 @pytest.mark.parametrize("definition", NODE_FAULTS, ids=lambda definition: definition.id)
 def test_the_named_check_finds_the_fault_and_no_other_does(definition: FaultDefinition, judged: Judged) -> None:
     model, fault = inject(definition)
