@@ -33,6 +33,7 @@ _WORDS: dict[str, Any] = {
 # Spaces that look like one to people, and are letters to YAML: in the margin, after a dash, after a key.
 ODD = "\u00a0\u1680\u2000-\u200b\u202f\u205f\u3000\ufeff"
 _ODD_SPACE = re.compile(rf"^ *(?:- +)*(?:-|[\w./-]+:)? *([{ODD}])")
+_TAB = re.compile(r"^ *\t")
 _TAGS = {"tag:yaml.org,2002:str", "!"}
 
 
@@ -55,14 +56,17 @@ class _Frame:
     key: str | None = None
     has_key: bool = False
     merging: bool = False
+    merge_line: int = 0
     merges: list[dict[str, Any] | list[Any]] = field(default_factory=list)
 
 
 def _odd_space(name: str, text: str, line: int) -> InputError | None:
     """Return the error for a space that is none to YAML, in a line or the one before it, where an error is told."""
-    if text.isascii():
+    if text.isascii() and "\t" not in text:
         return None
     for row, written in enumerate(text.splitlines()[:line], start=1):
+        if row == line and _TAB.match(written):
+            return InputError(f"{name}:{row}", "has a tab where YAML needs spaces.", "Indent with spaces.")
         found = _ODD_SPACE.match(written) if row >= line - 1 else None
         if found is not None:
             return _odd(f"{name}:{row}", found[1])
@@ -83,6 +87,15 @@ def _line_of(error: Any, text: str) -> int:
     return before.count(b"\n") + 1
 
 
+def _open_since(error: Any, line: int) -> str:
+    """Return what was left open in an earlier line, where the end of it was looked for in vain."""
+    context, mark = getattr(error, "context", None) or "", getattr(error, "context_mark", None)
+    if mark is None or mark.line + 1 == line or not any(word in context for word in ("flow", "quoted")):
+        return ""
+    what = context.removeprefix("while parsing ").removeprefix("while scanning ")
+    return f" in {what} that begins in line {mark.line + 1}"
+
+
 @contextmanager
 def _told(name: str, text: str) -> Iterator[None]:
     """Turn what the YAML library raises into an error with file and line."""
@@ -96,7 +109,7 @@ def _told(name: str, text: str) -> Iterator[None]:
         if odd is not None:
             raise odd from None
         problem = getattr(error, "problem", None) or getattr(error, "reason", None) or type(error).__name__
-        raise InputError(f"{name}:{line}", f"not YAML: {problem}.") from None
+        raise InputError(f"{name}:{line}", f"not YAML: {problem}{_open_since(error, line)}.") from None
     except (ValueError, UnicodeError) as error:
         raise InputError(name, f"not YAML: {error}.") from None
 
@@ -176,7 +189,10 @@ class _Builder:
         """Take a key or a value."""
         if self._wants_key():
             self._take_key(self._stack[-1], event.value)
-            self._stack[-1].merging = event.value == "<<" and event.implicit[0]
+            frame = self._stack[-1]
+            frame.merging = event.value == "<<" and event.implicit[0]
+            if frame.merging:
+                frame.merge_line = self._line
             return
         tag, value = event.tag, event.value
         if tag is not None and tag not in _TAGS:
@@ -212,7 +228,8 @@ class _Builder:
             named = [item for merged in frame.merges for item in (merged if isinstance(merged, list) else [merged])]
             for merged in named:
                 if not isinstance(merged, dict):
-                    raise self._fail("a merge key (<<) names something that is not a mapping.")
+                    reason = "a merge key (<<) names something that is not a mapping."
+                    raise InputError(f"{self._name}:{frame.merge_line}", reason)
                 for key, value in merged.items():
                     frame.container.setdefault(key, value)
         if frame.anchor is not None:
