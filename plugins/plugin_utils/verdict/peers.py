@@ -30,6 +30,8 @@ _LEAST_OTHERS = 2
 _LIES_UNDER = 0.01
 # From so many members on the half over the median tells what healthy ones differ by.
 _UPPER_FROM = 32
+# Part of the usual value by which two measurements of one thing differ.
+NOISE = 0.01
 # Of so many hosts one may be set aside that is faster than all others.
 _ONE_OF = 20
 
@@ -276,6 +278,19 @@ def _middle(values: Sequence[float], first: int, last: int) -> float:
 def allowed(members: int, limits: PeerLimits) -> int:
     """Return how many suspects a cohort may have: a stated share, and always one, or two of eight and more."""
     return max(int(limits.share * members), 2 if members >= 2 * limits.least else 1)
+
+
+def as_slow(values: Mapping[str, float], slow: Collection[str], usual: float) -> frozenset[str]:
+    """Return the slow members, and those that are as slow as one of them: what differs by less than the noise of a
+    measurement is one finding, and has one status.
+
+    Args:
+        values: one figure of each member; more is better.
+        slow: names of members on the slow side of a line.
+        usual: what the others have.
+    """
+    fastest = max((values[name] for name in slow), default=-math.inf)
+    return frozenset(slow) | {name for name, value in values.items() if value <= fastest + NOISE * usual}
 
 
 def confirmed(samples: Sequence[bool], repeats: int = 3) -> bool:

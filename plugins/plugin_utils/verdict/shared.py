@@ -31,6 +31,11 @@ class Shared:
     slow_others: int
 
     @property
+    def whole(self) -> bool:
+        """Whether the slow ones are exactly those with the fact."""
+        return not self.slow_others and len(self.slow) == len(self.members)
+
+    @property
     def text(self) -> str:
         """In words: `rack r2: 8 of 8 are slow, 0 of 24 elsewhere`."""
         here = f"{self.kind} {self.value}: {len(self.slow)} of {len(self.members)} are slow"
@@ -78,8 +83,7 @@ def _explains(shared: Shared, count: int, groups: int) -> bool:
     size, slow = len(shared.members), len(shared.slow)
     if slow < 2 or size == count or slow < _SLOW_PART * size:
         return False
-    exactly = slow == size and shared.slow_others == 0
-    return exactly or groups * _chance(slow, size, slow + shared.slow_others, count) <= _CHANCE
+    return shared.whole or groups * _chance(slow, size, slow + shared.slow_others, count) <= _CHANCE
 
 
 def _chance(found: int, size: int, slow: int, count: int) -> float:

@@ -24,17 +24,26 @@ _SOFTWARE = "bring {kind} of these hosts to what the faster ones have, then run 
 
 
 def explained(
-    context: JudgeContext, slow: Collection[str], compared: Iterable[str], *, alone: bool = False
+    context: JudgeContext,
+    slow: Collection[str],
+    compared: Iterable[str],
+    *,
+    alone: bool = False,
+    alike: Collection[str] = (),
 ) -> Shared | None:
     """Return what the slow hosts share and the others that were compared do not; None where nothing explains them.
 
     Where one host `alone` is faster than all others, its place does not: hosts of one rack and one of another are
     always told apart by their rack. What runs on it may.
+
+    Hosts that are `alike` are as slow as a slow one, within the noise of a measurement, on the other side of a line:
+    where they and the slow ones are all hosts that share something, they are slow for that.
     """
     left_out = _PLACES if alone else ()
     facts = {name: context.shared.get(name, {}) for name in compared}
-    found = shared_by(slow, {name: {k: v for k, v in of.items() if k not in left_out} for name, of in facts.items()})
-    return found[0] if found else None
+    members = {name: {k: v for k, v in of.items() if k not in left_out} for name, of in facts.items()}
+    found = [*shared_by(slow, members), *(shared for shared in shared_by({*slow, *alike}, members) if shared.whole)]
+    return min(found, key=lambda shared: not shared.whole, default=None)
 
 
 def slow_group(spec: CheckSpec, context: JudgeContext, shared: Shared, what: str, **details: Any) -> Outcome:

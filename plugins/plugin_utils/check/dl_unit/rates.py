@@ -13,7 +13,7 @@ from statistics import median
 from ...hardware.sku import Sku
 from ...probe.dl_unit import RATES
 from ...verdict.ceiling import CeilingLimits
-from ...verdict.peers import PeerVerdict, compare
+from ...verdict.peers import PeerVerdict, as_slow, compare
 from .model import Gpu, Kind, Results
 from .settings import GemmRateSettings
 
@@ -93,14 +93,20 @@ class Rates:
         return max(peak * part, found * CeilingLimits().bad if found else 0.0)
 
     @cached_property
-    def peers(self) -> dict[tuple[Kind, str], PeerVerdict]:
-        """How the GPUs of a kind compare, by rate. A GPU is called `host/slot`."""
+    def _members(self) -> dict[tuple[Kind, str], dict[str, float]]:
+        """The GPUs of a kind by rate. A GPU is called `host/slot`."""
         members: dict[tuple[Kind, str], dict[str, float]] = {}
         for (host, slot), kind in self.kinds.items():
             for rate, values in self.values[host].items():
                 if slot in values:
                     members.setdefault((kind, rate), {})[f"{host}/{slot}"] = values[slot]
-        return {key: compare(of, self.limits.peers, self.floor(key[0][0], key[1])) for key, of in members.items()}
+        return members
+
+    @cached_property
+    def peers(self) -> dict[tuple[Kind, str], PeerVerdict]:
+        """How the GPUs of a kind compare, by rate."""
+        limits = self.limits.peers
+        return {key: compare(of, limits, self.floor(key[0][0], key[1])) for key, of in self._members.items()}
 
     def blamed(self, kind: Kind) -> tuple[str, ...]:
         """Return the rates in which no single GPU of a kind is to blame: too many are slow, or all are."""
@@ -127,7 +133,9 @@ class Rates:
         return found
 
     def _below(self, host: str, slot: int, rate: str) -> bool:
-        peers, value = self.peers[self.kinds[host, slot], rate], self.values[host][rate][slot]
+        return self._below_margin(self.peers[self.kinds[host, slot], rate], self.values[host][rate][slot])
+
+    def _below_margin(self, peers: PeerVerdict, value: float) -> bool:
         allowed = max(self.limits.peer_margin * peers.median, self.limits.peer_spreads * peers.spread)
         return peers.evaluated and not peers.cohort_to_blame and value < peers.median - allowed
 
@@ -140,7 +148,13 @@ class Rates:
 
     @cached_property
     def _suspects(self) -> dict[tuple[Kind, str], frozenset[str]]:
-        return {key: frozenset(found.suspects) for key, found in self.peers.items()}
+        """The GPUs that fail by kind and rate; what is as slow as one of them and below the margin, too."""
+        found = {}
+        for key, peers in self.peers.items():
+            low = {name: value for name, value in self._members[key].items() if self._below_margin(peers, value)}
+            alike = {**low, **{name: self._members[key][name] for name in peers.suspects}}
+            found[key] = as_slow(alike, peers.suspects, peers.median)
+        return found
 
     def held(self, host: str, rate: str) -> bool:
         """Tell whether there is something that a rate of all GPUs of a host was held against."""

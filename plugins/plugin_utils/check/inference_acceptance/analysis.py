@@ -12,7 +12,7 @@ from statistics import median
 from ...outcome.errors import InputError
 from ...probe import aiperf
 from ...probe.aiperf import AiperfExport
-from ...verdict.peers import PeerVerdict, compare
+from ...verdict.peers import PeerVerdict, as_slow, compare
 from ..benchmark.problem import Problem, launch_problem
 from .model import CACHED, Load, Measured, Results, legs_for
 from .settings import InferenceSettings, Slo
@@ -133,6 +133,7 @@ class Figures:
         }
         self._peers: dict[tuple[str, str], PeerVerdict] = {}
         self._tpot_peers: dict[str, PeerVerdict] = {}
+        self._far: dict[tuple[str, str], frozenset[str]] = {}
         self._typical: dict[str, float] = {}
         self._all_slow: dict[str, bool] = {}
 
@@ -179,10 +180,21 @@ class Figures:
         """How the hosts of a host's SKU compare."""
         sku = self.plan.host(host).sku
         if (sku, leg) not in self._peers:
-            names = [entry.name for entry in self.plan.hosts if entry.sku == sku and self._of(entry.name, leg)]
-            values = {name: self.throughput(name, leg) for name in names}
-            self._peers[sku, leg] = compare(values, self.plan.settings.judge.peers)
+            self._peers[sku, leg] = compare(self._reached(sku, leg), self.plan.settings.judge.peers)
         return self._peers[sku, leg]
+
+    def _reached(self, sku: str, leg: str) -> dict[str, float]:
+        names = [host.name for host in self.plan.hosts_of(sku) if self._of(host.name, leg)]
+        return {name: self.throughput(name, leg) for name in names}
+
+    def alike(self, sku: str) -> frozenset[str]:
+        """The hosts of a SKU that fall out of their peers in a leg, and those that are as slow as one of them."""
+        found = set[str]()
+        for leg in {leg for host in self.plan.hosts_of(sku) for leg in self.slow_legs(host.name)}:
+            reached = self._reached(sku, leg)
+            peers = self.peers(next(iter(reached)), leg)
+            found |= as_slow(reached, peers.suspects, peers.median)
+        return frozenset(found)
 
     def typical(self, sku: str) -> float:
         """What the hosts of a SKU reach, the middle one."""
@@ -210,9 +222,15 @@ class Figures:
         return tuple(leg for leg in self.legs(host) if host in self.peers(host, leg).suspects)
 
     def far_below(self, host: str, leg: str) -> bool:
-        """Whether it is so far below its peers that it fails, and is not only marginal."""
-        peers = self.peers(host, leg)
-        return self.throughput(host, leg) < min(peers.limit, peers.median * (1 - self.plan.settings.judge.peer_bad))
+        """Whether it is so far below its peers that it fails, and is not only marginal; or as slow as one that is."""
+        sku, peers = self.plan.host(host).sku, self.peers(host, leg)
+        if (sku, leg) not in self._far:
+            line = min(peers.limit, peers.median * (1 - self.plan.settings.judge.peer_bad))
+            reached = self._reached(sku, leg)
+            slow = {name: reached[name] for name in peers.suspects}
+            far = [name for name, value in reached.items() if value < line]
+            self._far[sku, leg] = as_slow(slow, far, peers.median)
+        return host in self._far[sku, leg]
 
     def missed(self, host: str) -> tuple[str, ...]:
         """Return which bounds a host misses: some of `throughput`, `ttft`, `tpot`, `peers`."""

@@ -53,7 +53,8 @@ def _together(context: JudgeContext, figures: Figures) -> list[Shared]:
         # What is only a little slower waits for a person, host by host.
         far = any(figures.far_below(name, leg) for name in slow for leg in figures.slow_legs(name))
         alone = any(figures.peers(name, leg).undecided for name in slow for leg in figures.slow_legs(name))
-        shared = explained(context, slow, compared, alone=alone) if far else None
+        alike = figures.alike(sku) if far else frozenset()
+        shared = explained(context, slow, compared, alone=alone, alike=alike) if far else None
         found += [shared] if shared is not None else []
     return found
 

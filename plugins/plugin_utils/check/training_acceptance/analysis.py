@@ -18,7 +18,7 @@ from statistics import median
 from ...hardware.sku import Sku
 from ...probe.error_lines import NAME, find_error, last_line
 from ...probe.training_log import PHASES, PodLog, RankLog, Setup
-from ...verdict.peers import PeerVerdict, compare
+from ...verdict.peers import NOISE, PeerVerdict, as_slow, compare
 from .figures import Figures
 from .model import HostProblem, PlannedHost, PodRecord, Record, Results, Run
 from .settings import JudgeSettings
@@ -99,9 +99,6 @@ def words(names: Iterable[str]) -> str:
 
 # Ranks that compute more slowly than the others: single GPUs, or a whole node. Pure.
 
-# Between two runs of the same ranks.
-_NOISE = 0.01
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slow:
@@ -137,6 +134,10 @@ def find_slow(rates: Mapping[str, float], settings: JudgeSettings) -> Slow:
         hosts.setdefault(gpu.partition("/")[0], []).append(gpu)
     peers = compare(rates, settings.peers, hosts=lambda gpu: (gpu.partition("/")[0],))
     suspects = set(peers.suspects)
+    for own in hosts.values():
+        mine = suspects.intersection(own)
+        if 2 * len(mine) > len(own):
+            suspects |= as_slow({gpu: rates[gpu] for gpu in own}, mine, peers.median)
     nodes = tuple(host for host, gpus in hosts.items() if len(gpus) > 1 and suspects.issuperset(gpus))
     gpus = tuple(gpu for gpu in rates if gpu in suspects and gpu.partition("/")[0] not in nodes)
     others = len(rates) - sum(len(hosts[host]) for host in nodes)
@@ -147,24 +148,22 @@ def find_slow(rates: Mapping[str, float], settings: JudgeSettings) -> Slow:
     if len(gpus) > max(2 if others >= 2 * least else 1, int(share * others)):
         return Slow(peers=peers, uneven=tuple(sorted(suspects)))
     line = peers.median * (1 - settings.peer_bad)
-    bad = _bad_ones({host: median(rates[gpu] for gpu in hosts[host]) for host in nodes}, line, peers.median)
-    bad |= _bad_ones({gpu: rates[gpu] for gpu in gpus}, min(line, peers.limit), peers.median)
-    return Slow(peers=peers, nodes=nodes, gpus=gpus, bad=frozenset(bad))
+    middles = {host: median(rates[gpu] for gpu in hosts[host]) for host in nodes}
+    bad = as_slow(middles, [host for host, rate in middles.items() if rate < line], peers.median)
+    alone, low = {gpu: rates[gpu] for gpu in gpus}, min(line, peers.limit)
+    bad |= as_slow(alone, [gpu for gpu, rate in alone.items() if rate < low], peers.median)
+    return Slow(peers=peers, nodes=nodes, gpus=gpus, bad=bad)
 
 
-def _bad_ones(slow: Mapping[str, float], line: float, usual: float) -> set[str]:
-    """Return the slow hosts or GPUs below the line, and those that are as slow as one of them: what differs by less
-    than the noise of a measurement is one finding, and has one status."""
-    bad = {name for name, rate in slow.items() if rate < line}
-    fastest = max((slow[name] for name in bad), default=0.0)
-    return bad | {name for name, rate in slow.items() if bad and rate <= fastest + _NOISE * usual}
-
-
-def slow_hosts(slow: Slow, rates: Mapping[str, float]) -> tuple[str, ...]:
-    """Return the hosts all of whose GPUs are slow, however many such hosts there are."""
+def slow_hosts(slow: Slow, rates: Mapping[str, float]) -> tuple[tuple[str, ...], frozenset[str]]:
+    """Return the hosts all of whose GPUs are slow, however many such hosts there are; and those with the hosts that are
+    as slow as one of them."""
     marked = {*slow.uneven, *slow.gpus, *(gpu for gpu in rates if gpu.partition("/")[0] in slow.nodes)}
-    hosts = dict.fromkeys(gpu.partition("/")[0] for gpu in rates)
-    return tuple(host for host in hosts if all(gpu in marked for gpu in rates if gpu.partition("/")[0] == host))
+    hosts: dict[str, list[str]] = {}
+    for gpu in rates:
+        hosts.setdefault(gpu.partition("/")[0], []).append(gpu)
+    found = tuple(host for host, own in hosts.items() if marked.issuperset(own))
+    return found, as_slow({host: median(map(rates.__getitem__, own)) for host, own in hosts.items()}, found, 1.0)
 
 
 # How late each host was at the start of a run, and at what. Pure arithmetic on what its pod and ranks say of it.
@@ -345,8 +344,6 @@ def states_of(run: Run) -> dict[str, DeviceState]:
 
 # Hosts whose CPUs need longer than others for the data of a step, so that all ranks wait for them. Pure.
 
-# A factor counts only where it costs at least this part of a step: shorter times are noise.
-_LEAST_COST = 0.01
 # So many hosts besides a faster one make that one the odd one; of two hosts the slower one is slow.
 _LEAST_OTHERS = 2
 
@@ -389,14 +386,16 @@ def find_slow_data(data_s: Mapping[str, float], step_s: float, settings: JudgeSe
         return SlowData(usual_s=fastest, cost=others, uneven=uneven, alone=first)
     cost = {host: max(0.0, seconds - usual) / step_s for host, seconds in data_s.items()}
 
+    # A factor counts only where it costs more of a step than noise does.
     def is_slow(host: str) -> bool:
         factor = data_s[host] / usual if usual > 0 else 1.0
-        return cost[host] > settings.peer_marginal or (factor >= settings.data_factor and cost[host] > _LEAST_COST)
+        return cost[host] > settings.peer_marginal or (factor >= settings.data_factor and cost[host] > NOISE)
 
     slow = tuple(host for host in data_s if is_slow(host))
     if len(slow) > max(1, int(settings.cohort_share * len(data_s))):
         return SlowData(usual_s=usual, cost=cost, uneven=slow)
-    bad = frozenset(host for host in slow if cost[host] > settings.peer_bad)
+    lost = {host: -cost[host] for host in slow}
+    bad = as_slow(lost, [host for host in slow if cost[host] > settings.peer_bad], 1.0)
     return SlowData(usual_s=usual, cost=cost, slow=slow, bad=bad)
 
 

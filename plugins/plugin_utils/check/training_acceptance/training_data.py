@@ -38,7 +38,7 @@ def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
     for cohort in cohorts_of(results, context.hardware):
         found = cohort.slow_data
         slow = found.slow or found.uneven
-        bad = [host for host in slow if found.cost[host] > cohort.results.plan.settings.judge.peer_bad]
+        bad = found.bad or [host for host in slow if found.cost[host] > cohort.results.plan.settings.judge.peer_bad]
         # One host is no bound: of three and more, all but one are slow.
         alone = len(slow) > 1 and len(slow) == len(found.cost) - 1
         shared = explained(context, bad, found.cost, alone=alone) if cohort.confirmed and bad else None

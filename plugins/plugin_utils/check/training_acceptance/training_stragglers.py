@@ -54,12 +54,12 @@ def _together(context: JudgeContext, cohort: SkuCohort) -> tuple[list[Outcome], 
     """Return the outcome about slow hosts that share something which the others do not have, and these hosts."""
     if not cohort.complete or not cohort.slow.any:
         return [], frozenset()
-    hosts = slow_hosts(cohort.slow, cohort.rates)
+    hosts, alike = slow_hosts(cohort.slow, cohort.rates)
     if hosts and all(gpu in cohort.held_down for gpu in cohort.rates if gpu.partition("/")[0] in hosts):
         # Heat or power explains them already.
         return [], frozenset()
     compared = dict.fromkeys(gpu.partition("/")[0] for gpu in cohort.rates)
-    shared = explained(context, hosts, compared, alone=bool(cohort.slow.peers.undecided))
+    shared = explained(context, hosts, compared, alone=bool(cohort.slow.peers.undecided), alike=alike)
     if shared is None:
         return [], frozenset()
     rates = [rate for gpu, rate in cohort.rates.items() if gpu.partition("/")[0] in shared.slow]

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.peers import compare, confirmed
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.peers import as_slow, compare, confirmed
 
 TRIALS = 1500
 
@@ -266,3 +266,9 @@ def test_the_tails_of_real_noise_seldom_keep_a_healthy_fleet_undecided() -> None
         noise = (draw.gauss(0, 1) / (sum(draw.gauss(0, 1) ** 2 for _k in range(3)) / 3) ** 0.5 for _host in range(64))
         undecided += compare({f"h{n}": 400 * (1 + 0.01 * value) for n, value in enumerate(noise)}).cohort_to_blame
     assert undecided <= 0.05 * fleets, undecided
+
+
+def test_what_differs_by_less_than_noise_is_as_slow() -> None:
+    values = {"a": 0.90, "b": 0.909, "c": 0.911, "d": 1.0}
+    assert as_slow(values, ["a"], 1.0) == {"a", "b"}
+    assert as_slow(values, [], 1.0) == frozenset()

@@ -178,6 +178,26 @@ def test_a_slow_rack_is_told_once() -> None:
     assert found == [(RATE, "slow-group", "failed", ("r1", "gpu01", "gpu02", "gpu03"))]
 
 
+def test_gpus_that_are_slow_alike_have_one_status_and_one_finding() -> None:
+    """The line lay between GPUs that differ by less than a measurement does (T114)."""
+
+    def rates(**parts: float) -> Callable[[str, int, str], str]:
+        def fixed(host: str, _attempt: int, line: Line) -> None:
+            if line["event"] == "rate":
+                line["value"] = 1000.0 * parts.get(host, 1.0)
+
+        return edited(fixed)
+
+    around = {"gpu02": 0.925, "gpu03": 0.934}
+    found = UnitFleet(nodes=12, peaks=False, edit=rates(**around, gpu05=0.942)).findings()
+    assert {(who[0], status) for _check, _cause, status, who in found} == {
+        ("gpu02", "failed"), ("gpu03", "failed"), ("gpu05", "other"),
+    }  # fmt: skip
+    racks = {f"gpu{n:02d}": {"rack": "r1" if n in (2, 3) else "r2"} for n in range(1, 13)}
+    found = UnitFleet(nodes=12, peaks=False, edit=rates(**around), shared=racks).findings()
+    assert found == [(RATE, "slow-group", "failed", ("r1", "gpu02", "gpu03"))]
+
+
 def test_too_many_slow_gpus_hold_the_gate_and_blame_nobody() -> None:
     found = UnitFleet(nodes=3, broken=on_nodes("gpu.gemm", 0.8, "gpu01", "gpu02")).findings()
     assert found == [(RATE, "rates-uneven", "other", ("lab", "gpu01", "gpu02", "gpu03"))]

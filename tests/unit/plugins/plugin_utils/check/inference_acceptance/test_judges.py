@@ -175,6 +175,27 @@ def test_a_host_a_little_below_fifteen_equals_is_marginal_at_least(part: float, 
     assert bad(judged(found)) == wanted
 
 
+def _parts(count: int, **parts: float) -> Any:
+    every = {f"gpu{n:02d}": parts.get(f"gpu{n:02d}", 1.0) for n in range(1, count + 1)}
+    return results(fleet(count), exports={name: {"throughput": 72_000.0 * part} for name, part in every.items()})
+
+
+def test_hosts_that_are_slow_alike_have_one_status() -> None:
+    """The line lay between hosts that differ by less than a measurement does (T114)."""
+    found = bad(judged(_parts(16, gpu03=0.846, gpu07=0.854, gpu09=0.87)))
+    assert {(cause, who) for _check, cause, _status, who in found} == {
+        ("slower-than-peers", "gpu03"), ("slower-than-peers", "gpu07"), ("below-peers", "gpu09"),
+    }  # fmt: skip
+
+
+def test_a_rack_on_both_sides_of_a_limit_is_one_finding() -> None:
+    found = _parts(16, gpu01=0.84, gpu02=0.943, gpu03=0.95)
+    shared = {host.name: {"rack": "r1" if n < 3 else "r2"} for n, host in enumerate(found.plan.hosts)}
+    (outcome,) = [o for o in judged(found, shared) if o.status is not Status.PASSED]
+    assert (outcome.cause, outcome.subjects[0].name) == ("slow-group", "r1")
+    assert "3 of 3 are slow" in outcome.summary
+
+
 def test_up_to_half_of_the_hosts_are_named_and_more_blame_nobody() -> None:
     slow = {"throughput": 8 * 5700.0}
     found = results(fleet(5), exports={"gpu01": slow, "gpu02": slow})

@@ -152,6 +152,17 @@ def test_hosts_that_are_slow_alike_have_one_status(pace: float, cause: str) -> N
     assert [(check, why, who) for check, why, _status, who in found] == [(STRAGGLERS, cause, h) for h in hosts[4:8]]
 
 
+def test_a_rack_on_both_sides_of_a_limit_is_one_finding() -> None:
+    """A rack at 0.9 was two hosts failed and two marginal, of 0.945 to 0.946 around one limit (T114)."""
+    hosts = [f"gpu{n:02d}" for n in range(16)]
+    shared = {name: {"rack": f"r{n // 4}"} for n, name in enumerate(hosts)}
+    pace = dict(zip(hosts[4:8], (0.942, 0.945, 0.9515, 0.953), strict=True))
+    assert fleet(*hosts, pace=pace, shared=shared).findings() == [(STRAGGLERS, "slow-group", "failed", "r1")]
+    # One of another rack that is as slow is not explained by the rack.
+    found = fleet(*hosts, pace={**pace, hosts[12]: 0.943}, shared=shared).findings()
+    assert (STRAGGLERS, "slow-group", "failed", "r1") not in found
+
+
 def test_a_slow_host_beside_a_slow_rack_is_named_for_itself() -> None:
     hosts = [f"gpu{n:02d}" for n in range(32)]
     shared = {name: {"rack": f"r{n // 8}"} for n, name in enumerate(hosts)}
