@@ -17,22 +17,20 @@ from ..fingerprint.dependencies import DRIVER_FACTS
 from ..outcome.errors import BringupError, InputError, NotFoundError, ProblemsError
 from ..outcome.model import Outcome, Rating, Status, Subject, SubjectKind
 from ..outcome.wording import count
-from ..report.facts import ctrf_path, foreign_suites
+from ..report.facts import foreign_suites
 from ..runtime.clock import moment_of
-from ..runtime.files import RUN
 from ..runtime.progress import Emit
 from ..site.model import DriverOwner
 from ..store.database import place_of
 from ..store.freshness import FreshnessContext, GateFreshness, Needed, gate_freshness
 from ..store.history import Store, open_store
-from ..store.records import Pass
 from ..verdict.gate import GateVerdict
 from ..verdict.run import unproven_before
 from .decision import run_day
 from .observing import observe_gate
-from .rehearsed import signs_of_rehearsal
 from .run import Run
 from .site_state import collect_state
+from .witnesses import borne_out
 
 # What may be proven again on the way: what only changed since it passed, or everything that is stale; else nothing.
 CHANGED, PROVE = "changed", "prove"
@@ -86,8 +84,8 @@ def _freshness(run: Run, store: Store, max_age_days: float, emit: Emit) -> list[
         max_age_days=max_age_days,
         not_looked_at=DRIVER_FACTS if site.driver_owner is DriverOwner.OPERATOR else (),
     )
-    passes = _borne_out(run, store.last_passes(site.name, rehearsal=site.rehearsal), emit)
     non_passes = store.non_passes(site.name, "", rehearsal=site.rehearsal)
+    passes = borne_out(run, store.last_passes(site.name, rehearsal=site.rehearsal), non_passes, emit)
     if not passes:
         known = ", ".join(store.sites(rehearsal=site.rehearsal)) or "none"
         emit(f"resume: {store.path} knows no pass of site {site.name}; sites with a history there: {known}")
@@ -95,47 +93,6 @@ def _freshness(run: Run, store: Store, max_age_days: float, emit: Emit) -> list[
     made |= {(entry.gate, entry.outcome.check) for entry in non_passes if entry.outcome is not None}
     needed = {entry.gate: [*_needed(run, entry), *_compared(run, entry.gate, made)] for entry in wanted}
     return [gate_freshness(gate, answers, passes, non_passes, context) for gate, answers in needed.items()]
-
-
-def _borne_out(run: Run, passes: Sequence[Pass], emit: Emit) -> list[Pass]:
-    """Return the passes without those that the files of their own runs, where these are still there, do not bear out: a
-    history is a plain file, and one word makes a rehearsal's pass a real one."""
-    paths = {entry.run_id: run.path.parent / entry.run_id for entry in passes}
-    earlier = {name: path for name, path in paths.items() if (path / RUN).is_file()}
-    why = {name: _otherwise(run, path) for name, path in sorted(earlier.items())}
-    for name, text in why.items():
-        if text:
-            emit(f"resume: passes of run {name} do not count: {text}")
-    kept = {
-        (entry.run_id, entry.gate): _passed(earlier[entry.run_id], entry.gate)
-        for entry in {(entry.run_id, entry.gate): entry for entry in passes}.values()
-        if entry.run_id in earlier and not why[entry.run_id]
-    }
-    return [
-        entry
-        for entry in passes
-        if not why.get(entry.run_id)
-        and ((found := kept.get((entry.run_id, entry.gate))) is None or (entry.check, entry.subject) in found)
-    ]
-
-
-def _otherwise(run: Run, path: Path) -> str:
-    """Return how the files of an earlier run contradict what the history says of it: its site, or its kind."""
-    record = Run(path).record
-    if record.site != run.site.name:
-        return f"it is one of site {record.site}"
-    signs = signs_of_rehearsal(path, record)
-    if run.site.rehearsal or not (record.rehearsal or signs):
-        return ""
-    return f"it is a rehearsal{f' ({signs[0]})' if signs else ''}"
-
-
-def _passed(path: Path, gate: str) -> set[tuple[str, str]] | None:
-    """Return which check passed for which subject in an earlier run by its own results; None where it has none left."""
-    if not ctrf_path(path, gate).is_file():
-        return None
-    found = Run(path).outcomes(gate)
-    return {(outcome.check, outcome.subjects[0].name) for outcome in found if outcome.status is Status.PASSED}
 
 
 def _compared(run: Run, gate: str, made: Collection[tuple[str, str]]) -> list[Needed]:

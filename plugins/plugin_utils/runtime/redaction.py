@@ -325,7 +325,8 @@ def redact(text: str) -> str:
     if not mentioned:
         return text
     text = _FLAG.sub(_masked_flag, text)
-    text = _without_values(text, _NAMED)
+    if small is None or "value" in small:
+        text = _without_values(text, _NAMED)
     return _without_values(text, _KEY, _mentioning(text) if small is not None else None)
 
 

@@ -496,6 +496,21 @@ def our_errors(place: Place) -> Iterator[None]:
         ) from None
 
 
+@contextmanager
+def rows_as_written(place: Place) -> Iterator[None]:
+    """Turn what comes of a row that no release wrote into our error: anybody may edit a file.
+
+    Raises:
+        BringupError: there is such a row.
+    """
+    try:
+        yield
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        text = f"has a row that no release wrote ({type(error).__name__}: {error})"[:300]
+        hint = "put a backup back (gpufleet_history=backed_up), or move it away"
+        raise UnavailableError(str(place), f"{text}.", hint) from None
+
+
 def _problem(path: Path, text: str) -> BringupError:
     if any(word in text for word in _DAMAGE):
         hint = f"move it away, then the next gate starts a new history: mv '{path}' '{path}.damaged'"

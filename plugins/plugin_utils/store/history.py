@@ -18,7 +18,7 @@ from ..outcome.model import Measure, Outcome, Rating, Status, Subject, SubjectKi
 from ..site.model import Site
 from ..verdict.gate import GateVerdict
 from ..verdict.run import PROOF_OF_WAVE, RunRecord
-from .database import Place, insert_into, open_database, our_errors
+from .database import Place, insert_into, open_database, our_errors, rows_as_written
 from .records import GateFacts, NonPass, Pass, Recorded, passes
 from .rows import keep_dependencies, kept_dependencies
 from .tables import tables
@@ -108,10 +108,11 @@ class Store:
         query = select(table, gate.c.begun, _age(whose, gate.c.begun, table.c.run_id)).join(gate, same)
         query = query.where(table.c.site == site, table.c.rehearsal.is_(rehearsal), borne.exists(), passed.exists())
         newest = self._rows(_newest(query))
-        with our_errors(self.path), self.engine.begin() as connection:
-            kept = kept_dependencies(connection, {row["fingerprint"] for row in newest})
-        known = {digest: facts for digest, facts in kept.items() if facts.fingerprint == digest}
-        return tuple(_pass(row, known.get(row["fingerprint"], Dependencies())) for row in newest)
+        with rows_as_written(self.path):
+            with our_errors(self.path), self.engine.begin() as connection:
+                kept = kept_dependencies(connection, {row["fingerprint"] for row in newest})
+            known = {digest: facts for digest, facts in kept.items() if facts.fingerprint == digest}
+            return tuple(_pass(row, known.get(row["fingerprint"], Dependencies())) for row in newest)
 
     def non_passes(self, site: str, since: str, *, rehearsal: bool) -> tuple[NonPass, ...]:
         """Return the results of that site that were not a pass, and the gates that left none, from that time on: of
@@ -136,7 +137,8 @@ class Store:
         answered = select(table.c.id).where(table.c.run_id == gate.c.run_id, table.c.gate == gate.c.gate)
         opened = (Status.PASSED.value, Status.SKIPPED.value)
         without = without.where(*mine, gate.c.status.not_in(opened), ~answered.exists())
-        return (*map(_non_pass, self._rows(_newest(bad))), *map(_silence, self._rows(_newest(without))))
+        with rows_as_written(self.path):
+            return (*map(_non_pass, self._rows(_newest(bad))), *map(_silence, self._rows(_newest(without))))
 
     def good_runs(self, site: str, gate: str, *, rehearsal: bool) -> tuple[str, ...]:
         """Return the runs of that site, the newest first, that passed the gate and whose other gates did not fail; the
@@ -315,8 +317,9 @@ def _ledger_row(facts: GateFacts, entry: Pass) -> dict[str, Any]:
 
 
 def _pass(row: Mapping[str, Any], dependencies: Dependencies) -> Pass:
-    names = ("gate", "subject", "run_id", "passed", "gate_passed", "begun")
-    return Pass(check=row["check_id"], dependencies=dependencies, **{name: row[name] for name in names})
+    names = ("gate", "subject", "run_id", "passed", "gate_passed")
+    more = {name: row[name] for name in names}
+    return Pass(check=row["check_id"], dependencies=dependencies, begun=int(row["begun"]), **more)
 
 
 def _non_pass(row: Mapping[str, Any]) -> NonPass:
