@@ -53,6 +53,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.t
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import STACK_GATE
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.history import begin_history
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.holding import end_hold, take_hold
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rollback import last_good_run, rollback_facts
@@ -134,7 +135,7 @@ class ActionModule(ModuleAction):
                     save_results(run.path, plan, (), options["helm"])
                 return result
             take_hold(run, options, self.emit)
-            begin_history(run, "gpu_stack", options["store"])
+            begin_history(run, STACK_GATE, options["store"])
             with working(run.path):
                 done = installer.run(plan, components)
         if not options["components"]:
@@ -184,7 +185,7 @@ class ActionModule(ModuleAction):
             return result
         take_hold(run, options, self.emit)
         try:
-            begin_history(run, "gpu_stack", options["store"])
+            begin_history(run, STACK_GATE, options["store"])
             with working(run.path):
                 gone = Remover(helm, cluster, options["drain_timeout_s"], self.emit).run(removals, there)
         finally:

@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.rights import ASKING_GATES, every_choice
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.rights import every_choice
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import connection_from
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import gate_spec
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import API_GATES, gate_spec
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rbac import (
     Subject,
     bindings,
@@ -30,7 +30,7 @@ class ActionModule(ModuleAction):
     def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
         """Apply the roles and bindings of those gates, or remove them."""
         del task_vars
-        gates = [gate_spec(gate).id for gate in options["gates"]] or ASKING_GATES
+        gates = [gate_spec(gate).id for gate in options["gates"]] or API_GATES
         roles = role_objects(gates, options["levels"], every_choice())
         names = {name: options[f"subject_{name}"] for name in ("kind", "name", "namespace")}
         subject = Subject(**names)

@@ -14,7 +14,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import connection_from
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import READINESS
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import READINESS, STACK_GATE
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.asked import Asked, asked_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.decision import run_day
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.holding import take_hold
@@ -102,7 +102,7 @@ class ActionModule(ModuleAction):
         if asked.no_cluster:
             return context, None
         try:
-            uid = cluster_of_gate(run, "gpu_stack" if gate == READINESS else gate, connections)
+            uid = cluster_of_gate(run, STACK_GATE if gate == READINESS else gate, connections)
         except BringupError as error:
             return context, error
         return replace(context, cluster_uid=uid), None

@@ -13,12 +13,12 @@ from types import ModuleType
 from typing import Any
 
 from ..outcome.errors import BringupError, ProblemsError
-from ..outcome.gates import BURN_IN, GATE_IDS, READINESS
+from ..outcome.gates import BURN_IN, GATE_IDS, READINESS, STACK_GATE
 from ..runtime.compiled import compiled_files
 from ..site.model import Site
 from .kit.settings import GateSettings
 from .site_checks import AnyCheck, AnyObserver, SiteChecks, clashes, load_site_checks, verified, verified_checks
-from .spec import DRIVER_GATE, CheckSpec, Observer
+from .spec import CheckSpec, Observer
 
 __all__ = [
     "AnyCheck",
@@ -33,7 +33,7 @@ __all__ = [
 
 
 # Where checks lie: the gates in their order, readiness before the one that changes the cluster, and burn-in.
-_PLACES = (*GATE_IDS[: GATE_IDS.index(DRIVER_GATE)], READINESS, *GATE_IDS[GATE_IDS.index(DRIVER_GATE) :], BURN_IN)
+_PLACES = (*GATE_IDS[: GATE_IDS.index(STACK_GATE)], READINESS, *GATE_IDS[GATE_IDS.index(STACK_GATE) :], BURN_IN)
 
 
 @cache
@@ -100,7 +100,7 @@ def checks_of(gate: str, site: Site) -> tuple[AnyCheck, ...]:
         ProblemsError: everything that is wrong with checks of the site's own.
     """
     # Checks that need the driver move to this gate from the gates before it.
-    sources = GATE_IDS[: GATE_IDS.index(gate) + 1] if gate == DRIVER_GATE else (gate,)
+    sources = GATE_IDS[: GATE_IDS.index(gate) + 1] if gate == STACK_GATE else (gate,)
     own = tuple(check for check in _site_checks(site.check_dirs) if check.spec.gate in sources)
     ours = (check for source in sources for check in _checks(source))
     return tuple(check for check in (*ours, *own) if check.spec.gate_at(site) == gate)

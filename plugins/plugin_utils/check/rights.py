@@ -17,6 +17,7 @@ from ..clients.kube.permission import Permission, stream_permissions
 from ..component_stack.facts import stack_facts
 from ..component_stack.manifest import manifests_of
 from ..hardware.sku import Sku
+from ..outcome.gates import API_GATES, STACK_GATE
 from ..site.model import DriverOwner, Site
 from ..workload.job import JobKind
 from ..workload.namespace import BASIC, HOLDING, job_permissions
@@ -172,12 +173,11 @@ def gate_permissions(gate: str, level: str, choices: Choices) -> tuple[Permissio
         level: one of LEVELS.
         choices: the site's choices.
     """
-    if gate not in _MAKERS:
+    if gate not in API_GATES:
         return ()
     if level == "install":
-        return stack_facts().permissions["install"] if gate == "gpu_stack" else ()
-    queue = QUEUED if choices.queued and gate != "telemetry" else ()
-    wanted = (*CONTACT, *HOLDING, *_MAKERS[gate](choices), *queue)
+        return stack_facts().permissions["install"] if gate == STACK_GATE else ()
+    wanted = (*CONTACT, *HOLDING, *_MAKERS[gate](choices))
     reads = level == "observe"
     return tuple(dict.fromkeys(entry for entry in wanted if (entry.verb in _READING and _plain(entry)) is reads))
 
@@ -216,7 +216,7 @@ def _gpu_stack(choices: Choices) -> tuple[Permission, ...]:
     manifests = (stack_facts().manifests[kind] for kind in choices.manifests)
     return (
         *BASIC, *known["observe"], *manifests, *known["test"], *_groups(choices), *_controllers(choices), *scaling,
-        *slurm, *tools,
+        *slurm, *tools, *_queue(choices),
     )  # fmt: skip
 
 
@@ -232,17 +232,23 @@ def _nccl(choices: Choices) -> tuple[Permission, ...]:
     # The DL unit test of one host has its program in a ConfigMap.
     unit = job_permissions("plain-job", files=True, by_dra=choices.by_dra)
     ranks = job_permissions("ranks", by_dra=choices.by_dra)
-    return (*BASIC, *(entry for kind in choices.kinds for entry in _jobs(kind, choices)), *unit, *ranks)
+    jobs = (entry for kind in choices.kinds for entry in _jobs(kind, choices))
+    return (*BASIC, *jobs, *unit, *ranks, *_queue(choices))
 
 
 def _training(choices: Choices) -> tuple[Permission, ...]:
-    return (*BASIC, *_jobs("torchrun", choices))
+    return (*BASIC, *_jobs("torchrun", choices), *_queue(choices))
 
 
 def _inference(choices: Choices) -> tuple[Permission, ...]:
     from .inference_acceptance.observe_inference import permissions
 
-    return (*BASIC, *(entry for settings in choices.servers for entry in permissions(settings, by_dra=choices.by_dra)))
+    servers = (entry for settings in choices.servers for entry in permissions(settings, by_dra=choices.by_dra))
+    return (*BASIC, *servers, *_queue(choices))
+
+
+def _queue(choices: Choices) -> tuple[Permission, ...]:
+    return QUEUED if choices.queued else ()
 
 
 def _jobs(kind: JobKind, choices: Choices) -> tuple[Permission, ...]:
@@ -267,6 +273,7 @@ def _groups(choices: Choices) -> tuple[Permission, ...]:
     return (*(Permission(verb, "podgroups", group) for group in groups for verb in _OF_GROUPS), *quota, *ray)
 
 
+# What each gate with needs_api asks of the API server.
 _MAKERS = {
     "gpu_stack": _gpu_stack,
     "telemetry": _telemetry,
@@ -274,5 +281,3 @@ _MAKERS = {
     "training_acceptance": _training,
     "inference_acceptance": _inference,
 }
-# The gates that ask the API server, in their order.
-ASKING_GATES = tuple(_MAKERS)

@@ -21,11 +21,11 @@ from types import ModuleType
 from typing import Any, get_type_hints
 
 from ..outcome.errors import BringupError, InputError
-from ..outcome.gates import GATE_IDS, GATE_PHASE, PHASE_GATES
+from ..outcome.gates import GATE_IDS, GATE_PHASE, PHASE_GATES, STACK_GATE
 from ..outcome.model import SubjectKind
 from ..runtime.clock import time_limit
 from .kit.settings import settings_in
-from .spec import DRIVER_GATE, Check, CheckSpec, Disturbance, Observer
+from .spec import Check, CheckSpec, Disturbance, Observer
 
 # What a module with a check must have: a CHECK whose judge takes what its observer makes.
 
@@ -179,7 +179,7 @@ def _wrong_in(spec: CheckSpec) -> tuple[str, str] | None:
         texts = getattr(spec, name)
         if not isinstance(texts, tuple) or not all(isinstance(text, str) for text in texts):
             return f"{name} {texts!r}, expected a tuple of texts", f'{name}=("...",)'
-    gates = {spec.gate, DRIVER_GATE} if spec.needs_driver else {spec.gate}
+    gates = {spec.gate, STACK_GATE} if spec.needs_driver else {spec.gate}
     known = [phase for phase, own in PHASE_GATES.items() if gates & set(own)]
     if spec.phase and spec.phase not in known:
         # No phase would ask it, and none would say so.

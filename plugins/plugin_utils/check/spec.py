@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ..outcome.codec import from_plain
-from ..outcome.gates import GATE_PHASE
+from ..outcome.gates import GATE_PHASE, STACK_GATE
 from ..outcome.model import Outcome, SubjectKind
 from ..runtime.progress import Emit, silent
 from ..site.model import DriverOwner, Site
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Seen = TypeVar("Seen")
-# The gate that judges checks which need the driver where an operator brings it.
-DRIVER_GATE = "gpu_stack"
 
 
 class Disturbance(str, Enum):
@@ -93,7 +91,7 @@ class CheckSpec:
     def gate_at(self, site: Site) -> str:
         """Return the gate that declares this check at that site."""
         moved = self.needs_driver and site.driver_owner is DriverOwner.OPERATOR
-        return DRIVER_GATE if moved else self.gate
+        return STACK_GATE if moved else self.gate
 
     def phase_at(self, site: Site) -> str:
         """Return the phase of a validation that has this check at that site, empty for one of the gates before."""

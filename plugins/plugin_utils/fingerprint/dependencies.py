@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..outcome.gates import GATES
 from ..outcome.model import SubjectKind
 from ..outcome.wording import first_of
 from ..site.model import Site
@@ -25,31 +26,14 @@ HOSTS = "hosts"
 DRIVER_FACTS = ("driver", "GPU firmware", "GPUs")
 SETTINGS = "settings"
 THRESHOLDS = "thresholds"
-# Facts of the whole run on which results of a gate depend; gates that are not named here depend on hosts alone.
-_OF_RUN: dict[str, tuple[str, ...]] = {
-    "facility": ("record", "signature", "evidence", "in force"),
-    "fabric": ("topology", "cabling plan"),
-    "gpu_stack": ("recipe", "cluster"),
-    "telemetry": ("recipe", "cluster"),
-    "fabric_validation": ("topology",),
-    "training_acceptance": ("recipe", "cluster", "topology"),
-    "inference_acceptance": ("recipe", "cluster"),
-}
-# Settings that decide how long is waited, and where something lies whose content is a fact of its own or a credential:
-# another value judges nothing differently. Every other setting is a part of the results of its gate or check.
+_OF_RUN: dict[str, tuple[str, ...]] = {gate.id: gate.fingerprint for gate in GATES}
+# By gate or check id: settings by which nothing is judged. Every other one is a part of the results.
 NOT_JUDGING: dict[str, frozenset[str]] = {
-    "facility": frozenset({"record", "allowed_signers"}),
-    "fabric": frozenset({"plan"}),
-    "telemetry": frozenset({"token_file", "ca_file", "timeout_s", "rule_interval_s", "ready_s", "load_s", "cleanup_s"}),
-    "fabric_validation": frozenset({"timeout_s", "schedule_s", "total_s", "cleanup_s"}),
-    "training_acceptance": frozenset({"timeout_s", "schedule_s", "stuck_s", "total_s", "cleanup_s"}),
-    "inference_acceptance": frozenset(
-        {"timeout_s", "schedule_s", "total_s", "cleanup_s", "smoke_request_s", "load_request_s"}
-    ),
+    **{gate.id: frozenset(gate.not_judging) for gate in GATES if gate.not_judging},
     "gang-admission": frozenset({"timeout_s", "cleanup_s"}),
     "dra-allocation": frozenset({"timeout_s", "cleanup_s"}),
 }
-_WITHOUT_HOSTS = ("facility", "fabric")
+_WITHOUT_HOSTS = tuple(gate.id for gate in GATES if not gate.host_facts)
 _SHOWN = 3
 NOT_SEEN = "not seen"
 

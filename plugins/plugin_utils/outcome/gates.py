@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The eight gates, the four phases of a validation and burn-in: their order, their ids and what each one opens."""
+"""The eight gates, the four phases of a validation and burn-in: their order, and what sets each gate apart."""
 
 from __future__ import annotations
 
@@ -10,60 +10,128 @@ from dataclasses import dataclass
 
 from .errors import InputError
 
-# The eight gates: their fixed order, ids and what each one opens.
-
 READINESS, DEPLOYMENT, CONFORMANCE, PERFORMANCE = "readiness", "deployment", "conformance", "performance"
+# Burn-in is a phase of its own.
+BURN_IN = "burn_in"
+ALL = "all"
+# The four phases of a validation in their order.
+PHASES = (READINESS, DEPLOYMENT, CONFORMANCE, PERFORMANCE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GateSpec:
-    """One gate. Every list of gates that differ from others follows from it.
+class Gate:
+    """One gate, with everything that sets it apart. Every list of gates follows from these values.
 
     Args:
         number: 1..8.
-        id: of its role, tag and CTRF suite.
+        id: of its role, CTRF suite and settings.
+        title: what it is about, a few words.
         depends_on: the gate that must have passed before; empty: none.
-        phase: of a validation, for checks that have none of their own; empty: no validation has it.
+        phases: of a validation that have checks of it; the first is that of checks that state none.
+        needs_api: it talks to the API server, with the rights of check/rights.py.
+        installs: it puts the recipe on the cluster. Where an operator brings the driver, it judges what needs one.
+        only_looks: it installs, tests and loads nothing, so a run holds neither cluster nor hosts for it.
+        needs_adapters: it has to know which adapters of a host are for GPU traffic.
+        asks_each_node: of the checks of this gate, those of single nodes count for later runs when a wave passed them.
         loads_hosts: its hosts are read before and after it, and judged by what changed.
+        loads_fabric: one host reads the fabric before and after it.
         compared_as: its figures are compared with accepted ones and a contract, in checks of this word; empty: not.
+        fingerprint: facts of the whole run on which its results depend (run/site_state.py).
+        host_facts: its results depend on facts of the hosts behind them.
+        not_judging: settings by which nothing is judged: how long is waited, and where something lies whose content is
+            a fact of its own or a credential. Every other setting is a part of its results.
+        read_early: settings that decide what is asked, installed or disturbed before the gates have their settings.
+        reads_on_failure: patterns of ids of its checks that are read, without a test and without a load, behind an
+            earlier gate that is not passed.
     """
 
     number: int
     id: str
     title: str
     depends_on: str
-    phase: str = ""
+    phases: tuple[str, ...] = ()
+    needs_api: bool = False
+    installs: bool = False
+    only_looks: bool = False
+    needs_adapters: bool = False
+    asks_each_node: bool = False
     loads_hosts: bool = False
+    loads_fabric: bool = False
     compared_as: str = ""
+    fingerprint: tuple[str, ...] = ()
+    host_facts: bool = True
+    not_judging: tuple[str, ...] = ()
+    read_early: tuple[str, ...] = ()
+    reads_on_failure: tuple[str, ...] = ()
 
 
-GATES: tuple[GateSpec, ...] = (
-    GateSpec(number=1, id="facility", title="Facility record and budgets", depends_on=""),
-    GateSpec(number=2, id="fabric", title="Fabric: subnet manager and links", depends_on="facility"),
-    GateSpec(number=3, id="nodes", title="Nodes: GPUs, HCAs, drivers", depends_on="fabric"),
-    GateSpec(number=4, id="gpu_stack", title="Kubernetes GPU stack", depends_on="nodes", phase=DEPLOYMENT),
-    GateSpec(number=5, id="telemetry", title="Telemetry and alerting", depends_on="gpu_stack", phase=CONFORMANCE),
-    GateSpec(
-        number=6, id="fabric_validation", title="NCCL fabric validation", depends_on="telemetry",
-        phase=PERFORMANCE, loads_hosts=True, compared_as="fabric",
+# In one file, since every action loads all of them: eight files would be seven modules more for each.
+GATES: tuple[Gate, ...] = (
+    Gate(
+        number=1, id="facility", title="Facility record and budgets", depends_on="",
+        only_looks=True, host_facts=False,
+        fingerprint=("record", "signature", "evidence", "in force"),
+        not_judging=("record", "allowed_signers"), read_early=("record", "allowed_signers"),
     ),
-    GateSpec(
+    Gate(
+        number=2, id="fabric", title="Fabric: subnet manager and links", depends_on="facility",
+        only_looks=True, host_facts=False, needs_adapters=True,
+        fingerprint=("topology", "cabling plan"),
+        not_judging=("plan",), read_early=("plan",), reads_on_failure=("*",),
+    ),
+    Gate(
+        number=3, id="nodes", title="Nodes: GPUs, HCAs, drivers", depends_on="fabric",
+        asks_each_node=True, reads_on_failure=("*",),
+    ),
+    Gate(
+        number=4, id="gpu_stack", title="Kubernetes GPU stack", depends_on="nodes", phases=(DEPLOYMENT, CONFORMANCE),
+        needs_api=True, installs=True, asks_each_node=True,
+        fingerprint=("recipe", "cluster"),
+        read_early=(
+            "system_selector", "system_tolerations", "tolerations", "storage_class", "shared_storage_class",
+            "image_registry", "pull_secrets", "proxy",
+        ),
+        # All others are about what the gate installs, which is not there yet.
+        reads_on_failure=("api-permissions", "node-ready"),
+    ),
+    Gate(
+        number=5, id="telemetry", title="Telemetry and alerting", depends_on="gpu_stack", phases=(CONFORMANCE,),
+        needs_api=True,
+        fingerprint=("recipe", "cluster"),
+        not_judging=("token_file", "ca_file", "timeout_s", "rule_interval_s", "ready_s", "load_s", "cleanup_s"),
+    ),
+    Gate(
+        number=6, id="fabric_validation", title="NCCL fabric validation", depends_on="telemetry",
+        phases=(PERFORMANCE,),
+        needs_api=True, needs_adapters=True, loads_hosts=True, loads_fabric=True, compared_as="fabric",
+        fingerprint=("topology",),
+        not_judging=("timeout_s", "schedule_s", "total_s", "cleanup_s"),
+    ),
+    Gate(
         number=7, id="training_acceptance", title="Training acceptance", depends_on="fabric_validation",
-        phase=PERFORMANCE, loads_hosts=True, compared_as="training",
+        phases=(PERFORMANCE,),
+        needs_api=True, needs_adapters=True, loads_hosts=True, compared_as="training",
+        fingerprint=("recipe", "cluster", "topology"),
+        not_judging=("timeout_s", "schedule_s", "stuck_s", "total_s", "cleanup_s"),
     ),
     # Inference needs the proven fabric, not the trained model.
-    GateSpec(
+    Gate(
         number=8, id="inference_acceptance", title="Inference acceptance", depends_on="fabric_validation",
-        phase=PERFORMANCE, loads_hosts=True, compared_as="inference",
+        phases=(PERFORMANCE,),
+        needs_api=True, loads_hosts=True, compared_as="inference",
+        fingerprint=("recipe", "cluster"),
+        not_judging=("timeout_s", "schedule_s", "total_s", "cleanup_s", "smoke_request_s", "load_request_s"),
     ),
 )  # fmt: skip
 
 GATE_IDS: tuple[str, ...] = tuple(gate.id for gate in GATES)
+API_GATES: tuple[str, ...] = tuple(gate.id for gate in GATES if gate.needs_api)
 LOADING_GATES: tuple[str, ...] = tuple(gate.id for gate in GATES if gate.loads_hosts)
 COMPARED_GATES: dict[str, str] = {gate.id: gate.compared_as for gate in GATES if gate.compared_as}
+STACK_GATE: str = next(gate.id for gate in GATES if gate.installs)
 
 
-def gate_spec(gate_id: str) -> GateSpec:
+def gate_spec(gate_id: str) -> Gate:
     """Return the gate of that id.
 
     Raises:
@@ -75,24 +143,17 @@ def gate_spec(gate_id: str) -> GateSpec:
     raise InputError(f"gate {gate_id!r}", f"no such gate; there are {', '.join(GATE_IDS)}.", "correct gpufleet_gates")
 
 
-# The four phases of a validation: their order and the gates of their checks; and burn-in, a phase of its own.
-
-BURN_IN = "burn_in"
-ALL = "all"
-PHASES = (READINESS, DEPLOYMENT, CONFORMANCE, PERFORMANCE)
-# Readiness comes before the first gate that changes a cluster, so its checks are in no gate.
+# The gates whose checks belong to a phase. Readiness comes before the first gate that changes a cluster, so its checks
+# are in no gate; burn-in is hours of load, which no validation asks for by the way.
 PHASE_GATES: dict[str, tuple[str, ...]] = {
     READINESS: (READINESS,),
-    DEPLOYMENT: ("gpu_stack",),
-    CONFORMANCE: ("gpu_stack", "telemetry"),
-    PERFORMANCE: tuple(gate.id for gate in GATES if gate.phase == PERFORMANCE),
-    # Hours of load, which no validation asks for by the way.
+    **{phase: tuple(gate.id for gate in GATES if phase in gate.phases) for phase in PHASES if phase != READINESS},
     BURN_IN: (BURN_IN,),
 }
 # The phase of a check that does not say its own.
-GATE_PHASE = {
+GATE_PHASE: dict[str, str] = {
     READINESS: READINESS,
-    **{gate.id: gate.phase for gate in GATES if gate.phase},
+    **{gate.id: gate.phases[0] for gate in GATES if gate.phases},
     BURN_IN: BURN_IN,
 }
 

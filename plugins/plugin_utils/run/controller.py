@@ -9,7 +9,7 @@ import importlib.util
 import shutil
 
 from ..outcome.errors import BringupError, NotFoundError, ProblemsError
-from ..outcome.gates import GATE_IDS
+from ..outcome.gates import API_GATES, STACK_GATE
 from ..runtime.progress import Emit
 from ..site.model import Site
 from .run import needs_recipe
@@ -55,7 +55,7 @@ def _programs(site: Site, helm: str) -> dict[str, tuple[str, str]]:
     if "facility" in site.gates and "facility_record" in site.capabilities:
         programs["ssh-keygen"] = ("facility", "install the OpenSSH client")
     if needs_recipe(site):
-        programs[helm] = ("gpu_stack", "install Helm 3.14 or newer and put it on PATH, or name it in gpufleet_helm")
+        programs[helm] = (STACK_GATE, "install Helm 3.14 or newer and put it on PATH, or name it in gpufleet_helm")
     return programs
 
 
@@ -66,5 +66,4 @@ def needs_api(site: Site) -> bool:
 
 def gate_needs_api(site: Site, gate: str) -> bool:
     """Tell whether that gate talks to the API server."""
-    with_api = GATE_IDS[GATE_IDS.index("gpu_stack") :]
-    return "kubernetes" in site.capabilities and gate in with_api
+    return "kubernetes" in site.capabilities and gate in API_GATES

@@ -9,6 +9,7 @@ import traceback
 
 from ..check.registry import checks_of
 from ..outcome.errors import BringupError, InputError
+from ..outcome.gates import GATES
 from ..outcome.model import Outcome, SubjectKind
 from ..runtime.progress import Emit
 from ..runtime.redaction import redact
@@ -20,8 +21,7 @@ from .decision import run_day
 from .run import Run
 from .site_state import collect_state
 
-# Gates that ask every node by itself.
-_OF_ONE_NODE = ("nodes", "gpu_stack")
+_OF_ONE_NODE = tuple(gate.id for gate in GATES if gate.asks_each_node)
 
 
 def begin_history(run: Run, gate: str, store: str | None) -> None:

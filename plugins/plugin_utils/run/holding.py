@@ -13,7 +13,7 @@ from ..clients.kube.cluster import Cluster
 from ..clients.kube.connection import connection_from
 from ..clients.kube.transport import PATIENCE_S
 from ..outcome.errors import BringupError
-from ..outcome.gates import GATE_IDS
+from ..outcome.gates import GATES
 from ..runtime.process import controller_pid
 from ..runtime.progress import Emit
 from ..workload.lease import Claim, HeldError, LostError, claim_of, end_keeper, hold_cluster, hold_hosts
@@ -39,8 +39,8 @@ class Hold:
 
 
 def needs_hold(run: Run) -> bool:
-    """Tell whether a gate in scope installs, tests or loads hosts; the first two only look."""
-    return any(gate in run.site.gates for gate in GATE_IDS[GATE_IDS.index("nodes") :])
+    """Tell whether a gate in scope installs, tests or loads hosts."""
+    return any(gate.id in run.site.gates for gate in GATES if not gate.only_looks)
 
 
 def take_hold(run: Run, options: Mapping[str, Any], emit: Emit) -> Hold:

@@ -14,7 +14,6 @@ from typing import Any
 from ..check.fabric.features_settings import FABRIC_FEATURES, FabricFeaturesSettings
 from ..check.fabric.settings import GATE as FABRIC
 from ..check.fabric.settings import FabricSettings
-from ..check.facility.settings import GATE as FACILITY
 from ..check.kit.settings import merged
 from ..check.kit.settings_layers import SITE, Layer, Loaded, applied, load_settings, threshold_layers
 from ..check.nodes.dcgm_diag_settings import DCGM_DIAG, DcgmDiagSettings
@@ -23,7 +22,7 @@ from ..converge.declaration import VARIABLE as DECLARATION
 from ..converge.declaration import declaration_problems
 from ..hardware.sku import Sku, load_hardware
 from ..outcome.errors import BringupError, InputError, ProblemsError
-from ..outcome.gates import GATE_IDS
+from ..outcome.gates import GATES
 from ..runtime.clock import moment_of
 from ..runtime.files import recipe_directories, recipe_roots
 from ..site.adapters import VARIABLE as HCAS
@@ -84,13 +83,7 @@ def _start_of_xids(loaded: Loaded, now: datetime) -> Iterator[BringupError]:
 
 # What decides of a run before its gates have settings: what is asked, installed, may be disturbed.
 _READ_FROM_SITE = {
-    **dict.fromkeys(GATE_IDS, ("ctrf",)),
-    FACILITY: ("ctrf", "record", "allowed_signers"),
-    FABRIC: ("ctrf", "plan"),
-    "gpu_stack": (
-        "ctrf", "system_selector", "system_tolerations", "tolerations", "storage_class",
-        "shared_storage_class", "image_registry", "pull_secrets", "proxy",
-    ),
+    **{gate.id: ("ctrf", *gate.read_early) for gate in GATES},
     DCGM_DIAG: ("disturb",),
     "gang-admission": ("provider",),
     "rdma-allocatable": ("resources", "hosts"),

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..outcome.gates import LOADING_GATES
+from ..outcome.gates import GATES, LOADING_GATES
 from ..site.adapters import LINK_LAYERS
 from ..site.model import Site
 
@@ -17,8 +17,8 @@ from ..site.model import Site
 FABRIC_GROUP = "fabric_managers"
 # What a site has whose fabric one host can read (check link-errors-under-load).
 FABRIC_WORDS = frozenset({"infiniband", "multi_node", "subnet_manager", "host_access"})
-# Gates that have to know which adapters of a host are for GPU traffic.
-_ADAPTER_GATES = ("fabric", "fabric_validation", "training_acceptance")
+_ADAPTER_GATES = frozenset(gate.id for gate in GATES if gate.needs_adapters)
+_FABRIC_LOADING_GATES = frozenset(gate.id for gate in GATES if gate.loads_fabric)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +52,8 @@ def hosts_to_read(
     """Return the hosts of each play that looks at hosts.
 
     `contact` is asked whether it answers; `nodes` and `fabric` are read for their gates, `nodes_again` and
-    `fabric_again` before the start at a later gate, `fabric_loaded` before and after the load of NCCL; `adapters` are
-    asked for their adapters where a gate depends on these and gate nodes does not come before it. The tools see
+    `fabric_again` before the start at a later gate, `fabric_loaded` before and after a load of the fabric; `adapters`
+    are asked for their adapters where a gate depends on these and gate nodes does not come before it. The tools see
     the whole fabric from one host: the first that is not known to be silent.
 
     Args:
@@ -74,7 +74,7 @@ def hosts_to_read(
         "contact": nodes,
         "adapters": [host.name for host in site.in_scope] if asks else [],
         "loaded": _loaded(site, left),
-        "fabric_loaded": looking if "fabric_validation" in left and set(site.capabilities) >= FABRIC_WORDS else [],
+        "fabric_loaded": looking if _FABRIC_LOADING_GATES & {*left} and {*site.capabilities} >= FABRIC_WORDS else [],
         "nodes": [] if "nodes" in taken_over else nodes,
         "fabric": [] if "fabric" in taken_over else fabric,
         "nodes_again": nodes if "nodes" in before else [],

@@ -10,8 +10,8 @@ is no part of a gate's results, and no later run takes it over.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
 from dataclasses import replace
+from fnmatch import fnmatchcase
 
 from ..check.declare import Declaration
 from ..check.judge import judge_gate
@@ -19,6 +19,7 @@ from ..check.nodes.dcgm_diag_settings import DCGM_DIAG
 from ..component_stack.model import INSTALL_RESULT
 from ..outcome.codec import dumps
 from ..outcome.errors import BringupError
+from ..outcome.gates import GATES, gate_spec
 from ..outcome.model import Outcome, Status
 from ..report.ctrf import write_suite
 from ..report.facts import LOOKS, look_path
@@ -35,13 +36,7 @@ from .version import collection_version
 
 # What the run knows of its site; observers and judges need nothing else.
 _COPIED = (RUN, SITE, HARDWARE, SETTINGS, RECIPE, CLUSTER)
-# Gates that can be read before the gates before them are passed, without a test and without a load. Of gate 4 these
-# checks alone: all others are about what it installs, which is not there yet.
-_READABLE: Mapping[str, frozenset[str] | None] = {
-    "fabric": None,
-    "nodes": None,
-    "gpu_stack": frozenset({"api-permissions", "node-ready"}),
-}
+_READABLE = tuple(gate.id for gate in GATES if gate.reads_on_failure)
 # What the diagnostic says, which loads the GPUs and is left out.
 _OF_THE_LOAD = frozenset({DCGM_DIAG, "gpu-pcie-load", "host-state-after-diag"})
 
@@ -81,9 +76,11 @@ def _first_bring_up(record: RunRecord, store: str | None) -> bool:
 
 
 def _readable(run: Run, gate: str) -> Declaration:
-    declaration, only = run.declaration(gate), _READABLE[gate]
+    declaration, patterns = run.declaration(gate), gate_spec(gate).reads_on_failure
     checks = tuple(
-        check for check in declaration.checks if check.id not in _OF_THE_LOAD and (only is None or check.id in only)
+        check
+        for check in declaration.checks
+        if check.id not in _OF_THE_LOAD and any(fnmatchcase(check.id, pattern) for pattern in patterns)
     )
     return replace(declaration, checks=checks)
 

@@ -18,8 +18,9 @@ from ..check.declare import Declaration
 from ..check.observation import Observation, look, observe, save_observation
 from ..check.registry import AnyObserver, checks_of, observer_for
 from ..check.site_checks import site_limit_s
-from ..check.spec import DRIVER_GATE, Disturbance, ObserveContext
+from ..check.spec import Disturbance, ObserveContext
 from ..outcome.errors import BringupError, DeadlineError
+from ..outcome.gates import STACK_GATE
 from ..runtime.clock import elapsed_text, ended_by, time_limit
 from ..runtime.interrupt import interruptible
 from ..runtime.progress import Progress
@@ -36,9 +37,7 @@ def disturbs_cluster(declaration: Declaration, site: Site) -> bool:
     """Tell whether a declared check of the gate makes test pods, or loads GPUs in pods that are there."""
     if "kubernetes" not in site.capabilities:
         return False
-    return any(Disturbance(check.disturbs).makes_pods for check in declaration.checks) or (
-        declaration.gate == DRIVER_GATE
-    )
+    return declaration.gate == STACK_GATE or any(Disturbance(check.disturbs).makes_pods for check in declaration.checks)
 
 
 def observe_gate(

@@ -19,11 +19,12 @@ from ..check.gpu_stack.observe_hosts_in_pods import observe_without_load
 from ..check.judge import judge_gate
 from ..check.nodes.observe_hosts import OBSERVER as ON_HOSTS
 from ..check.observation import observe
-from ..check.spec import DRIVER_GATE, JudgeContext, ObserveContext
+from ..check.spec import JudgeContext, ObserveContext
 from ..collect.host_evidence import DRIVERS, HOSTS, evidence_file, read_evidence
 from ..collect.identity import parts_of
 from ..fleet.node_logs import NodeLogs
 from ..outcome.errors import InputError
+from ..outcome.gates import STACK_GATE
 from ..outcome.model import Outcome, Rating, Status
 from ..outcome.wording import count, first_of, shortened
 from ..runtime.clock import moment_of
@@ -134,8 +135,8 @@ def _observe(run: Run, context: ObserveContext, kinds: Sequence[str]) -> dict[st
         for host in run.site.in_scope:
             # What an earlier cycle saw must not stand for this one.
             (run.path / evidence_file(host.name, DRIVERS)).unlink(missing_ok=True)
-        observe(replace(IN_PODS, observe=observe_without_load), DRIVER_GATE, context)
-        parts[DRIVERS] = _passive(run.declaration(DRIVER_GATE))
+        observe(replace(IN_PODS, observe=observe_without_load), STACK_GATE, context)
+        parts[DRIVERS] = _passive(run.declaration(STACK_GATE))
     return parts
 
 

@@ -12,6 +12,7 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 from ..check.kit.settings_layers import Loaded
+from ..check.registry import all_checks
 from ..outcome.gates import GATE_IDS
 from ..runtime.progress import Emit
 from ..site.model import Site
@@ -26,11 +27,8 @@ from .waves import diagnostic_waves
 
 # Which images of tests are named by a tag, which a registry may give to another image tomorrow.
 
-# Checks and tests with an image of their own.
-_CHECKS = {
-    "gang-admission": "gpu_stack", "dra-allocation": "gpu_stack", "gpu-containers": "gpu_stack",
-    "dl_unit": "fabric_validation", "job-networking": "fabric_validation",
-}  # fmt: skip
+# A test of idle nodes that a gate runs as well.
+_TESTS = {"dl_unit": "fabric_validation"}
 _DIGEST = re.compile(r"@sha256:[0-9a-f]{64}$")
 
 
@@ -43,12 +41,14 @@ def image_lines(settings: Loaded, site: Site) -> list[str]:
         site: its gates, and whether it is a rehearsal's.
     """
     scope = set() if site.rehearsal else set(site.gates)
+    gates = {gate: gate for gate in GATE_IDS} | _TESTS
+    gates |= {check.spec.id: check.spec.gate_at(site) for check in all_checks(site.check_dirs)}
     names = [
         f"{key}.{name}"
         for key, entries in sorted(settings.items())
         for name, entry in sorted(entries.items())
         if (name == "image" or name.endswith("_image"))
-        and (key in scope or (key in _CHECKS and _CHECKS[key] in scope))
+        and gates.get(key) in scope
         and not _DIGEST.search(str(entry.value))
     ]
     if not names:

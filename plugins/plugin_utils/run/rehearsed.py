@@ -12,14 +12,13 @@ from typing import Any
 
 from ..outcome.codec import load_json
 from ..outcome.errors import InputError
+from ..outcome.gates import API_GATES
 from ..outcome.model import Status
 from ..runtime.files import BASELINE, CLUSTER, SITE
 from ..verdict.run import RunRecord
 
 _PLAYBOOK = re.compile(r"\brehearse(\.yml)?\b")
 _NOTE = "rehearsal:"
-# Gates that ask the cluster, so that preflight has looked at its nodes.
-_IN_CLUSTER = ("gpu_stack", "telemetry", "fabric_validation", "training_acceptance", "inference_acceptance")
 
 
 def signs_of_rehearsal(run_dir: Path, record: RunRecord) -> tuple[str, ...]:
@@ -50,7 +49,8 @@ def _signs(run_dir: Path, record: RunRecord) -> Iterator[str]:
 
 def unknown_cluster(run_dir: Path, record: RunRecord, *, kubernetes: bool) -> str:
     """Return why it is not known whether the cluster of a run was simulated; empty where it is, or none was asked."""
-    decided = any(record.gate(gate).status not in (Status.PENDING, Status.SKIPPED) for gate in _IN_CLUSTER)
+    # For these preflight has looked at the nodes of the cluster.
+    decided = any(record.gate(gate).status not in (Status.PENDING, Status.SKIPPED) for gate in API_GATES)
     if not kubernetes or not decided or isinstance(_read(run_dir / CLUSTER).get("simulated_nodes"), int):
         return ""
     return f"{CLUSTER}: does not say how many nodes are simulated, so it is not known whether this was a real cluster"

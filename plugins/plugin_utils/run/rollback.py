@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..outcome.errors import InputError, NotFoundError
+from ..outcome.gates import STACK_GATE
 from ..store.database import place_of
 from ..store.history import open_store
 from .run import Run, existing_run_dir
 
-GATE = "gpu_stack"
 _NAME_ONE = "name the run whose recipe is wanted with rollback_to"
 
 
@@ -45,7 +45,7 @@ def last_good_run(run: Run, store: str | None, rollback_to: str | None) -> Run:
         raise InputError("rollback", "there is no history that knows which run passed.", f"set store, or {_NAME_ONE}")
     place = place_of(store)
     record, here = run.record, _pins(run.recipe or {})
-    good = open_store(place).good_runs(record.site, GATE, rehearsal=record.rehearsal)
+    good = open_store(place).good_runs(record.site, STACK_GATE, rehearsal=record.rehearsal)
     for run_id in good:
         if run_id == record.run_id:
             continue

@@ -21,7 +21,7 @@ from ..hardware.accelerator import Simulated, load_accelerators
 from ..hardware.sku import Sku
 from ..outcome.codec import dumps, from_plain, load, load_json, to_plain
 from ..outcome.errors import InputError, NotFoundError
-from ..outcome.gates import COMPARED_GATES
+from ..outcome.gates import COMPARED_GATES, STACK_GATE
 from ..outcome.model import Outcome
 from ..recipe.sections import shape_problem
 from ..report.facts import read_foreign_outcomes, read_own_outcomes, read_phase_outcomes, write_suites
@@ -265,7 +265,7 @@ def _with_kind(sku: Sku) -> Sku:
 
 def needs_recipe(site: Site) -> bool:
     """Tell whether a gate in the site's scope converges a recipe: the GPU stack on Kubernetes."""
-    return "gpu_stack" in site.gates and "kubernetes" in site.capabilities
+    return STACK_GATE in site.gates and "kubernetes" in site.capabilities
 
 
 def components_of(recipe: dict[str, Any] | None) -> tuple[str, ...]:

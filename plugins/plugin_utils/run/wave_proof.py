@@ -15,6 +15,7 @@ from ..clients.kube.cluster import Cluster
 from ..collect.host_evidence import evidence_file
 from ..fleet.model import NodeState, Stage
 from ..outcome.decisions import Quarantine
+from ..outcome.gates import STACK_GATE
 from ..outcome.model import Status
 from ..outcome.wording import first_of
 from ..runtime.clock import Deadline, elapsed_text, now_utc
@@ -123,7 +124,7 @@ def _nobody(sku: str, reasons: Mapping[str, str]) -> str:
     return f"NCCL between hosts needs a second host of SKU {sku}, and none in service is free{who}"
 
 
-GATE, DRIVER_GATE, FABRIC_GATE = "nodes", "gpu_stack", "fabric_validation"
+GATE, FABRIC_GATE = "nodes", "fabric_validation"
 
 
 def start_verification(
@@ -150,7 +151,7 @@ def start_verification(
     fresh = new_run(run_id, site.name, now_utc(), (gate,), rehearsal=record.rehearsal)
     # Of gate gpu_stack what the driver is asked for: components are no business of a wave.
     fresh = replace(
-        fresh, versions=record.versions, command=record.command, driver_only=gate == DRIVER_GATE,
+        fresh, versions=record.versions, command=record.command, driver_only=gate == STACK_GATE,
         history=record.history, wave=tuple(nodes),
     )  # fmt: skip
     for name in (SETTINGS, CLUSTER, RECIPE):
@@ -180,7 +181,7 @@ def proof_path(run: Run, wave: int, gate: str, *, again: bool = False) -> Path:
 
 def start_driver_proof(run: Run, nodes: Sequence[str], wave: int) -> Path:
     """Make the run of a wave over the checks that need the operator's driver, and return its directory."""
-    path = start_verification(run, nodes, wave, DRIVER_GATE)
+    path = start_verification(run, nodes, wave, STACK_GATE)
     _take_evidence(run, path, nodes, wave)
     return path
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from ..check.kit.settings_layers import applied
 from ..check.nodes.dcgm_diag_settings import DCGM_DIAG, DURATION_S, DcgmDiagSettings
 from ..collect.tool_requests import LOADING_LEVEL
+from ..outcome.gates import STACK_GATE
 from ..runtime.clock import elapsed_text
 from ..site.model import DriverOwner
 from .inventory import CheckedInventory
@@ -61,7 +62,7 @@ def diagnostic_waves(checked: CheckedInventory, forks: int) -> Waves | None:
     """
     site, settings = checked.site, applied(checked.settings, DcgmDiagSettings, DCGM_DIAG)
     hosts, in_pods = len(site.in_scope), site.driver_owner is DriverOwner.OPERATOR
-    gate = "gpu_stack" if in_pods else "nodes"
+    gate = STACK_GATE if in_pods else "nodes"
     loads = settings.level >= LOADING_LEVEL and not site.rehearsal
     if not loads or gate not in site.gates or not hosts or not (in_pods or forks):
         return None

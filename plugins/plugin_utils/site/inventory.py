@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from ..hardware.sku import Sku, hca_names_problem
 from ..outcome.decisions import Acceptance, Quarantine, Waiver, parsed_day
 from ..outcome.errors import BringupError, InputError, ProblemsError
-from ..outcome.gates import GATE_IDS
+from ..outcome.gates import API_GATES, GATE_IDS
 from ..outcome.model import SubjectKind
 from ..runtime.strict import decode, nearest_hint
 from .adapters import VARIABLE as HCAS
@@ -422,7 +422,7 @@ def _check_orchestrator(site: Site, problems: list[BringupError]) -> None:
     if site.orchestrator == "slurm" and platform not in ("slurm", "any", ""):
         reason = f"is slurm, and gpufleet_criteria.platform is {platform}, which schedules on Kubernetes."
         problems.append(InputError("gpufleet_orchestrator", reason, "correct one of them"))
-    if site.orchestrator != "kubernetes" and any(gate not in ("facility", "fabric", "nodes") for gate in site.gates):
+    if site.orchestrator != "kubernetes" and {*API_GATES} & {*site.gates}:
         hint = "leave out the gates after nodes in gpufleet_gates"
         problems.append(InputError("gpufleet_orchestrator", f"{site.orchestrator!r} is not in this release yet.", hint))
 

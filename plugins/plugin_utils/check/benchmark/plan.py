@@ -13,6 +13,7 @@ from typing import Generic, TypedDict, TypeVar
 from ...clients.kube.cluster import Cluster
 from ...component_stack.facts import stack_facts
 from ...hardware.sku import Sku, sku_or_error
+from ...outcome.gates import STACK_GATE
 from ...site.model import Host
 from ...workload.capacity import GPU, NodeCapacity, read_node_capacity
 from ..kit.tolerations import tolerations_of
@@ -34,7 +35,6 @@ class BenchmarkHost:
     imex: bool = False
 
 
-_STACK = "gpu_stack"
 # How the reason begins that is the same for all hosts.
 NO_OFFER = f"no node offers {GPU}"
 HostT_co = TypeVar("HostT_co", bound=BenchmarkHost, covariant=True)
@@ -126,7 +126,11 @@ def _without_offers(capacities: Mapping[str, NodeCapacity], *, in_scope: bool) -
     nothing of a node, and no pod holds its GPUs."""
     if any(node.total or node.parts for node in capacities.values()):
         return capacities
-    why = NO_OFFER if in_scope else f"{NO_OFFER}: gate {_STACK} is not in scope, and its stack is not installed or down"
+    why = (
+        NO_OFFER
+        if in_scope
+        else f"{NO_OFFER}: gate {STACK_GATE} is not in scope, and its stack is not installed or down"
+    )
     return {name: replace(node, closed=node.closed or why) for name, node in capacities.items()}
 
 
@@ -141,7 +145,7 @@ def planned_hosts(
     """
     hosts = context.site.in_scope
     found = read_node_capacity(cluster, {host.node_name for host in hosts}, tolerations_of(context), context.roll)
-    capacities = _without_offers(found, in_scope=_STACK in context.site.gates)
+    capacities = _without_offers(found, in_scope=STACK_GATE in context.site.gates)
     return tuple(make(host, sku_or_error(context.hardware, host.sku), capacities[host.node_name]) for host in hosts)
 
 

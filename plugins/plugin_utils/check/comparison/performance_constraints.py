@@ -96,6 +96,8 @@ _FIGURES = {
         how="gpufleet_settings.inference_acceptance.concurrency_per_gpu",
     ),
 }
+# The gates of whose figures a recipe can state a bound: no name is about a training.
+BOUND_GATES = frozenset(figure.gate for figure in _FIGURES.values())
 _OTHER_WAY_HINT = (
     "make the run go that way (gpufleet_settings.fabric_validation.env: NCCL_MNNVL_ENABLE 0 for the adapters, 1 and "
     "NCCL_NVLS_ENABLE 1 for NVLink) and run the gate again, or judge the bound by a measurement of your own"

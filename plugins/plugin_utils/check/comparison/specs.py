@@ -11,6 +11,7 @@ from ..spec import CheckSpec, Disturbance
 from . import against_baseline, contract, recipe_bounds
 from .against_baseline import BaselineSettings, ContractSettings
 from .model import Comparison
+from .performance_constraints import BOUND_GATES
 
 
 def _against_baseline(gate: str, word: str) -> Comparison:
@@ -53,8 +54,7 @@ def _against_recipe(gate: str, word: str) -> Comparison:
 
 COMPARISONS: tuple[Comparison, ...] = (
     *(make(gate, word) for gate, word in COMPARED_GATES.items() for make in (_against_baseline, _against_contract)),
-    # No recipe states a bound of a training.
-    *(_against_recipe(gate, COMPARED_GATES[gate]) for gate in ("fabric_validation", "inference_acceptance")),
+    *(_against_recipe(gate, word) for gate, word in COMPARED_GATES.items() if gate in BOUND_GATES),
 )
 BASELINE_CHECKS: frozenset[str] = frozenset(f"{word}-baseline" for word in COMPARED_GATES.values())
 

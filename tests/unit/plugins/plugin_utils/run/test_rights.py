@@ -14,7 +14,6 @@ import yaml
 from sites import make_site
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.rights import (
-    ASKING_GATES,
     LEVELS,
     Choices,
     choices_of,
@@ -30,6 +29,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.perm
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.facts import stack_facts
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import API_GATES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.contact import denied_rights
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rbac import Subject, bindings, role_objects
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import DriverOwner, Host
@@ -51,7 +51,7 @@ NOT_NEEDED = (
 
 
 def test_a_role_is_made_for_every_gate_that_asks(repository: Path) -> None:
-    assert ASKING_GATES == GATES
+    assert API_GATES == GATES
     stated = yaml.safe_load((repository / "roles/rbac/defaults/main.yml").read_text("utf-8"))["gpufleet_rbac_gates"]
     assert stated == "{{ rbac_gates | default([]) }}", "the list stands in one place: empty means all of it"
 
