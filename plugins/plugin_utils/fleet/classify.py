@@ -20,8 +20,8 @@ from statistics import median
 from ..outcome.model import Rating, Status
 from ..outcome.wording import first_of
 from ..store.records import NodeClass, NodeResult
-from ..verdict.digest_majority import LEAST, Majority, majority
 from ..verdict.drift import Drift, First
+from ..verdict.majority import LEAST, Majority, majority
 from ..verdict.peers import PeerLimits, PeerVerdict, allowed, compare
 from ..verdict.repeats import Stand, Standing, standing
 from .class_rules import ClassLimits, FigureRules, Word

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ...probe.dl_unit import GpuTest
-from ...verdict.digest_majority import LEAST, Majority, majority
+from ...verdict.majority import LEAST, Majority, majority
 from .model import Gpu, Kind, Results
 from .reading import GpuProblem, blamed, differing, names_of, unlike_most
 

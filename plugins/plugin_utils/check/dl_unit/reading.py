@@ -12,7 +12,7 @@ from typing import Any
 from ...outcome.errors import InputError
 from ...probe.dl_unit import DlUnitLog, GpuTest, parse
 from ...probe.error_lines import last_line
-from ...verdict.digest_majority import LEAST, Majority, majority
+from ...verdict.majority import LEAST, Majority, majority
 from ...workload.job import JobResult
 from ..benchmark.problem import Problem, launch_problem
 

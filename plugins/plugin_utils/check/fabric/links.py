@@ -13,7 +13,6 @@ from ...outcome.model import Evidence, Outcome, Status, node_subject
 from ...site.adapters import VARIABLE
 from ..kit.answer import Answer
 from ..kit.finding import Report, conclude
-from ..kit.tool_failure import tool_failure
 from ..spec import CheckSpec, JudgeContext
 from .fabric_facts import FabricFacts
 
@@ -28,7 +27,7 @@ def evidence_of(facts: FabricFacts, source: str) -> tuple[Evidence, ...]:
 
 def unusable(answer: Answer, facts: FabricFacts, failure: ProbeFailure) -> Outcome:
     """Return the outcome for a tool that gave nothing usable."""
-    return tool_failure(answer, failure, facts.host, facts.evidence)
+    return answer.tool_failure(failure, facts.host, facts.evidence)
 
 
 def judge_links(

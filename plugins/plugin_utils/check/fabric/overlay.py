@@ -13,6 +13,7 @@ from ...outcome.model import Subject, SubjectKind
 from ...probe.iblinkinfo import LinkEnd
 from ...site.cabling import LANE_GBPS, CablingPlan, End, PlannedLink
 from ...site.model import Site
+from ...verdict.majority import more_than_half
 from .fabric_facts import FabricFacts
 from .view import FabricView, PortId, fabric_view, port_id
 
@@ -222,11 +223,7 @@ def _rail_places(seen: tuple[CableState, ...]) -> list[tuple[CableState, _Place,
     for entry in adapters:
         if entry.actual is not None:
             carried.setdefault(entry.actual.node, Counter())[entry.link.rail] += 1
-    rails = {
-        switch: counts.most_common(1)[0][0]
-        for switch, counts in carried.items()
-        if 2 * counts.most_common(1)[0][1] > counts.total()
-    }
+    rails = {switch: rail for switch, counts in carried.items() if (rail := more_than_half(counts)) is not None}
     return [
         (entry, (entry.link.host, entry.link.rail), (entry.link.host, rails[entry.actual.node]))
         for entry in adapters

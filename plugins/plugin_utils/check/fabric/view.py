@@ -19,6 +19,7 @@ from ...collect.tool_reading import ProbeFailure
 from ...probe.iblinkinfo import LinkEnd
 from ...probe.text import guid_text
 from ...site.cabling import CablingPlan, End, PlannedLink
+from ...verdict.majority import more_than_half
 from .fabric_facts import FabricFacts
 
 PortId = tuple[int, str, int]
@@ -146,8 +147,8 @@ def _by_cables(plan: CablingPlan, view: FabricView, found: Mapping[int, str]) ->
                 votes.setdefault(name, Counter())[peer[0]] += 1
     more: dict[int, str] = {}
     for name, counts in votes.items():
-        guid, count = counts.most_common(1)[0]
-        if 2 * count > counts.total() and guid in view.switches and guid not in found and guid not in more:
+        guid = more_than_half(counts)
+        if guid is not None and guid in view.switches and guid not in found and guid not in more:
             more[guid] = name
     return more
 

@@ -9,7 +9,7 @@ import re
 from typing import Any
 
 from ...outcome.model import Measure, Outcome, Status, SubjectKind
-from ...verdict.digest_majority import LEAST
+from ...verdict.majority import LEAST
 from ..benchmark.plan import BenchmarkHost
 from ..benchmark.preconditions import leftovers_of, merged, no_run, nodes, of_problem, sku_unknown
 from ..dl_unit.comparison import Comparison, DigestCohort

@@ -13,6 +13,7 @@ from functools import cached_property
 from ...collect.redfish import FIRMWARE
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ...probe.redfish_firmware import Firmware, part_of
+from ...verdict.majority import more_than_any_other
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
 from ..spec import Check, CheckSpec, JudgeContext
@@ -81,9 +82,22 @@ class _Cohort:
         return frozenset(part for versions in self.members for part in versions)
 
     @cached_property
-    def ranked(self) -> dict[str, list[tuple[str, int]]]:
-        """By part its versions, empty for one that is not there, and how many hosts have each; the most first."""
-        return {part: Counter(v.get(part, "") for v in self.members).most_common() for part in self.parts}
+    def counts(self) -> dict[str, Counter[str]]:
+        """By part its versions, empty for one that is not there, and how many hosts have each."""
+        return {part: Counter(v.get(part, "") for v in self.members) for part in self.parts}
+
+    @cached_property
+    def usual(self) -> dict[str, str | None]:
+        """By part the version of most hosts, None where several have as many."""
+        return {part: more_than_any_other(counts) for part, counts in self.counts.items()}
+
+    @cached_property
+    def spread(self) -> dict[str, str]:
+        """By part which versions how many hosts have, the most first."""
+        return {
+            part: ", ".join(f"{version or 'not there'} on {hosts}" for version, hosts in counts.most_common(_SHOWN))
+            for part, counts in self.counts.items()
+        }
 
 
 def _judge(host: BmcContext, own: Versions, cohort: _Cohort, *, alone: bool) -> Report | Outcome:
@@ -120,13 +134,11 @@ def _finding(host: BmcContext, part: str, own: Versions, cohort: _Cohort, settin
         text = f"{part}: {mine or 'not there'}, stated is {stated}"
         hint = f"update {part} of {host.name}, and power-cycle it: some firmware shows its old version until then"
         return Finding(cause="firmware-not-as-stated", text=text, hint=hint)
-    ranked = cohort.ranked.get(part, [])
-    if len(ranked) < 2:
+    if len(cohort.counts.get(part, ())) < 2:
         return None
-    most, number = ranked[0]
-    spread = ", ".join(f"{version or 'not there'} on {hosts}" for version, hosts in ranked[:_SHOWN])
+    most, spread = cohort.usual[part], cohort.spread[part]
     hint = f"bring {part} to one version, power-cycle the host (some firmware shows its old version until then)"
-    if ranked[1][1] == number:
+    if most is None:
         text = f"{part}: no version has most hosts: {spread}; here {mine or 'not there'}"
         hint = f"state the right one in gpufleet_settings bmc-firmware-uniform.versions, and {hint}"
         return Finding(cause="firmware-split", text=text, hint=hint, marginal=True)

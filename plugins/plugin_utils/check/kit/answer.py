@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...outcome.model import (
     Evidence,
@@ -22,6 +22,9 @@ from ...outcome.model import (
     node_subject,
 )
 from ..spec import CheckSpec, JudgeContext
+
+if TYPE_CHECKING:
+    from ...collect.tool_reading import ProbeFailure
 
 _LONGEST_REASON = 400
 
@@ -78,6 +81,16 @@ class Answer:
             blocked_by=by,
             **details,
         )
+
+    def tool_failure(self, failure: ProbeFailure, where: str, path: str) -> Outcome:
+        """A tool gave nothing usable on host `where`: the check that owns the tool reports it, every other check waits
+        for that one. `path` is the evidence file."""
+        tool, text = failure.tool, failure.text[:_LONGEST_REASON]
+        if tool.owner != self.spec.id:
+            return self.blocked(by=tool.owner, because=f"`{tool.shown}` gave nothing usable")
+        hint = f"`{tool.shown}` on {where}: {tool.advice[failure.kind]}"
+        evidence = (Evidence(tool.shown, where, text, path),)
+        return self.unknown(f"{tool.cause}-{failure.kind}", text, hint, evidence=evidence)
 
     def _outcome(
         self,

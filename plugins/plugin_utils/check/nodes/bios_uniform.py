@@ -12,8 +12,7 @@ from ...probe import dmidecode
 from ...probe.dmidecode import DmiTable
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .observe_hosts import OBSERVER
-from .part_versions import Part, PartVersions
-from .uniform import VersionSettings
+from .uniform import Part, PartVersions, VersionSettings
 
 SPEC = CheckSpec(
     id="bios-uniform",

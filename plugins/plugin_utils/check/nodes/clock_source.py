@@ -11,7 +11,7 @@ from ...outcome.model import Outcome, SubjectKind
 from ..kit.finding import Finding
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .observe_hosts import OBSERVER
-from .part_versions import Part, PartVersions
+from .uniform import Part, PartVersions
 
 SPEC = CheckSpec(
     id="clock-source",

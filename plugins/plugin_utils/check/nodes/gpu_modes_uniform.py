@@ -15,7 +15,7 @@ from ..kit.finding import Finding
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .node_context import NodeContext
 from .observe_hosts import OBSERVER
-from .part_versions import Part, PartVersions
+from .uniform import Part, PartVersions
 
 SPEC = CheckSpec(
     id="gpu-modes-uniform",

@@ -17,6 +17,7 @@ from ...collect.host_facts import FleetFacts
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ...outcome.wording import count
 from ...probe.nvidia_smi_xml import Gpu, SmiLog
+from ...verdict.majority import more_than_half
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
@@ -99,8 +100,7 @@ def _usual_generations(seen: FleetFacts, context: JudgeContext) -> dict[str, int
         if isinstance(smi, SmiLog):
             able = (gpu.link_gen_max for gpu in smi.gpus if not gpu.trouble)
             found.setdefault(host.sku, Counter()).update(number for number in able if number)
-    most = {sku: counts.most_common(1)[0] for sku, counts in found.items() if counts}
-    return {sku: number for sku, (number, times) in most.items() if times * 2 > found[sku].total()}
+    return {sku: number for sku, counts in found.items() if (number := more_than_half(counts)) is not None}
 
 
 def _usual_replays(seen: FleetFacts, context: JudgeContext) -> dict[str, float]:

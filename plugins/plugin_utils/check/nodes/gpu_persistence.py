@@ -13,6 +13,7 @@ from ...collect.host_facts import FleetFacts
 from ...outcome.model import Basis, Expectation, Outcome, SubjectKind
 from ...outcome.wording import count
 from ...probe.nvidia_smi_xml import Gpu, SmiLog
+from ...verdict.majority import more_than_any_other
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
@@ -57,9 +58,7 @@ def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
 
 def _judge(host: NodeContext, modes: Counter[str]) -> Report | Outcome:
     stated = host.settings(PersistenceSettings).expected
-    ranked = modes.most_common(2)
-    tied = len(ranked) == 2 and ranked[0][1] == ranked[1][1]
-    usual = "" if tied or not ranked else ranked[0][0]
+    usual = more_than_any_other(modes) or ""
     need = Unreported("persistence-mode-not-reported", "persistence mode", lambda gpu: gpu.persistence is None)
     return per_gpu(
         host,

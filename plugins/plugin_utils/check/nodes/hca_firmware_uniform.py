@@ -18,7 +18,7 @@ from .hca_state import SPEC as HCA_STATE
 from .hca_state import HcaStateSettings
 from .node_context import NodeContext
 from .observe_hosts import OBSERVER
-from .part_versions import Part, PartVersions
+from .uniform import Part, PartVersions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

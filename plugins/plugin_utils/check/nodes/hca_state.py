@@ -26,6 +26,7 @@ from ...site.adapters import (
     port_names,
     stated_by,
 )
+from ...verdict.majority import more_than_any_other
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
@@ -388,11 +389,10 @@ def _usual_but_gone(host: NodeContext, found: ComputeAdapters) -> list[str]:
         if entry.sku == host.entry.sku and entry.name in host.seen.hosts
         if (names := replace(host, entry=entry).adapters()).complete and names.basis != "stated"
     ]
-    lists = [host.sku.hca_names] if host.sku.hca_names else [names for names, _count in Counter(peers).most_common(1)]
+    usual = host.sku.hca_names or more_than_any_other(Counter(peers)) or ()
     hcas = host.facts.hcas
     there = {hca.name for hca in hcas} if not isinstance(hcas, ProbeFailure) else set()
-    usual = lists[0] if lists and set(found.names) <= set(lists[0]) else ()
-    gone = [name for name in usual if name not in there]
+    gone = [name for name in usual if name not in there] if set(found.names) <= set(usual) else []
     return gone if len(gone) == found.wanted - len(found.names) else []
 
 

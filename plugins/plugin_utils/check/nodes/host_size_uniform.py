@@ -16,7 +16,7 @@ from ...probe.lscpu import Processors
 from ..kit.settings import setting
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .observe_hosts import OBSERVER
-from .part_versions import Part, PartVersions
+from .uniform import Part, PartVersions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,10 +16,11 @@ from ...collect.host_facts import FleetFacts
 from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Outcome, SubjectKind
 from ...site.model import Host
+from ...verdict.majority import more_than_half
 from ..kit.settings import setting
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .observe_hosts import OBSERVER
-from .part_versions import Part, PartVersions
+from .uniform import Part, PartVersions
 
 Values = Mapping[str, str]
 
@@ -113,7 +114,7 @@ def _odd(hosts: Sequence[Values], listed: set[str], *, unset: str) -> list[str]:
     found: list[str] = []
     for word in sorted({word for values in hosts for word in values} - listed):
         said = Counter(value for values in hosts if (value := values.get(word, unset)) or word in values)
-        if len(said) > 1 and 2 * max(said.values()) > said.total():
+        if len(said) > 1 and more_than_half(said) is not None:
             found.append(word)
     return found
 

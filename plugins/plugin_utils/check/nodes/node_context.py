@@ -17,7 +17,7 @@ from ...probe.nvidia_smi_xml import Gpu, SmiLog
 from ...runtime.host_tools import load_host_tools
 from ...site.adapters import ComputeAdapters, compute_adapters
 from ...site.model import DriverOwner
-from ..kit import host_context, tool_failure
+from ..kit import host_context
 from ..kit.finding import Finding, Report
 from ..spec import CheckSpec, JudgeContext
 
@@ -100,7 +100,7 @@ class NodeContext(host_context.HostContext[FleetFacts]):
         lost = isinstance(smi, ProbeFailure) or any(gpu.trouble for gpu in smi.gpus)
         if failure.tool.owner == self.spec.id and self.spec.needs_driver and fact != "smi" and lost:
             return self.answer.blocked(by="gpu-census", because="the driver cannot talk to every GPU")
-        return tool_failure.tool_failure(self.answer, failure, self.name, self._evidence_path(fact))
+        return self.answer.tool_failure(failure, self.name, self._evidence_path(fact))
 
 
 JudgeNode = Callable[[NodeContext], Report | Outcome]

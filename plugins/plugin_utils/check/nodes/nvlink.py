@@ -15,6 +15,7 @@ from ...outcome.model import Basis, Expectation, Measure, Outcome, Subject, Subj
 from ...probe.nvidia_smi_nvlink import NvlinkGpu
 from ...probe.nvidia_smi_nvlink_errors import NvlinkCounters, NvlinkErrors
 from ...probe.nvidia_smi_xml import Gpu, SmiLog
+from ...verdict.majority import more_than_any_other
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
@@ -24,13 +25,13 @@ from .observe_hosts import OBSERVER
 
 # NVLink domains that span a rack: every GPU has joined one, and a rack has one.
 
-# By rack, the domain of most of its GPUs.
+# By rack, the domain of most of its GPUs, empty where several have as many.
 Domains = dict[str, str]
 _NVLINK_DOMAIN_HINT = "`nvidia-smi -q | grep -A8 Fabric`; check nvidia-imex and the rack's NVLink switches"
 
 
 def rack_domains(seen: FleetFacts, context: JudgeContext) -> Domains:
-    """Return by rack the cluster and clique that most of its GPUs are in."""
+    """Return by rack the cluster and clique that most of its GPUs are in, empty where several have as many."""
     counts: dict[str, Counter[str]] = {}
     for host in context.site.in_scope:
         facts, sku = seen.hosts.get(host.name), context.hardware.get(host.sku)
@@ -39,7 +40,7 @@ def rack_domains(seen: FleetFacts, context: JudgeContext) -> Domains:
         joined = [_domain(gpu) for gpu in facts.smi.gpus if _joined(gpu)]
         if host.rack and joined:
             counts.setdefault(host.rack, Counter()).update(joined)
-    return {rack: max(found, key=lambda name: (found[name], name)) for rack, found in counts.items()}
+    return {rack: more_than_any_other(found) or "" for rack, found in counts.items()}
 
 
 def domain_findings(host: NodeContext, domains: Domains) -> tuple[Finding, ...]:
@@ -47,7 +48,8 @@ def domain_findings(host: NodeContext, domains: Domains) -> tuple[Finding, ...]:
     if host.sku.nvlink_domain != "rack":
         return ()
     findings: list[Finding] = []
-    usual = domains.get(host.entry.rack, "")
+    rack = host.entry.rack
+    usual = domains.get(rack, "")
     for gpu in host.live_gpus:
         parts = (host.gpu(gpu.bus_id),)
         if not _joined(gpu):
@@ -55,8 +57,9 @@ def domain_findings(host: NodeContext, domains: Domains) -> tuple[Finding, ...]:
             findings.append(
                 Finding(cause="nvlink-domain-not-joined", text=text, hint=_NVLINK_DOMAIN_HINT, subjects=parts)
             )
-        elif usual and _domain(gpu) != usual:
-            text = f"{gpu.bus_id} is in {_domain(gpu)}, most of {host.entry.rack} in {usual}"
+        elif rack in domains and _domain(gpu) != usual:
+            others = f"most of {rack} in {usual}" if usual else f"and no domain has most GPUs of {rack}"
+            text = f"{gpu.bus_id} is in {_domain(gpu)}, {others}"
             findings.append(Finding(cause="nvlink-domain-split", text=text, hint=_NVLINK_DOMAIN_HINT, subjects=parts))
     return tuple(findings)
 

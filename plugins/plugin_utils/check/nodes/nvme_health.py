@@ -14,6 +14,7 @@ from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ...outcome.wording import count
 from ...probe.nvme_health import NvmeDrive
+from ...verdict.majority import more_than_half
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
@@ -67,8 +68,7 @@ def _usual(seen: FleetFacts, context: JudgeContext) -> Mapping[str, int]:
         drives = seen.hosts[entry.name].read(_FACT, tuple) if entry.name in seen.hosts else ()
         if entry.name in seen.hosts and not isinstance(drives, ProbeFailure):
             counts.setdefault(entry.sku, Counter())[len(drives)] += 1
-    most = {sku: found.most_common(1)[0] for sku, found in counts.items()}
-    return {sku: number for sku, (number, times) in most.items() if 2 * times > counts[sku].total()}
+    return {sku: number for sku, found in counts.items() if (number := more_than_half(found)) is not None}
 
 
 def _judge(host: NodeContext, usual: int) -> Report | Outcome:

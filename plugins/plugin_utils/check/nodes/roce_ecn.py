@@ -24,7 +24,7 @@ from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .hca_state import SPEC as HCA_STATE
 from .node_context import NodeContext, per_host
 from .observe_hosts import OBSERVER
-from .roce_ports import adapter_names, odd_ports, ports_of, usual_of_ports
+from .roce_ports import adapter_names, most_ports, odd_ports, ports_of, usual_of_ports
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,12 +99,12 @@ def _ports(host: NodeContext, names: Sequence[str], mine: dict[str, PortEcn], us
         text = f"ECN is stated, and nothing tells it of {', '.join(untold)}"
         hint = f"`ls /sys/class/net/*/ecn` on {host.name}: the kernel's own driver and virtual functions do not show it"
         return host.answer.unknown("roce-ecn-not-reported", text, hint, evidence=proof)
-    odd = {name: port for name, port in mine.items() if wanted is None and usual and _said(port) != usual}
+    odd = {name: port for name, port in mine.items() if wanted is None and _said(port) != usual}
     if odd:
         hint = "state priorities of roce-ecn, and bring the ports to them; or accept the difference"
         told = odd_ports(odd, lambda port: f"ECN {_said(port)}")
         parts = () if len(odd) == len(mine) else tuple(host.part(SubjectKind.HCA, name) for name in odd)
-        text = f"{told}; most ports: {usual}"
+        text = f"{told}; {most_ports(usual)}"
         findings.append(Finding(cause="roce-ecn-differs", text=text, hint=hint, subjects=parts, marginal=True))
     said = "; ".join(sorted({_said(port) for port in mine.values()}))
     summary = f"ECN of {count(len(mine), 'port')}: {said}" if mine else "the driver shows no ECN, and none is stated"

@@ -61,7 +61,7 @@ def usual_of_ports(
     ports: Callable[[NodeContext], Mapping[str, P]],
     said: Callable[[P], str],
 ) -> dict[str, str]:
-    """Return by SKU what most of its ports have, in words; empty where there is no majority."""
+    """Return by SKU what most of its ports have, in words; empty where several settings have as many."""
     known: dict[str, dict[str, str]] = {}
     for entry in context.site.in_scope:
         if entry.name in seen.hosts and entry.sku in context.hardware:
@@ -69,6 +69,11 @@ def usual_of_ports(
             words = {f"{entry.name}/{name}": said(port) for name, port in found.items()}
             known.setdefault(entry.sku, {}).update(words)
     return {sku: uniformity(words).expected for sku, words in known.items()}
+
+
+def most_ports(usual: str) -> str:
+    """Return what odd ports are held against: what most have, or, of halves, that there is no such thing."""
+    return f"most ports: {usual}" if usual else "as many ports have another setting"
 
 
 def odd_ports(odd: Mapping[str, P], said: Callable[[P], str]) -> str:

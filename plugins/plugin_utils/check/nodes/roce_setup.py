@@ -28,7 +28,7 @@ from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .hca_state import SPEC as HCA_STATE
 from .node_context import NodeContext, per_host
 from .observe_hosts import OBSERVER
-from .roce_ports import NAMED_PORTS, adapter_names, odd_ports, ports_of, usual_of_ports
+from .roce_ports import NAMED_PORTS, adapter_names, most_ports, odd_ports, ports_of, usual_of_ports
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,7 +217,7 @@ def _lossless(host: NodeContext, names: Sequence[str], usual: str) -> list[Findi
             text = f"{name} ({device}): trust {port.trust}, expected {settings.trust}"
             hint = f"`mlnx_qos -i {device} --trust {settings.trust}`; make it last over boots"
             findings.append(Finding(cause="roce-trust-wrong", text=text, hint=hint, subjects=subjects))
-    odd = {name: port for name, port in mine.items() if not stated and usual and _said(port) != usual}
+    odd = {name: port for name, port in mine.items() if not stated and _said(port) != usual}
     if odd:
         findings.append(_odd_ports(host, odd, usual, whole=len(odd) == len(mine)))
     return findings
@@ -228,7 +228,7 @@ def _odd_ports(host: NodeContext, odd: Mapping[str, PortQos], usual: str, *, who
     shown = first_of([f"`mlnx_qos -i {port.device}`" for port in odd.values()], NAMED_PORTS, " and ")
     return Finding(
         cause="roce-pfc-differs",
-        text=f"{odd_ports(odd, _said)}; most ports: {usual}",
+        text=f"{odd_ports(odd, _said)}; {most_ports(usual)}",
         hint=f"state pfc_priorities and trust of roce-setup, and bring the ports to them ({shown})",
         subjects=() if whole else tuple(host.part(SubjectKind.HCA, name) for name in odd),
         marginal=True,

@@ -16,12 +16,13 @@ from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Outcome, SubjectKind
 from ...probe.nvidia_smi_topo import Topology
 from ...probe.nvidia_smi_xml import SmiLog
+from ...verdict.majority import more_than_any_other
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .hca_state import SPEC as HCA_STATE
 from .hca_state import HcaStateSettings
 from .node_context import NodeContext
 from .observe_hosts import OBSERVER
-from .part_versions import Part, PartVersions
+from .uniform import Part, PartVersions
 
 SPEC = CheckSpec(
     id="slot-map-uniform",
@@ -90,11 +91,11 @@ def _buses(host: NodeContext) -> tuple[str, ...]:
 def _usual(
     hosts: Mapping[str, NodeContext], of: Callable[[NodeContext], tuple[str, ...]]
 ) -> dict[str, tuple[str, ...]]:
-    """Return by SKU what most hosts have."""
+    """Return by SKU what more hosts have than anything else."""
     found: dict[str, Counter[tuple[str, ...]]] = {}
     for host in hosts.values():
         found.setdefault(host.entry.sku, Counter())[of(host)] += 1
-    return {sku: counts.most_common(1)[0][0] for sku, counts in found.items()}
+    return {sku: usual for sku, counts in found.items() if (usual := more_than_any_other(counts)) is not None}
 
 
 def _parts(host: NodeContext, usual: tuple[str, ...], places: tuple[int, ...]) -> tuple[Part, ...]:

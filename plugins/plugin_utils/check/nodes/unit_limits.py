@@ -21,7 +21,7 @@ from ..kit.settings import setting
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .node_context import NodeContext
 from .observe_hosts import OBSERVER
-from .part_versions import Part, PartVersions
+from .uniform import Part, PartVersions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

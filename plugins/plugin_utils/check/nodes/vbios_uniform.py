@@ -10,8 +10,7 @@ from ...outcome.model import Outcome, SubjectKind
 from ...probe.nvidia_smi_xml import SmiLog
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
 from .observe_hosts import OBSERVER
-from .part_versions import Part, PartVersions
-from .uniform import VersionSettings
+from .uniform import Part, PartVersions, VersionSettings
 
 SPEC = CheckSpec(
     id="vbios-uniform",

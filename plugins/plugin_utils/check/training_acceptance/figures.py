@@ -161,21 +161,17 @@ class Figures:
         return found
 
     @cached_property
-    def weights(self) -> Mapping[str, str]:
-        """Digest of the weights of each GPU's rank at the end."""
-        return {rank.gpu: rank.log.weights for rank in self.run.ranks}
-
-    @cached_property
-    def usual_weights(self) -> tuple[str, int]:
-        """The digest with which most ranks ended, and how many they are."""
-        return Counter(self.weights.values()).most_common(1)[0]
+    def weights(self) -> Counter[str]:
+        """How many ranks ended with which weights, by digest."""
+        return Counter(rank.log.weights for rank in self.run.ranks)
 
     @cached_property
     def odd_weights(self) -> Mapping[str, tuple[str, ...]]:
         """By host its GPUs whose ranks ended with other weights than most."""
         found: dict[str, tuple[str, ...]] = {}
+        usual = max(self.weights, key=self.weights.__getitem__)
         for rank in self.run.ranks:
-            if rank.log.weights != self.usual_weights[0]:
+            if rank.log.weights != usual:
                 found[rank.host] = (*found.get(rank.host, ()), rank.gpu)
         return found
 

@@ -22,6 +22,7 @@ from ...probe.training_log import ESSENCE, PodLog, RankLog, Setup, essence_of, p
 from ...runtime.files import RECIPES
 from ...runtime.process import left_out_of
 from ...site.model import Host, Site
+from ...verdict.majority import more_than_half
 from ...workload.capacity import NodeCapacity
 from ...workload.job import JobResult, JobSpec
 from ..benchmark.network import connected_placement, gang_permissions, pod_network, port_filter, read_network
@@ -206,7 +207,7 @@ def _unlike(record: Record, pods: Pods) -> HostProblem | None:
         return None
     usual, count = kinds.most_common(1)[0]
     other = [host for host, mine in setups.items() if set(mine) != {usual}]
-    hosts = other if count * 2 > kinds.total() else list(record.hosts)
+    hosts = list(record.hosts) if more_than_half(kinds) is None else other
     odd = next(kind for host in hosts for kind in setups[host] if kind != usual)
     pairs = zip(ESSENCE, odd, usual, strict=True)
     what = ", ".join(f"{name} {mine} and not {most}" for name, mine, most in pairs if mine != most)

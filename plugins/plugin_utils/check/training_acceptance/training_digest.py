@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from ...outcome.model import Measure, Outcome, SubjectKind
-from ...verdict.digest_majority import Majority, majority
+from ...verdict.majority import Majority, majority
 from ..benchmark.preconditions import nodes
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext

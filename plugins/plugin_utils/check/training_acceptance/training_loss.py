@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
+from ...verdict.majority import more_than_half
 from ..benchmark.preconditions import nodes
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
@@ -88,10 +89,10 @@ def _differing(answer: Answer, cohort: SkuCohort, figures: Figures, host: Planne
     mine = figures.odd_weights.get(host.name, ())
     if not mine:
         return None
-    total, count = len(figures.weights), figures.usual_weights[1]
+    total, count = figures.weights.total(), max(figures.weights.values())
     text = f"{', '.join(mine)} ended with other weights than {count} of {total} ranks, although all were updated alike"
     details = {"more_subjects": gpus(mine), "evidence": evidence(cohort, host.name)}
-    if count * 2 <= total:
+    if more_than_half(figures.weights) is None:
         return answer.unknown("weights-unlike", f"{text}; no majority", _DIFFER, **details)
     return answer.failed("weights-differ", text, _DIFFER, **details)
 

@@ -18,7 +18,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku impo
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.dl_unit import GpuTest, parse
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import RECIPES
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.digest_majority import majority
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.majority import majority
 
 # Log of the DL unit test, and the kind of host whose facts hold for its one GPU.
 GPUS = {"h200-a-dl-unit.log": "dgx-h200", "h200-b-dl-unit-two-gpus.log": "dgx-h200", "h100-dl-unit.log": "dgx-h100"}

@@ -12,7 +12,6 @@ import pytest
 from sites import make_site
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.answer import Answer
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.tool_failure import tool_failure
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import CheckSpec, JudgeContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.tool_reading import ProbeFailure
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status, SubjectKind
@@ -25,7 +24,7 @@ KINDS = ("missing", "timeout", "empty", "garbage", "failed", "not-collected")
 
 def reported_by(check: str, failure: ProbeFailure) -> Outcome:
     spec = CheckSpec(id=check, gate="nodes", title="t", per=SubjectKind.NODE)
-    return tool_failure(Answer.about_host(spec, CONTEXT, "gpu01"), failure, "gpu01", "evidence/hosts/gpu01.json")
+    return Answer.about_host(spec, CONTEXT, "gpu01").tool_failure(failure, "gpu01", "evidence/hosts/gpu01.json")
 
 
 @pytest.mark.parametrize("kind", KINDS)

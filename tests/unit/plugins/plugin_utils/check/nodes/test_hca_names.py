@@ -121,3 +121,14 @@ def test_of_one_host_alone_a_statement_is_wrong_if_every_gpu_has_an_adapter_or_a
         fleet.hosts["gpu01"].nic_words = dict.fromkeys(range(4), "SYS")
     state(fleet, "inventory", stated)
     assert [o.cause for o in held(fleet)] == [cause]
+
+
+@pytest.mark.parametrize("odd", ["gpu01", "gpu03"])
+def test_where_two_hosts_differ_neither_names_the_adapter_that_a_third_lacks(fleet: Any, odd: str) -> None:
+    """The order of hosts in the inventory decides nothing."""
+    names = ("mlx5_0", "mlx5_1", "mlx5_2", "mlx5_7")
+    fleet.hosts[odd].hcas = {name: {} for name in names}
+    fleet.hosts[odd].slots = {name: place for place, name in enumerate(names)}
+    fleet.hosts["gpu02"].hcas.pop("mlx5_3")
+    (found,) = (outcome for outcome in held(fleet) if outcome.cause == "hca-missing")
+    assert [subject.name for subject in found.subjects] == ["gpu02", "gpu02/gpu3"]

@@ -172,6 +172,14 @@ def test_congestion_is_marked_as_on_other_hosts_or_as_stated(
     assert status in {outcome.status for outcome in outcomes}
 
 
+def test_of_halves_with_other_marks_of_congestion_both_are_for_a_person(roce: AnyFleet) -> None:
+    del roce.hosts["gpu03"]
+    for values in roce.hosts["gpu02"].hcas.values():
+        values["ecn"] = ""
+    found = said(judged(roce, "roce-ecn"), Status.OTHER)
+    assert found == {("roce-ecn", "roce-ecn-differs", name) for name in ("gpu01", "gpu02")}
+
+
 def test_ecn_that_no_driver_shows_is_open_only_where_the_site_states_it(roce: AnyFleet) -> None:
     for host in roce.hosts.values():
         host.tools["roce_ecn"] = run("no ECN settings\n")

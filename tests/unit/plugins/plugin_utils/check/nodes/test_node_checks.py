@@ -185,6 +185,18 @@ def test_rack_wide_domain(fleet: AnyFleet) -> None:
     }  # fmt: skip
 
 
+def test_of_a_rack_in_two_halves_both_are_named(fleet: AnyFleet) -> None:
+    """None of them is the other one: which cluster has the larger UUID says nothing."""
+    fleet.sku = replace(fleet.sku, nvlink_domain="rack", nvswitches=0, nvlink_domain_gpus=72)
+    for one in fleet.hosts.values():
+        for place, part in enumerate(one.gpus):
+            part.values |= {"clique": str(2 + place % 2), "cluster": "00000001-0000-0000-0000-000000000001"}
+    everywhere = {f"{host}/gpu{place}" for host in fleet.hosts for place in range(4)}
+    found = said(fleet.judge(only="nvlink"), Status.FAILED)
+    assert {cause for _check, cause, _names in found} == {"nvlink-domain-split"}
+    assert {name for _check, _cause, names in found for name in names.split(",")} == everywhere
+
+
 def test_a_tray_has_no_fabric_manager_of_its_own_to_wait_for(fleet: AnyFleet) -> None:
     """It runs in the rack's switch trays, so nothing else would report a GPU that is not in the fabric."""
     fleet.sku = replace(fleet.sku, nvlink_domain="rack", nvswitches=0, nvlink_domain_gpus=72)

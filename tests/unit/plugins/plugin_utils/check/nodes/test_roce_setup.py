@@ -96,6 +96,16 @@ def test_a_place_that_pauses_otherwise_on_all_hosts_is_not_alike(roce: AnyFleet)
     }
 
 
+def test_halves_are_both_for_a_person(roce: AnyFleet) -> None:
+    """Hosts that pause and hosts that drop cannot both be right."""
+    del roce.hosts["gpu03"]
+    for values in roce.hosts["gpu02"].hcas.values():
+        values["pfc"] = "0   0   0   0   0   0   0   0"
+    outcomes = roce.judge(only=CHECK)
+    assert said(outcomes, Status.OTHER) == {(CHECK, "roce-pfc-differs", name) for name in ("gpu01", "gpu02")}
+    assert all(outcome.summary.endswith("as many ports have another setting") for outcome in outcomes)
+
+
 def test_without_mlnx_qos_only_a_site_that_states_its_pauses_is_held(roce: AnyFleet) -> None:
     roce.hosts["gpu02"].tools["mlnx_qos"] = ToolRun(argv=("sh", "-c", "..."), rc=127)
     assert {outcome.status for outcome in judged(roce)} == {Status.PASSED}

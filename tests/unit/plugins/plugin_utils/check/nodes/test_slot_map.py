@@ -70,3 +70,12 @@ def test_a_host_whose_gpu_does_not_answer_waits_for_gpu_census(fleet: AnyFleet) 
     assert [(o.subjects[0].name, o.blocked_by) for o in fleet.judge(only=CHECK) if o.status is not Status.PASSED] == [
         ("gpu02", "gpu-census")
     ]
+
+
+@pytest.mark.parametrize("odd", ["gpu01", "gpu03"])
+def test_where_two_hosts_differ_neither_says_where_the_gpus_of_a_third_are(fleet: AnyFleet, odd: str) -> None:
+    """The order of hosts in the inventory decides nothing."""
+    fleet.hosts[odd].gpus[3].bus = "0000:99:00.0"
+    fleet.hosts["gpu02"].gpus[1].listed = False
+    blocked = [o for o in fleet.judge(only=CHECK) if o.blocked_by]
+    assert [(o.subjects[0].name, o.blocked_by) for o in blocked] == [("gpu02", "gpu-census")]
