@@ -25,7 +25,7 @@ from ..outcome.gates import GATE_IDS, GATE_PHASE, PHASE_GATES, STACK_GATE
 from ..outcome.model import SubjectKind
 from ..runtime.clock import time_limit
 from .kit.settings import settings_in
-from .spec import Check, CheckSpec, Disturbance, Observer
+from .spec import Applies, Check, CheckSpec, Disturbance, Observer
 
 # What a module with a check must have: a CHECK whose judge takes what its observer makes.
 
@@ -175,10 +175,13 @@ def _wrong_in(spec: CheckSpec) -> tuple[str, str] | None:
                 f"{name} {found!r}, expected one of {kind.__name__}",
                 f"{name}={kind.__name__}.<one of {', '.join(kind.__members__)}>",
             )
-    for name in ("requires", "components", "causes"):
+    for name in ("requires", "causes"):
         texts = getattr(spec, name)
         if not isinstance(texts, tuple) or not all(isinstance(text, str) for text in texts):
             return f"{name} {texts!r}, expected a tuple of texts", f'{name}=("...",)'
+    rules: Any = spec.applies
+    if not isinstance(rules, tuple) or not all(isinstance(rule, Applies) for rule in rules):
+        return f"applies {rules!r}, expected a tuple of rules", "applies=(<a rule of check.spec>,)"
     gates = {spec.gate, STACK_GATE} if spec.needs_driver else {spec.gate}
     known = [phase for phase, own in PHASE_GATES.items() if gates & set(own)]
     if spec.phase and spec.phase not in known:

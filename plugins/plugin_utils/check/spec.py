@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from ..outcome.codec import from_plain
 from ..outcome.gates import GATE_PHASE, STACK_GATE
 from ..outcome.model import Outcome, SubjectKind
+from ..outcome.wording import first_of
 from ..runtime.progress import Emit, silent
 from ..site.model import DriverOwner, Site
 from .kit.settings_layers import checked_settings, resolved, settings_for
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Seen = TypeVar("Seen")
+_NAMES = 8
 
 
 class Disturbance(str, Enum):
@@ -43,6 +46,104 @@ class Disturbance(str, Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a check is asked: the site, the resolved recipe (None: not known), and the names of its components (None:
+    not known yet, and nothing is left out for what the recipe lacks)."""
+
+    site: Site
+    recipe: Mapping[str, Any] | None = None
+    components: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """What a check is not asked about: names of hosts or of its subjects, None for all of it, and why; no reason where
+    there is nothing to say."""
+
+    names: frozenset[str] | None
+    reason: str = ""
+
+
+class Applies(ABC):
+    """A rule that says of what a check is asked."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def left_out(self, subjects: tuple[str, ...], place: Place) -> LeftOut | None:
+        """Return what is left out there, None for nothing; `subjects` are the names of all that it could be asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities(Applies):
+    """A site with all of these words (recipes/site_profiles.yaml); `infiniband|roce` is one of several."""
+
+    words: tuple[str, ...]
+
+    def missing(self, site: Site) -> tuple[str, ...]:
+        """Return the words that the site lacks."""
+        return tuple(word for word in self.words if not set(word.split("|")) & set(site.capabilities))
+
+    def left_out(self, subjects: tuple[str, ...], place: Place) -> LeftOut | None:
+        del subjects
+        reasons = [
+            f"needs {word.replace('|', ' or ')}: {place.site.missing.get(word, 'the inventory has none')}"
+            for word in self.missing(place.site)
+        ]
+        return LeftOut(None, "; ".join(reasons)) if reasons else None
+
+
+@dataclass(frozen=True, slots=True)
+class Components(Applies):
+    """A recipe with one of these components."""
+
+    names: tuple[str, ...]
+
+    def left_out(self, subjects: tuple[str, ...], place: Place) -> LeftOut | None:
+        del subjects
+        if place.components is None or set(self.names) & set(place.components):
+            return None
+        return LeftOut(None, f"needs {' or '.join(self.names)}: the recipe has none")
+
+
+@dataclass(frozen=True, slots=True)
+class Promised(Applies):
+    """The subjects of which the site or its recipe promises something; `unasked` says why there is none."""
+
+    names: Callable[[Site, Mapping[str, Any] | None], tuple[str, ...]]
+    unasked: str
+
+    def left_out(self, subjects: tuple[str, ...], place: Place) -> LeftOut | None:
+        if place.components is None:
+            return None
+        promised = self.names(place.site, place.recipe)
+        return LeftOut(frozenset(subjects).difference(promised)) if promised else LeftOut(None, self.unasked)
+
+
+@dataclass(frozen=True, slots=True)
+class Equals(Applies):
+    """Hosts that are measured with each other: the only host of its SKU is left out."""
+
+    def left_out(self, subjects: tuple[str, ...], place: Place) -> LeftOut | None:
+        del subjects
+        alone = place.site.without_equal
+        hosts = ", ".join(f"{host.name} is the only {host.sku}" for host in alone)
+        reason = f"needs two hosts of one SKU: {hosts} here"
+        return LeftOut(frozenset(host.name for host in alone), reason) if alone else None
+
+
+@dataclass(frozen=True, slots=True)
+class Bmc(Applies):
+    """Hosts whose BMC the inventory names."""
+
+    def left_out(self, subjects: tuple[str, ...], place: Place) -> LeftOut | None:
+        del subjects
+        unnamed = [host.name for host in place.site.in_scope if not host.bmc]
+        reason = f"needs the address of the BMC: {first_of(unnamed, _NAMES)} without gpufleet_bmc"
+        return LeftOut(frozenset(unnamed), reason) if unnamed else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CheckSpec:
     """One check: one question with one answer per subject.
 
@@ -54,17 +155,11 @@ class CheckSpec:
         per: kind of the subjects that must each get an answer.
         disturbs: what its observation does to the cluster.
         duration_s: typical seconds for the observation, for the plan.
-        requires: site capabilities without which it is not declared (recipes/site_profiles.yaml); `infiniband|roce` is
-            one of several.
+        requires: site capabilities without which it is not declared (see Capabilities).
+        applies: what else says of what it is asked.
         needs_driver: it needs the GPU driver: declared in gate nodes if the host owns it, in gpu_stack if the
             operator does.
-        components: it is declared only where the recipe has one of these; empty for every recipe.
-        between_hosts: it measures equal hosts with each other, so that the only host of its SKU is left out.
         compares: it judges a host by what the others have, so that its pass among some says nothing of all.
-        through_bmc: it asks the BMC of a host, so that hosts whose BMC the inventory does not name are left out.
-        offers: names the subjects of which the site or its recipe promises something; they alone are asked, and
-            `unasked` says why none is.
-        through_pdu: it asks PDUs, so that racks of which the site states none are left out.
         causes: every cause slug that it can give to a failed outcome, for the docs and the fault matrix.
         settings: settings class of its own (see kit/settings.py), None if it has none.
     """
@@ -77,14 +172,9 @@ class CheckSpec:
     disturbs: Disturbance = Disturbance.NOTHING
     duration_s: float = 1.0
     requires: tuple[str, ...] = ()
-    components: tuple[str, ...] = ()
+    applies: tuple[Applies, ...] = ()
     needs_driver: bool = False
-    between_hosts: bool = False
     compares: bool = False
-    through_bmc: bool = False
-    through_pdu: bool = False
-    offers: Callable[[Site, Mapping[str, Any] | None], tuple[str, ...]] | None = None
-    unasked: str = ""
     causes: tuple[str, ...] = ()
     settings: type[Any] | None = None
 
@@ -99,7 +189,7 @@ class CheckSpec:
 
     def missing_capabilities(self, site: Site) -> tuple[str, ...]:
         """Return the capabilities that the check requires and the site lacks; empty means it can be declared."""
-        return tuple(word for word in self.requires if not set(word.split("|")) & set(site.capabilities))
+        return Capabilities(self.requires).missing(site)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

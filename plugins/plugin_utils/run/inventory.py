@@ -18,6 +18,7 @@ from ..check.kit.settings import merged
 from ..check.kit.settings_layers import SITE, Layer, Loaded, applied, load_settings, threshold_layers
 from ..check.nodes.dcgm_diag_settings import DCGM_DIAG, DcgmDiagSettings
 from ..check.registry import all_checks, all_settings, site_checks
+from ..check.spec import Bmc
 from ..converge.declaration import VARIABLE as DECLARATION
 from ..converge.declaration import declaration_problems
 from ..hardware.sku import Sku, load_hardware
@@ -219,7 +220,7 @@ def checked_settings_of(
     per_host = {
         check.spec.id: kinds[check.spec.id]
         for check in all_checks(check_dirs)
-        if check.spec.gate == "nodes" or check.spec.through_bmc
+        if check.spec.gate == "nodes" or Bmc() in check.spec.applies
     }
     values = {key: {name: entry.value for name, entry in loaded.get(key, {}).items()} for key in per_host}
     for sku in skus:

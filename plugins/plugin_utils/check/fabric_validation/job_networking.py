@@ -16,7 +16,7 @@ from ...probe.rank_log import OK, RankSeen
 from ..benchmark.preconditions import leftovers_of, no_run, of_problem, sku_unknown
 from ..kit.answer import Answer
 from ..kit.told_once import told_once
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, Equals, JudgeContext
 from .observe_ranks import OBSERVER
 from .rank_model import CHECK_ID, NetworkingSettings, Plan, RankHost, Results, Run
 
@@ -127,7 +127,7 @@ SPEC = CheckSpec(
     disturbs=Disturbance.TEST_PODS,
     duration_s=60.0,
     requires=("kubernetes", "multi_node"),
-    between_hosts=True,
+    applies=(Equals(),),
     causes=(
         "rank-name-unresolved",
         "pod-network-unreachable",

@@ -11,7 +11,7 @@ from ...outcome.model import Measure, Outcome, Subject, SubjectKind
 from ..benchmark.preconditions import nodes, not_repeated
 from ..benchmark.shared_cause import explained, slow_group
 from ..kit.answer import Answer
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, Equals, JudgeContext
 from .analysis import Rails, SkuCohort, cohorts_of
 from .bandwidth import BandwidthResult, same_leaves
 from .model import PlannedHost, Results
@@ -28,7 +28,7 @@ SPEC = CheckSpec(
     disturbs=Disturbance.TEST_PODS,
     duration_s=600.0,
     requires=("kubernetes", "multi_node"),
-    between_hosts=True,
+    applies=(Equals(),),
     causes=("cohort-slow", "pair-bandwidth-low", "slow-adapter", "slow-group", "slow-node", "slow-path", "slow-rail"),
 )
 _ADAPTER_HINT = "`ibstat` and `mlxlink -d {hca} -c -e` on {host}, counters of its switch port; reseat or change it"

@@ -9,7 +9,7 @@ from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, Sta
 from ...probe.nccl_debug import HostLog
 from ..benchmark.preconditions import nodes
 from ..kit.answer import Answer
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, Equals, JudgeContext
 from .analysis import SkuCohort, cohorts_of
 from .model import PlannedHost, Results, Run
 from .observe_nccl import OBSERVER
@@ -25,7 +25,7 @@ SPEC = CheckSpec(
     disturbs=Disturbance.TEST_PODS,
     duration_s=600.0,
     requires=("kubernetes", "multi_node"),
-    between_hosts=True,
+    applies=(Equals(),),
     causes=(
         "gpudirect-missing",
         "hca-filter-no-match",

@@ -12,7 +12,7 @@ from typing import Any
 from ...outcome.model import Outcome
 from ..benchmark.preconditions import nodes, sku_unknown
 from ..kit.answer import Answer
-from ..spec import CheckSpec, JudgeContext
+from ..spec import CheckSpec, Equals, JudgeContext
 from .analysis import SkuCohort, cohorts_of
 from .model import PlannedHost, Results
 
@@ -81,7 +81,7 @@ def judge_hosts(
     Hosts on which nothing could be run for one reason get one outcome together.
     """
     cohorts = cohorts_of(results, context.hardware)
-    left_out = {host.name for host in context.site.without_equal} if spec.between_hosts else set()
+    left_out = {host.name for host in context.site.without_equal} if Equals() in spec.applies else set()
     hosts = [host for host in results.plan.hosts if host.name not in skip and host.name not in left_out]
     outcomes = []
     for group in _alike(hosts):

@@ -13,7 +13,7 @@ from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ...probe.redfish_thermal import Temperature
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
-from ..spec import Check, CheckSpec, JudgeContext
+from ..spec import Bmc, Check, CheckSpec, JudgeContext
 from .observe_bmcs import OBSERVER, BmcContext, SeenBmcs, per_bmc
 
 
@@ -39,7 +39,7 @@ SPEC = CheckSpec(
     title="Air at the inlet within the host's limit",
     per=SubjectKind.NODE,
     requires=("bmc", "bmc_address"),
-    through_bmc=True,
+    applies=(Bmc(),),
     causes=("inlet-too-hot", "sensor-above-its-limit"),
     settings=InletSettings,
 )

@@ -8,16 +8,35 @@ Half-filled racks are judged by what is installed: by what is drawn now, and by 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 from ...outcome.errors import InputError, NotFoundError
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
 from ...probe.redfish_pdu import Mains
 from ..kit.answer import Answer
 from ..kit.finding import Finding, Report, conclude, one_per_cause
-from ..spec import Check, CheckSpec, JudgeContext
+from ..spec import Applies, Check, CheckSpec, JudgeContext, LeftOut, Place
 from .load import POWER, number, rack_load
 from .observation import rack_subject
 from .observe_pdus import OBSERVER, PDU_FEEDS, PduSettings, SeenPdu, SeenPdus
 from .settings import GATE, FacilitySettings
+
+_NAMED = 8
+
+
+@dataclass(frozen=True, slots=True)
+class _StatedPdus(Applies):
+    """Racks of which the site states a PDU."""
+
+    def left_out(self, subjects: tuple[str, ...], place: Place) -> LeftOut | None:
+        stated = place.site.settings.get(PDU_FEEDS, {}).get("pdus") or {}
+        racks = {str(entry.get("rack", "")) for entry in stated.values() if isinstance(entry, Mapping)}
+        without = sorted(set(subjects) - racks)
+        named = ", ".join(without[:_NAMED])
+        reason = f"needs the address of a PDU: gpufleet_settings.{PDU_FEEDS}.pdus has none in {named}"
+        return LeftOut(frozenset(without), reason) if without else None
+
 
 SPEC = CheckSpec(
     id=PDU_FEEDS,
@@ -25,7 +44,7 @@ SPEC = CheckSpec(
     title="Feeds of racks alive and redundant, by their PDUs",
     per=SubjectKind.RACK,
     requires=("bmc", "pdu_address"),
-    through_pdu=True,
+    applies=(_StatedPdus(),),
     causes=("feed-dead", "feed-not-redundant", "feed-voltage", "pdu-not-healthy", "pdu-overloaded", "single-feed"),
     settings=PduSettings,
 )

@@ -14,9 +14,10 @@ from typing import Any
 from ...component_stack.facts import ControllerFacts, stack_facts
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
 from ..kit.answer import Answer
-from ..spec import Check, CheckSpec, JudgeContext
+from ..spec import Check, CheckSpec, Components, JudgeContext
 from .observe_platform import OBSERVER, POOLS, Condition, PlatformState
 
+GATEWAYS = ("agentgateway", "kgateway")
 SPEC = CheckSpec(
     id="inference-gateway",
     gate="gpu_stack",
@@ -25,7 +26,7 @@ SPEC = CheckSpec(
     per=SubjectKind.CLUSTER,
     duration_s=1.0,
     requires=("kubernetes",),
-    components=("agentgateway", "kgateway"),
+    applies=(Components(GATEWAYS),),
     causes=(
         "gateway-api-missing",
         "gateway-class-not-accepted",
@@ -43,7 +44,7 @@ def judge(seen: PlatformState, context: JudgeContext) -> tuple[Outcome, ...]:
     """A recipe brings the class; a Gateway is made with the first route, and none of them may be half made."""
     answer = Answer.about_cluster(SPEC, context)
     names = [str(name) for name in (context.recipe or {}).get("deploymentOrder") or []]
-    component = next((name for name in SPEC.components if name in names), "")
+    component = next((name for name in GATEWAYS if name in names), "")
     unready = seen.why_unready([component])
     if unready is not None:
         return (answer.blocked(by="component-health", because=f"component {unready[0]}: {unready[1]}"),)

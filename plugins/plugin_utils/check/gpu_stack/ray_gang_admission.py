@@ -11,11 +11,15 @@ from __future__ import annotations
 
 from ...outcome.model import Outcome, SubjectKind
 from ..kit.answer import Answer
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext, ObserveContext, observer_of
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, ObserveContext, Promised, observer_of
 from .gang_admission import judged
 from .observe_gang import GangResult, observe_with
 from .ray_gang import KUBERAY, has_ray_gangs, ray_provider
 
+_UNASKED = (
+    f"needs {KUBERAY} with a batchScheduler that is Volcano, KAI or the scheduler plugins, and more than one host: "
+    "the recipe has none"
+)
 SPEC = CheckSpec(
     id="ray-gang-admission",
     gate="gpu_stack",
@@ -25,11 +29,7 @@ SPEC = CheckSpec(
     disturbs=Disturbance.TEST_PODS,
     duration_s=25.0,
     requires=("kubernetes",),
-    offers=has_ray_gangs,
-    unasked=(
-        f"needs {KUBERAY} with a batchScheduler that is Volcano, KAI or the scheduler plugins, and more than one host: "
-        "the recipe has none"
-    ),
+    applies=(Promised(has_ray_gangs, _UNASKED),),
     causes=("gang-not-admitted", "gang-overcommitted", "gang-partial", "kuberay-missing", "no-gang-scheduler"),
 )
 

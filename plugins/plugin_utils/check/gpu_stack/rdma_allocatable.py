@@ -16,7 +16,7 @@ from typing import Any
 
 from ...component_stack.adapter_promises import AdapterPromise
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
-from ..spec import Check, CheckSpec, JudgeContext
+from ..spec import Check, CheckSpec, JudgeContext, Promised
 from .cluster_host import ClusterHost, per_host
 from .cluster_policy_ready import missing_policies
 from .cluster_state import ClusterState, NodeState
@@ -34,14 +34,14 @@ from .rdma_promise import (
 )
 from .roots import NETWORK_OPERATOR, Roots, bad_nodes, closed_by_taint, node_fault
 
+_UNASKED = f"nobody promises adapters to pods: neither a policy of the recipe's network operator nor {STATED}"
 SPEC = CheckSpec(
     id=CHECK_ID,
     gate="gpu_stack",
     title="Nodes offer the network adapters that are promised to pods",
     per=SubjectKind.NODE,
     requires=("kubernetes",),
-    offers=promised_hosts,
-    unasked=f"nobody promises adapters to pods: neither a policy of the recipe's network operator nor {STATED}",
+    applies=(Promised(promised_hosts, _UNASKED),),
     causes=("network-operand-not-ready", "nic-label-missing", "rdma-count-mismatch", "rdma-resource-missing", CAUSE),
     settings=RdmaSettings,
 )

@@ -15,10 +15,11 @@ from typing import Any
 from ...component_stack.facts import stack_facts
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
 from ..kit.answer import Answer
-from ..spec import Check, CheckSpec, JudgeContext
+from ..spec import Check, CheckSpec, Components, JudgeContext
 from .observe_platform import OBSERVER, PlatformState, TriedObject, Webhook
 from .roots import recipe_component
 
+CONTROLLERS = ("dynamo-platform", "kubeflow-trainer", "kueue", "volcano")
 SPEC = CheckSpec(
     id="robust-controller",
     gate="gpu_stack",
@@ -27,7 +28,7 @@ SPEC = CheckSpec(
     per=SubjectKind.CLUSTER,
     duration_s=2.0,
     requires=("kubernetes",),
-    components=("dynamo-platform", "kubeflow-trainer", "kueue", "volcano"),
+    applies=(Components(CONTROLLERS),),
     causes=("invalid-object-accepted", "webhook-missing", "webhook-unserved", "webhook-without-ca"),
 )
 # Who refused: a webhook by the name of its entry (kubernetes/apiserver, pkg/admission/plugin/webhook/errors/
@@ -40,7 +41,7 @@ def judge(seen: PlatformState, context: JudgeContext) -> tuple[Outcome, ...]:
     """One outcome for each thing that is wrong, one if nothing is."""
     answer = Answer.about_cluster(SPEC, context)
     names = [str(name) for name in (context.recipe or {}).get("deploymentOrder") or []]
-    wanted = {name: stack_facts().controllers[name] for name in names if name in SPEC.components}
+    wanted = {name: stack_facts().controllers[name] for name in names if name in CONTROLLERS}
     unready = seen.why_unready(wanted)
     if unready is not None:
         return (answer.blocked(by="component-health", because=f"component {unready[0]}: {unready[1]}"),)

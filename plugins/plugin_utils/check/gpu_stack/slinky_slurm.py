@@ -17,7 +17,7 @@ from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, Sub
 from ...outcome.wording import first_of
 from ...probe.slurm_nodes import SlurmNode
 from ..kit.answer import Answer
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Components, Disturbance, JudgeContext
 from .observe_slurm import (
     CHECK_ID,
     OBSERVER,
@@ -41,7 +41,7 @@ SPEC = CheckSpec(
     disturbs=Disturbance.TEST_PODS,
     duration_s=20.0,
     requires=("kubernetes",),
-    components=("slinky-slurm",),
+    applies=(Components(("slinky-slurm",)),),
     causes=(
         "slurm-controller-down",
         "slurm-controller-not-ready",

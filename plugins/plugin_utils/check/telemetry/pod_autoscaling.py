@@ -13,7 +13,7 @@ from typing import Any
 from ...component_stack.facts import stack_facts
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
 from ..kit.answer import Answer
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Components, Disturbance, JudgeContext
 from .metrics_host import SCRAPED
 from .observe_autoscaling import CHECK_ID, MOST, OBSERVER, Autoscaling, AutoscalingSettings, Step
 
@@ -25,7 +25,7 @@ SPEC = CheckSpec(
     disturbs=Disturbance.TEST_PODS,
     duration_s=60.0,
     requires=("kubernetes",),
-    components=("prometheus-adapter",),
+    applies=(Components(("prometheus-adapter",)),),
     causes=(
         "metrics-api-missing",
         "gpu-metric-missing",

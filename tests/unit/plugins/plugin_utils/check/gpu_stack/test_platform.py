@@ -57,7 +57,7 @@ SEEN = PlatformState(
 def with_components(*names: str) -> JudgeContext:
     stated = recipe()
     # Without the controllers that the healthy cluster of these tests has anyway.
-    others = [name for name in stated["deploymentOrder"] if name not in robust_controller.SPEC.components]
+    others = [name for name in stated["deploymentOrder"] if name not in robust_controller.CONTROLLERS]
     stated["deploymentOrder"] = [*others, *names]
     return context(recipe=stated)
 
@@ -144,7 +144,7 @@ def test_an_object_that_must_be_refused_is_one_that_its_schema_takes(shared: Pat
         "volcano": "volcano/jobs.batch.volcano.sh",
     }
     facts = {name: entry for name, entry in stack_facts().controllers.items() if entry.invalid}
-    assert facts.keys() == plurals.keys() == set(robust_controller.SPEC.components)
+    assert facts.keys() == plurals.keys() == set(robust_controller.CONTROLLERS)
     for name, entry in facts.items():
         version = str(entry.invalid["apiVersion"]).rpartition("/")[2]
         jsonschema.validate(entry.invalid, crd_schema(shared, plurals[name], version))
@@ -228,8 +228,8 @@ def test_the_rights_for_a_component_are_asked_for_where_the_recipe_has_it() -> N
 
 def test_the_checks_know_the_components_of_the_facts() -> None:
     facts = stack_facts().controllers
-    assert set(robust_controller.SPEC.components) == {name for name, entry in facts.items() if entry.webhooks}
-    assert set(inference_gateway.SPEC.components) == {name for name, entry in facts.items() if entry.gateway_class}
+    assert set(robust_controller.CONTROLLERS) == {name for name, entry in facts.items() if entry.webhooks}
+    assert set(inference_gateway.GATEWAYS) == {name for name, entry in facts.items() if entry.gateway_class}
     for name, entry in facts.items():
         if entry.webhooks:
             group = entry.invalid["apiVersion"].partition("/")[0]

@@ -20,7 +20,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility im
     pdu_feeds,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_checks
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext, ObserveContext
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import Bmc, JudgeContext, ObserveContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.facility.room import write_facility
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import (
@@ -37,7 +37,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import
 ROOT = Path(__file__).resolve().parents[6]
 CATALOGUE = load_catalogue(ROOT / "recipes" / "rehearsal")
 FACILITY_FAULTS = [fault for fault in CATALOGUE.values() if fault.expect.gate == "facility"]
-OF_BMCS = {check.spec.id for check in all_checks() if check.spec.through_bmc}
+OF_BMCS = {check.spec.id for check in all_checks() if Bmc() in check.spec.applies}
 BMC_FAULTS = [fault for fault in FACILITY_FAULTS if fault.expect.check in OF_BMCS]
 PDU_FAULTS = [fault for fault in FACILITY_FAULTS if fault.expect.check == "pdu-feeds"]
 RECORD_FAULTS = [fault for fault in FACILITY_FAULTS if fault not in (*BMC_FAULTS, *PDU_FAULTS)]
