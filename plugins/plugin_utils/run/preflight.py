@@ -14,6 +14,7 @@ from typing import Any
 from ..check.kit.settings_layers import Loaded
 from ..check.registry import all_checks
 from ..outcome.gates import GATE_IDS
+from ..outcome.wording import first_of
 from ..runtime.progress import Emit
 from ..site.model import Site
 from ..verdict.run import RunRecord, new_run, unproven_before, with_phases, with_site
@@ -89,7 +90,14 @@ def site_lines(site: Site, options: Mapping[str, Any], phases: Sequence[str] = (
     """Return what was found in the inventory, for a person: hosts, scope, and what the run leaves unproven; of a
     validation its phases in the place of gates."""
     about = f"phases: {', '.join(phases)}" if phases else f"in scope: {', '.join(site.gates)}"
-    lines = [f"inventory: {len(site.hosts)} hosts, {len(site.quarantined)} quarantined; {about}"]
+    aside = f" ({first_of(sorted(site.quarantined), 8)})" if site.quarantined else ""
+    lines = [f"inventory: {len(site.hosts)} hosts, {len(site.quarantined)} quarantined{aside}; {about}"]
+    today = datetime.now(UTC).date()
+    lines += [
+        f"waived until {one.until}: {one.check} for {one.subject}, by {one.who}"
+        for one in site.waivers
+        if one.active_on(today)
+    ]
     if options["default_criteria"] and not options["criteria"] and needs_recipe(site):
         chosen = ", ".join(f"{name} {value}" for name, value in site.criteria.items())
         lines.append(f"gpufleet_criteria states nothing; the recipe is that for {chosen}")
@@ -102,7 +110,7 @@ def site_lines(site: Site, options: Mapping[str, Any], phases: Sequence[str] = (
         lines.append(
             f"not proven by this run, though its gates depend on it, so a fault there shows later: {', '.join(missing)}"
         )
-    return lines + _expired_lines(site, datetime.now(UTC).date())
+    return lines + _expired_lines(site, today)
 
 
 def _expired_lines(site: Site, today: date) -> list[str]:

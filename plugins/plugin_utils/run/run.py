@@ -25,7 +25,7 @@ from ..outcome.gates import COMPARED_GATES, STACK_GATE
 from ..outcome.model import Outcome
 from ..recipe.sections import shape_problem
 from ..report.facts import read_foreign_outcomes, read_own_outcomes, read_phase_outcomes, write_suites
-from ..runtime.files import BASELINE, DECLARED, HARDWARE, RECIPE, RUN, SETTINGS, SITE, write_atomic
+from ..runtime.files import BASELINE, DECLARED, HARDWARE, LATEST, RECIPE, RUN, SETTINGS, SITE, write_atomic
 from ..runtime.progress import Emit
 from ..runtime.redaction import redact_data, redact_settings
 from ..site.model import Site
@@ -286,6 +286,10 @@ def existing_run_dir(text: str, *, refused: bool = False) -> Path:
         # Reports have the name of a run alone.
         named = Path(".run") / path
         hint = f"did you mean {named}?" if (named / RUN).is_file() else hint
+        newest = max((found.parent.name for found in path.parent.glob(f"*/{RUN}")), default="")
+        if newest and path.name == LATEST:
+            # It is set where preflight has passed.
+            hint = f"no run there has started yet; the newest is {path.parent / newest}"
         raise NotFoundError(str(path), "holds no run (no run.json).", hint)
     if not refused and not (path / SITE).exists():
         problem = Run(path).record.problem

@@ -187,6 +187,8 @@ SITE, RUN, HARDWARE, RECIPE, SETTINGS = "site.json", "run.json", "hardware.json"
 CLUSTER, BASELINE, CABLING = "cluster.json", "baseline.json", "cabling.json"
 # The checks that each gate or phase declared when it was judged, and the digests of all these files.
 DECLARED, DIGESTS = "declared.json", "digests.json"
+# The link to the newest run that preflight let begin.
+LATEST = "latest"
 # How a run is named: by when it began. A time service may have put the clock back since.
 _BEGUN = re.compile(r"(\d{8}T\d{6}Z)-")
 _CLOCK_STEP = timedelta(minutes=10)
@@ -226,7 +228,7 @@ def point_latest(run_dir: Path) -> None:
     base, fresh = run_dir.parent, run_dir.parent / f".latest-{run_dir.name}"
     try:
         fresh.symlink_to(run_dir.name)
-        os.replace(fresh, base / "latest")
+        os.replace(fresh, base / LATEST)
     except OSError as error:
         raise _not_writable(base, error) from None
 

@@ -36,7 +36,8 @@ def judge(seen: FacilityObservation, context: JudgeContext) -> tuple[Outcome, ..
     facts = seen.signature
     if facts.intact is None or facts.principals is None or facts.verified is None:
         hint = f"have the room's owner sign it: ssh-keygen -Y sign -f KEY -n {facts.namespace} {seen.record_path}"
-        return (answer.failed("signature-missing", f"no signature at {facts.signature}", hint),)
+        summary = f"no signature at {facts.signature}{_also_of_another_site(seen, context.site.name)}"
+        return (answer.failed("signature-missing", summary, hint),)
     runs = (facts.intact, facts.principals, facts.verified)
     if any(run.rc is None for run in runs):
         return (answer.unknown("signature-not-verified", "ssh-keygen did not end in time", evidence=_evidence(facts)),)
@@ -93,6 +94,15 @@ def _judge_owner(answer: Answer, record: FacilityRecord, seen: FacilityObservati
     return answer.passed(
         f"signed by {facts.identity}: {facts.verified.stdout.strip() if facts.verified else ''}", **details
     )
+
+
+def _also_of_another_site(seen: FacilityObservation, site: str) -> str:
+    """Return what an owner should know before signing; a record that cannot be read is reported by other checks."""
+    try:
+        record = seen.record()
+    except InputError:
+        return ""
+    return "" if record.site == site else f"; and the record is of site {record.site!r}, this is {site!r}"
 
 
 def _last_words(*runs: ToolRun) -> str:

@@ -180,6 +180,17 @@ def test_faults_are_those_of_a_rehearsal(gpufleet: Command) -> None:
     assert (wrong.code, "did you mean gpu-missing?" in wrong.err) == (3, True)
 
 
+def test_where_no_run_has_started_the_newest_is_named(gpufleet: Command, tmp_path: Path) -> None:
+    missing = gpufleet("status", str(tmp_path / "latest"))
+    assert (missing.code, "start one" in missing.err) == (3, True)
+    for name in ("20261128T101112Z-aaaa", "20261129T101112Z-bbbb"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "run.json").write_text("{}", encoding="utf-8")
+    missing = gpufleet("status", str(tmp_path / "latest"))
+    assert (missing.code, str(tmp_path / "20261129T101112Z-bbbb") in missing.err) == (3, True)
+    assert "bbbb" not in gpufleet("status", str(tmp_path / "other")).err
+
+
 @pytest.mark.parametrize(
     ("argv", "code", "words"),
     [

@@ -262,16 +262,17 @@ def test_the_plan_says_whether_users_of_hosts_are_disturbed(stated: dict[str, An
     assert said in note
 
 
-def test_the_plan_tells_of_decisions_that_have_ended() -> None:
+def test_the_plan_says_which_decisions_hold_and_which_have_ended() -> None:
     decision = {"check": "gpu-ecc", "reason": "r", "who": "ada", "subject": NAMES[0]}
-    waivers = [
-        decision | {"until": "2020-01-31"},
-        decision | {"until": str(datetime.now(UTC).date() + timedelta(days=30)), "subject": "*"},
+    later = datetime.now(UTC).date() + timedelta(days=30)
+    waivers = [decision | {"until": "2020-01-31"}, decision | {"until": str(later), "subject": "*"}]
+    aside = {"node": NAMES[1], "reason": "r", "ticket": "T-1", "who": "ada"}
+    lines = plan_lines(planned(OPTIONS | {"waivers": waivers, "quarantine": [aside]}, inventory()))
+    assert [line for line in lines if "applies to nothing" in line or line.startswith("waived until")] == [
+        f"waived until {later}: gpu-ecc for *, by ada",
+        f"waiver of gpu-ecc for {NAMES[0]} by ada ended on 2020-01-31 and applies to nothing",
     ]
-    lines = plan_lines(planned(OPTIONS | {"waivers": waivers}, inventory()))
-    assert [line for line in lines if "applies to nothing" in line] == [
-        f"waiver of gpu-ecc for {NAMES[0]} by ada ended on 2020-01-31 and applies to nothing"
-    ]
+    assert f"1 quarantined ({NAMES[1]}); in scope" in lines[0]
 
 
 @pytest.mark.parametrize("kind", ["waivers", "acceptances"])

@@ -205,6 +205,11 @@ def test_a_record_of_another_site_or_another_signer_fails(make_room: Any) -> Non
     room = make_room()
     room.site = replace(room.site, name="elsewhere")
     assert [cause for check, _s, _st, cause in room.held() if check == "facility-signature"] == ["record-of-other-site"]
+    # Who signs a record should know first that it is another site's.
+    room = make_room(signer="nobody")
+    site, room.site = room.site.name, replace(room.site, name="elsewhere")
+    (found,) = (outcome for outcome in room.judge() if outcome.check == "facility-signature")
+    assert found.cause == "signature-missing" and f"is of site {site!r}, this is 'elsewhere'" in found.summary
     room = make_room().with_settings(identity="somebody@else.example")
     assert [cause for check, _s, _st, cause in room.held() if check == "facility-signature"] == ["signer-unknown"]
     (found,) = (outcome for outcome in room.judge() if outcome.check == "facility-signature")
