@@ -11,6 +11,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.modul
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.baseline import (
     accept_run,
+    accepted_text,
     existing_baselines,
     take_back,
 )
@@ -40,9 +41,7 @@ class ActionModule(ModuleAction):
         run = Run(existing_run_dir(options["run_dir"]))
         accepted, new = accept_run(run, store, options["gates"], who, why, check_mode=self.check_mode)
         gates = list(dict.fromkeys(entry.gate for entry in accepted.figures))
-        done = "accepted" if new else "is accepted already"
-        text = f"run {run.record.run_id} {'would be ' if self.check_mode and new else ''}{done}: "
-        text += f"{len(accepted.figures)} figures of {', '.join(gates)}"
+        text = accepted_text(accepted, new=new, check_mode=self.check_mode)
         self.emit(text)
         return {
             "changed": new,

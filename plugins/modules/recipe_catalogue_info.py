@@ -50,6 +50,10 @@ listing:
       description: The number of all supported combinations.
       type: int
       returned: always
+    matching:
+      description: How many of these have O(criteria).
+      type: int
+      returned: always
     environments:
       description: >-
         For each service, by criterion the values that it is supported with. Two values of one row need not go

@@ -23,7 +23,8 @@ class Installed:
     A component that is only manifests counts as a release, and a release whose manifests are not applied as the recipe
     says is `incomplete`. `foreign` are objects of manifests that somebody else made; `drift` is what was changed by
     hand in a release of ours, `unread` why that is not known of one; `existing` are installations of components that
-    somebody else made, `leftovers` definitions of components that nobody runs, both by component.
+    somebody else made, `leftovers` definitions of components that nobody runs, both by component. `by_recipe`: this is
+    what another recipe installs, and no cluster was asked.
     """
 
     releases: Mapping[str, Release] = field(default_factory=dict)
@@ -33,6 +34,7 @@ class Installed:
     unread: Mapping[str, str] = field(default_factory=dict)
     existing: Mapping[str, Existing] = field(default_factory=dict)
     leftovers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    by_recipe: bool = False
 
     def is_ours(self, key: str) -> bool:
         """Whether we installed or adopted that release."""

@@ -127,6 +127,10 @@ def _version(text: str) -> Version | None:
 
 # What stands for the version of a component that has no chart.
 _MANIFESTS = "manifests"
+# Users set these; the options of the module have no prefix.
+_DOWNGRADE = "gpufleet_gpu_stack_allow_downgrade"
+_ADOPT = "gpufleet_gpu_stack_adopt"
+_SKIPPED_MINORS = "gpufleet_gpu_stack_allow_skipped_minors"
 _LOOK = "look with the rights of role gpufleet-gpu-stack-install"
 # What may be done about an installation that is not ours.
 ADOPT, USE, REFUSE = POLICIES = ("adopt", "use", "refuse")
@@ -200,8 +204,9 @@ def _step(component: Component, installed: Installed, policy: str, allow_downgra
     if not installed.is_ours(component.release) and (step := _not_ours(component, installed, release, policy)):
         return step
     if not allow_downgrade and _is_older(component.version, release.chart_version):
-        reason = f"the recipe wants {component.version}, older than the installed {release.chart_version}"
-        return _made(component, Action.DOWNGRADE, release, reason, "correct the recipe, or set allow_downgrade")
+        whose = "the other recipe's" if installed.by_recipe else "the installed"
+        reason = f"the recipe wants {component.version}, older than {whose} {release.chart_version}"
+        return _made(component, Action.DOWNGRADE, release, reason, f"correct the recipe, or set {_DOWNGRADE}")
     return _ours(component, installed, release, policy == ADOPT)
 
 
@@ -221,9 +226,7 @@ def _by_rules(component: Component, step: Step, allow_skipped_minors: bool) -> S
         reason = (
             f"{step.found_version} to {component.version} skips minor versions that are to be gone through ({sources})"
         )
-        hint = (
-            f"install {between} first (overrides or a recipe directory pins the version), or set allow_skipped_minors"
-        )
+        hint = f"install {between} first (overrides or a recipe directory pins the version), or set {_SKIPPED_MINORS}"
         return replace(step, action=Action.SKIPS, reason=reason, hint=hint)
     if crossing.replaced:
         warning = f"its selector changes, so {', '.join(crossing.replaced)} is deleted first ({sources})"
@@ -268,7 +271,7 @@ def _ours(component: Component, installed: Installed, release: Release, take_ove
         return _made(component, Action.UNCHANGED, release, reason, _LOOK)
     if foreign:
         reason = f"{', '.join(foreign)} was made by somebody else and is left alone"
-        return _made(component, Action.UNCHANGED, release, reason, f"to take it over, add {component.name} to adopt")
+        return _made(component, Action.UNCHANGED, release, reason, f"to take it over, add {component.name} to {_ADOPT}")
     return _made(component, Action.UNCHANGED, release)
 
 
@@ -293,7 +296,8 @@ def _absent(component: Component, installed: Installed, policy: str) -> Step:
     others = installed.releases.values() if component.has_chart else ()
     other = next((release for release in others if release.chart == chart), None)
     if other and installed.is_ours(_key(other)):
-        reason = f"a run of ours installed it as release {_key(other)}, and the recipe wants {component.release}"
+        has = "the other recipe has" if installed.by_recipe else "a run of ours installed"
+        reason = f"{has} it as release {_key(other)}, and the recipe wants {component.release}"
         hint = "take that name and namespace in the recipe, or remove that release first (playbook remove)"
         return _made(component, Action.REFUSE, other, reason, hint)
     found = installed.existing.get(component.name) or (_release_of_others(other) if other else None)

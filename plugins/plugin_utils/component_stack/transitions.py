@@ -107,13 +107,13 @@ def _component(name: str, entry: Mapping[str, Any]) -> Component:
 
 
 def installed_by(components: Collection[Component]) -> Installed:
-    """Return what is there after a run of ours installed these components and nothing else."""
+    """Return what is there after a run of ours installed these components of a recipe and nothing else."""
     releases = {
         each.release: Release(each.name, each.namespace, 1, "deployed", _chart(each), each.version)
         for each in components
     }
     labels = {each.release: {MANAGED_BY_LABEL: MANAGED_BY, DIGEST_LABEL: each.digest} for each in components}
-    return Installed(releases=releases, labels=labels)
+    return Installed(releases=releases, labels=labels, by_recipe=True)
 
 
 def installed_in(snapshot: Snapshot) -> Installed:
@@ -254,13 +254,14 @@ def _same_version(component: Component, release: Release) -> bool:
 def _removed(components: Collection[Component], installed: Installed) -> list[Transition]:
     """Return releases of ours that no component is; one that a component would be beside is told with that."""
     named = {component.release for component in components}
+    has = "the other recipe has it" if installed.by_recipe else "a run of ours installed it"
     moved = {_chart(each) for each in components if each.has_chart and each.release not in installed.releases}
     return [
         Transition(
             component=release.name,
             verdict=Verdict.REMOVED,
             found=release.chart_version,
-            reason="a run of ours installed it, and the recipe does not have it: gate 4 leaves it where it is",
+            reason=f"{has}, and the recipe does not have it: gate 4 leaves it where it is",
             hint="take it away with the tasks file component (gpufleet_component_state: absent), or leave it",
             release=key,
         )

@@ -117,7 +117,12 @@ def _told_once(problems: tuple[BringupError, ...]) -> list[str]:
     for problem in problems:
         field = problem.subject if problem.subject.partition(" ")[0].endswith(":") else ""
         alike.setdefault((str(problem).removeprefix(problem.subject), field), []).append(problem.subject)
-    return [f"{_names(subjects)}{text}" for (text, _field), subjects in alike.items()]
+    return [f"{_names(subjects)}{_of(subjects, text)}" for (text, _field), subjects in alike.items()]
+
+
+def _of(subjects: list[str], text: str) -> str:
+    """Return what is said of one subject as it is said of all of them."""
+    return text.replace(": has ", ": have ", 1) if len(set(subjects)) > 1 and text.startswith(": has ") else text
 
 
 def _names(subjects: list[str]) -> str:

@@ -14,7 +14,7 @@ from ..outcome.errors import NotFoundError
 from ..outcome.wording import count
 from .hydrate import file_values, value_files
 from .merge import Draft
-from .model import Catalogue, RecipeResult
+from .model import Catalogue, ComponentRef, RecipeResult
 from .order import deployment_order
 from .paths import leaves, lookup, parse_path, shown
 from .query import query_map, query_shown, shown_value
@@ -185,6 +185,10 @@ def explain(result: RecipeResult, catalogue: Catalogue, selector: str, laid_over
             origins.append(Origin(layer=name, file=source, value=shown_now, replaced=replaced, first=first))
             told = shown_now
         before = value
+    default = _registry_default(result, catalogue, path)
+    if default and origins and default.value != origins[0].value:
+        origins[0] = replace(origins[0], replaced=default.value, first=False)
+        origins.insert(0, default)
     return Explanation(
         path=shown(path),
         value=final,
@@ -212,6 +216,23 @@ def _watched(result: RecipeResult, catalogue: Catalogue, path: Path) -> list[Sta
     stages.append(Stage("registry", _registry_file(catalogue, path), complete))
     stages.append(Stage("overrides", "", result))
     return stages
+
+
+def _registry_default(result: RecipeResult, catalogue: Catalogue, path: Path) -> Origin | None:
+    """Return the single value that the registry has for a field of a component, None where it has none.
+
+    It fills only what no layer says, so where a layer says it, no stage shows what that takes the place of.
+    """
+    if len(path) != 3 or path[0] != "components" or (component := result.component(str(path[1]))) is None:
+        return None
+    bare = ComponentRef(name=component.name, type=component.type)
+    data = query_map(replace(result, components=(with_defaults(bare, catalogue),)), catalogue)
+    if not has(data, path) or not isinstance(value := shown_value(data, path), str) or not value:
+        return None
+    same = query_map(replace(result, components=(bare,)), catalogue)
+    if has(same, path) and lookup(same, path) == value:
+        return None
+    return Origin(layer="registry", file=_registry_file(catalogue, path), value=value)
 
 
 def _registry_file(catalogue: Catalogue, path: Path) -> str:

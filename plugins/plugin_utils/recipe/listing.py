@@ -19,7 +19,13 @@ EVERYTHING = Criteria()
 
 def listing_lines(found: Mapping[str, Any]) -> list[str]:
     """Return a listing for people: a row for each service and for each component."""
-    lines = [f"{found['supported']} questions are supported. By service (two values of a row need not go together):"]
+    matching, supported = found["matching"], found["supported"]
+    head = (
+        f"{supported} questions are supported."
+        if matching == supported
+        else f"{matching} of {supported} supported questions have these criteria."
+    )
+    lines = [f"{head} By service (two values of a row need not go together):"]
     for row in found["environments"]:
         values = [f"{name}: {', '.join(items)}" for name, items in row.items() if name != "service"]
         lines.append(f"  {row['service']}")
@@ -61,10 +67,13 @@ def listing(catalogue: Catalogue, stated: Criteria = EVERYTHING) -> dict[str, An
     """Return what the catalogue supports, every component with its version, and every criteria value.
 
     `combinations` are those that a layer is for. `environments` says for each service which values it is supported
-    with, beside `stated`, and `supported` how many combinations of all these there are.
+    with, beside `stated`, `supported` how many combinations there are, and `matching` how many of them have what is
+    stated.
     """
     supported = lattice(catalogue)
+    mask = supported.mask(stated)
     return {
+        "matching": sum(member & mask == mask for member in supported.members) if mask or not stated.stated else 0,
         "supported": len(supported),
         "environments": environments(supported, catalogue, stated),
         "combinations": [

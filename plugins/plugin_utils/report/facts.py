@@ -380,6 +380,12 @@ def look_lines(looks: Looks) -> list[str]:
 # What every report of a run is made of: the record, the results, and what the run directory says beside them.
 
 
+# Said of a file with another digest than the one that the run kept of it.
+CHANGED = "was changed since the last verdict"
+# Digests are no signature, so only a copy that nobody else could write shows what the run was.
+RESTORE = "restore the run from the copy that was kept where others cannot write, and judge it again; or run again"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlreadyRead:
     """What the caller has read from the run directory already, so that it is not read again; None: not read."""
@@ -396,7 +402,8 @@ class RunFacts:
     `outcomes` are gate id to what its CTRF files hold, `phase_outcomes` the same of phases of a validation;
     `looks` are gates that the run did not reach to what is wrong there as far as it was read;
     `site` and `recipe` are None before they were checked;
-    `differences` are recorded results that a later judgement could not confirm.
+    `differences` are what a later judgement found to be other than recorded; `unreadable` are files whose content is
+    not used, and why.
     """
 
     record: RunRecord
@@ -408,6 +415,12 @@ class RunFacts:
     unreadable: tuple[str, ...] = ()
     phase_outcomes: Mapping[str, tuple[Outcome, ...]] = field(default_factory=dict)
     looks: Mapping[str, tuple[Outcome, ...]] = field(default_factory=dict)
+
+    @property
+    def changed(self) -> tuple[str, ...]:
+        """Those of `unreadable` that were changed since the last verdict."""
+        names = [text.removesuffix(f": {CHANGED}") for text in self.differences if text.endswith(f": {CHANGED}")]
+        return tuple(text for text in self.unreadable if any(f"/{name}: " in text for name in names))
 
     @property
     def settings_digest(self) -> str:

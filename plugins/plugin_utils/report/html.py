@@ -17,6 +17,7 @@ from typing import Any
 from ..check.registry import all_checks
 from ..outcome.gates import GATES, PHASES
 from ..outcome.model import Axis, Bound, Outcome, Series, Status
+from ..outcome.wording import count, first_of
 from ..runtime.clock import elapsed_text
 from ..runtime.redaction import redact
 from ..runtime.text import visible
@@ -24,9 +25,9 @@ from ..verdict.gate import GateVerdict
 from ..verdict.restart import not_looked_at, restart
 from ..verdict.run import all_passed, run_summary
 from . import scope
-from .cases import case_groups, next_steps
+from .cases import Step, case_groups, next_steps
 from .decisions import decision_lines, quarantine_lines
-from .facts import RunFacts, behind_lines, look_groups
+from .facts import RESTORE, RunFacts, behind_lines, look_groups
 from .markdown import check_lines, gate_lines, kind_of_run, titles, waiting_checks
 from .matrix import matrix
 from .words import axis_title, number, tick
@@ -596,7 +597,10 @@ def render_page(facts: RunFacts) -> str:
         gate_titles={gate.id: f"{gate.number}. {gate.title}" for gate in GATES},
         check_titles=titles(facts),
         groups=groups,
-        steps=next_steps(groups),
+        steps=(*_restoring(facts), *next_steps(groups)),
+        restore=RESTORE,
+        not_used=_not_used(facts),
+        unconfirmed=f"{count(len(facts.differences), 'difference')} to what was recorded",
         looks=look_groups(facts.looks),
         decisions=decision_lines(facts),
         quarantine=quarantine_lines(facts),
@@ -611,6 +615,19 @@ def render_page(facts: RunFacts) -> str:
         Status=Status,
     )
     return visible(page)
+
+
+def _restoring(facts: RunFacts) -> tuple[Step, ...]:
+    """Return what to do about what is not confirmed, nothing where all of it is."""
+    about = dict.fromkeys(text.partition(": ")[0] for text in facts.differences)
+    return (Step(cause="not confirmed", about=first_of([*about], 3), hint=RESTORE),) if about else ()
+
+
+def _not_used(facts: RunFacts) -> list[tuple[str, list[str]]]:
+    """Return the files of the run whose results are not shown, by what is wrong with them."""
+    other = [text for text in facts.unreadable if text not in facts.changed]
+    named = (("were changed since the last verdict", list(facts.changed)), ("cannot be read", other))
+    return [(f"Files of this run that {what}", texts) for what, texts in named if texts]
 
 
 def _drawn(figure: Figure, index: int) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from ..verdict.restart import not_looked_at, restart
 from ..verdict.run import RunRecord, Work, all_passed, run_summary, shown_rows
 from .cases import EntryGroup, ReportEntry, case_groups
 from .decisions import decision_lines, quarantine_lines
-from .facts import Looks, RunFacts, behind_lines, look_groups
+from .facts import RESTORE, Looks, RunFacts, behind_lines, look_groups
 from .matrix import Decisions, Mark, decisions_of, mark_of
 from .scope import left_out
 from .words import compressed, number
@@ -301,7 +301,8 @@ def _differences(facts: RunFacts) -> list[str]:
         return []
     found = len(facts.differences)
     lines = [f"- {plain(text)}" for text in facts.differences[:_MOST_GROUPS]]
-    return [f"**Judged again: {count(found, 'recorded result')} cannot be confirmed.**", "", *lines, ""]
+    head = f"**Judged again: {count(found, 'difference')} to what was recorded, which is not confirmed.**"
+    return [head, "", *lines, "", f"Do next: {RESTORE}.", ""]
 
 
 def _gates(gates: tuple[GateLine, ...]) -> list[str]:

@@ -16,7 +16,7 @@ from ..check.comparison.specs import BASELINE_CHECKS, baseline_spec
 from ..check.spec import JudgeContext
 from ..outcome.errors import BringupError, InputError, NotFoundError
 from ..outcome.model import Status
-from ..outcome.wording import first_of
+from ..outcome.wording import count, first_of
 from ..runtime.clock import now_utc
 from ..runtime.redaction import redact
 from ..store.baselines import AcceptedRun, BaselineStore, Withdrawal, open_baselines
@@ -216,6 +216,23 @@ def accept_run(
     return AcceptedRun(number=number, acceptance=acceptance, figures=entries), True
 
 
+def accepted_text(entry: AcceptedRun, *, new: bool, check_mode: bool) -> str:
+    """Return what was accepted, or would be, for people.
+
+    Args:
+        entry: the acceptance.
+        new: nobody accepted the same before.
+        check_mode: nothing was written.
+    """
+    hosts = len({kept.figure.node for kept in entry.figures if kept.figure.node})
+    gates = ", ".join(dict.fromkeys(kept.gate for kept in entry.figures))
+    # Figures of all hosts together name none.
+    of = f" of {count(hosts, 'host')}" if hosts else ""
+    what = f"{count(len(entry.figures), 'figure')}{of} ({gates}), by {entry.acceptance.who}"
+    done = "is accepted already" if not new else "would be accepted" if check_mode else "accepted"
+    return f"run {entry.acceptance.run_id} {done}: {what}" + ("; nothing was written" if check_mode else "")
+
+
 def compare_run(run: Run, accepted: Sequence[AcceptedFigure]) -> RunComparison:
     """Return how the figures of a run compare with accepted ones, by its own limits.
 
@@ -330,7 +347,7 @@ def take_back(store: BaselineStore, number: int, who: str, why: str, *, check_mo
     withdrawal = Withdrawal(who=redact(who), withdrawn=now_utc(), why=redact(why))
     if check_mode:
         store.require_holding(number)
-        return f"acceptance {number} would be taken back"
+        return f"acceptance {number} would be taken back by {withdrawal.who}; nothing was written"
     store.withdraw(number, withdrawal)
     return f"acceptance {number} is taken back; runs that start from now on are compared with what was accepted before"
 

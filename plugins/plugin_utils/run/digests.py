@@ -17,6 +17,7 @@ from pathlib import Path
 from ..outcome.codec import dumps, load_json
 from ..outcome.errors import InputError
 from ..outcome.model import Status
+from ..report.facts import CHANGED
 from ..runtime.files import DIGESTS, RUN, write_atomic
 from ..verdict.run import RunRecord
 
@@ -69,9 +70,7 @@ def changed_files(run_dir: Path, record: RunRecord) -> list[str]:
     lost = [
         f"{name}: is not there, and was when the last verdict was recorded" for name in recorded.keys() - now.keys()
     ]
-    other = [
-        f"{name}: was changed since the last verdict" for name in now if recorded.get(name, now[name]) != now[name]
-    ]
+    other = [f"{name}: {CHANGED}" for name in now if recorded.get(name, now[name]) != now[name]]
     new = [f"{name}: was not there when the last verdict was recorded" for name in now if name not in recorded]
     # A gate that was not decided may have left what it saw.
     ended = all(record.gate(gate).status is not Status.PENDING for gate in record.scope)

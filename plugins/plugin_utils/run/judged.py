@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -137,7 +139,7 @@ def rejudge(run: Run) -> tuple[RunRecord, list[str]]:
             verdict = replace(
                 recorded, status=Status.OTHER, message=f"gate {recorded.gate} is not passed: {_in_run(run, error)}"
             )
-            changed = [f"gate {recorded.gate}: {error}"]
+            changed = [f"gate {recorded.gate}: {_in_run(run, error)}"]
         differences.extend(changed)
         record = record.with_gate(verdict)
     for recorded in record.phases:
@@ -174,7 +176,7 @@ def _phase_again(run: Run, recorded: GateVerdict) -> tuple[GateVerdict, list[str
         changed = changed_results(phase, written, judged)
     except BringupError as error:
         text = f"phase {phase} is not passed: {_in_run(run, error)}"
-        return replace(recorded, status=Status.OTHER, message=text), [f"phase {phase}: {error}"]
+        return replace(recorded, status=Status.OTHER, message=text), [f"phase {phase}: {_in_run(run, error)}"]
     return _as_confirmed("phase", recorded, verdict, changed)
 
 
@@ -198,7 +200,7 @@ def _as_confirmed(
     if computed.status is not recorded.status:
         changed = [*changed, f"{what} {name}: recorded {recorded.status.value}, computed {computed.status.value}"]
     if changed and computed.opens_next:
-        text = f"{what} {name} is not passed: {count(len(changed), 'recorded result')} cannot be confirmed"
+        text = f"{what} {name} is not passed: {count(len(changed), 'difference')} to what was recorded"
         computed = replace(computed, status=Status.OTHER, message=text, key_figure="")
     return replace(computed, started=recorded.started, duration_s=recorded.duration_s), changed
 
@@ -354,7 +356,12 @@ class Change:
     applies: bool
 
     def __str__(self) -> str:
-        return f"{self.key}.{self.name}={self.now} (was {self.before})"
+        return f"{self.key}.{self.name}={_typed(self.now)} (was {_typed(self.before)})"
+
+
+def _typed(value: Any) -> str:
+    """Return a value as a person types it: `0.0000001`, never `1e-07`."""
+    return f"{Decimal(str(value)):f}" if isinstance(value, float) and math.isfinite(value) else str(value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

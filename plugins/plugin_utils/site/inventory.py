@@ -429,8 +429,9 @@ def _check_orchestrator(site: Site, problems: list[BringupError]) -> None:
 
 def _check_minimum(site: Site, problems: list[BringupError]) -> None:
     left = len(site.in_scope)
-    if site.hosts and not site.quarantined and left < site.minimum_nodes:
-        reason = f"is {site.minimum_nodes}, and the inventory has {left} hosts."
+    # No repair helps where there are not so many hosts, whoever is quarantined.
+    if site.hosts and len(site.hosts) < site.minimum_nodes:
+        reason = f"is {site.minimum_nodes}, and the inventory has {len(site.hosts)} hosts."
         problems.append(InputError("gpufleet_minimum_nodes", reason, "lower it, or add the hosts that are missing"))
     elif site.hosts and (left == 0 or left < site.minimum_nodes):
         problems.append(

@@ -391,7 +391,10 @@ def _cause(stderr: str) -> str:
 _HINTS = (
     ("another operation", "another helm works on it or died: helm history <release>; then helm rollback <release>"),
     ("release: already exists", "another helm works on it: helm list -A -a; run again when that one has ended"),
-    ("cannot be imported into the current release", "it belongs to somebody else; set adopt to take it over"),
+    (
+        "cannot be imported into the current release",
+        "it is somebody else's: add its component to gpufleet_gpu_stack_adopt",
+    ),
     ("exceeded quota", "raise the quota of the namespace: kubectl describe resourcequota -n <namespace>"),
     ("violates PodSecurity", "label its namespace: pod-security.kubernetes.io/enforce=privileged"),
     ("denied the request", "an admission webhook or policy of the cluster refuses it: change the policy or the values"),

@@ -124,7 +124,7 @@ def test_action(
     assert step.take_over is bool(adopt)
     assert step.wanted_version == "manifests"
     if foreign and not adopt:
-        assert "somebody else" in step.reason
+        assert "somebody else" in step.reason and "gpufleet_gpu_stack_" in step.hint
 
 
 class Seen:

@@ -146,11 +146,12 @@ def test_what_is_said_of_two_versions_is_what_gate_4_would_do(name: str) -> None
         here = {name.replace("-", "_"): entry(old, chart=name, namespace="ns")}
         there = recipe(**{name.replace("-", "_"): entry(new, chart=name, namespace="ns")})
         listed = {f"ns/{name}": Listed(chart=name, version=old, status="deployed", owner=MANAGED_BY)}
-        for said in (between(recipe(**here), there)[name], from_snapshot(snapshot(releases=listed), there)[name]):
+        both = (between(recipe(**here), there)[name], from_snapshot(snapshot(releases=listed), there)[name])
+        for said, whose in zip(both, ("the other recipe's", "the installed"), strict=True):
             assert said.verdict is expected(name, step), (old, new, said)
             assert (said.verdict in (Verdict.SAFE, Verdict.SAME)) <= (not step.action.refused and not step.replaced)
             if step.action.refused:
-                assert (said.reason, said.hint) == (step.reason, step.hint)
+                assert (said.reason, said.hint) == (step.reason.replace("the installed", whose), step.hint)
             assert bool(said.release) is said.removed_first is ("to be removed first" in step.reason)
         found.add(said.verdict)
     assert {Verdict.SAME, Verdict.BLOCKED} <= found
@@ -162,7 +163,7 @@ def test_what_is_said_of_two_versions_is_what_gate_4_would_do(name: str) -> None
     [
         ("cert-manager", "v1.19.4", "v1.20.2", "safe", "nothing that is recorded lies between", ""),
         ("cert-manager", "v1.17.2", "v1.20.2", "blocked", "skips minor versions", "install 1.18, then 1.19 first"),
-        ("cert-manager", "v1.20.2", "v1.19.4", "blocked", "older than the installed v1.20.2", "allow_downgrade"),
+        ("cert-manager", "v1.20.2", "v1.19.4", "blocked", "other recipe's v1.20.2", "set gpufleet_gpu_stack_allow_"),
         ("nodewright-operator", "v0.15.1", "v0.19.0", "manual", "is deleted first", "choose a time"),
         ("slinky-slurm", "0.4.1", "1.2.0", "manual", "all of it is to be removed first", "playbook remove"),
         ("volcano", "1.10.0", "1.12.0", "unknown", "nothing is recorded about its upgrades", "what its project says"),
@@ -176,6 +177,10 @@ def test_each_verdict_has_its_reason_what_to_do_and_its_source(
     place = name.replace("-", "_")
     said = between(recipe(**{place: entry(found)}), recipe(**{place: entry(wanted)}))[name]
     assert (said.verdict, said.found, said.wanted) == (verdict, found, wanted)
+    # Gate 4 has asked the cluster, and says so.
+    planned = gate_4(name, found, wanted)
+    assert "the other recipe" not in planned.reason
+    assert ("older than the installed" in planned.reason) is (verdict == "blocked" and "skips" not in reason)
     assert reason in said.reason and hint in said.hint
     assert bool(reason) is bool(said.reason) and bool(hint) is bool(said.hint)
     rests_on_rules = verdict in ("safe", "manual") or "skips" in reason
@@ -195,7 +200,7 @@ def test_what_comes_what_goes_and_what_is_switched_off() -> None:
     }
     gone = found["volcano"]
     assert (gone.found, gone.release, gone.removed_first) == ("1.2.0", "x-system/volcano", False)
-    assert "gate 4 leaves it where it is" in gone.reason
+    assert gone.reason.startswith("the other recipe has it, and") and "gate 4 leaves it where it is" in gone.reason
     assert all(each.settled for each in found.values())
     assert found["nfd"].release == found["kueue"].release == ""
 
@@ -213,7 +218,7 @@ def test_another_place_or_another_chart_is_never_the_same() -> None:
     moved = between(before, recipe(nfd=entry("0.19.0", namespace="new", chart="nfd")))
     assert [*moved] == ["nfd"], "what moved is told once"
     assert moved["nfd"].verdict is Verdict.BLOCKED
-    assert "a run of ours installed it as release old/nfd" in moved["nfd"].reason
+    assert moved["nfd"].reason.startswith("the other recipe has it as release old/nfd")
     other = between(before, recipe(nfd=entry("0.19.0", namespace="old", chart="node-feature-discovery")))["nfd"]
     assert (other.verdict, "is of chart nfd, not node-feature-discovery" in other.reason) == (Verdict.UNKNOWN, True)
 

@@ -93,6 +93,7 @@ def test_what_breaks_between_versions_is_removed_first(name: str, found: str, wa
 def test_a_skipped_minor_version_is_refused_with_those_between_unless_it_is_allowed() -> None:
     step = _step("cert-manager", "v1.17.2", "v1.20.2")
     assert step.action is Action.SKIPS and step.action.refused and not step.action.changes
+    assert "set gpufleet_gpu_stack_allow_skipped_minors" in step.hint
     assert "1.18, then 1.19" in step.hint and "cert-manager/website" in step.reason
     assert _step("cert-manager", "v1.17.2", "v1.20.2", allow_skipped_minors=True).action is Action.UPGRADE
     assert _step("cert-manager", "v1.19.4", "v1.20.2").action is Action.UPGRADE

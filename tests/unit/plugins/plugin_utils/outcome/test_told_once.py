@@ -21,6 +21,12 @@ def test_five_hundred_hosts_with_one_wrong_variable_are_one_line() -> None:
     assert len(error.evidence) == 2 and len(error.problems) == 501
 
 
+def test_what_several_hosts_lack_is_said_of_several() -> None:
+    for names, line in ((("a",), "host a: has no rack."), (("a", "b"), "hosts a, b: have no rack.")):
+        error = ProblemsError("inventory", tuple(InputError(f"host {name}", "has no rack.") for name in names))
+        assert str(error).endswith(f"  1. {line}")
+
+
 def test_subjects_of_other_kinds_and_lists_of_problems_keep_their_words() -> None:
     inner = [ProblemsError(f"file {name}", (InputError("a", "is wrong."),)) for name in ("x.yaml", "y.yaml")]
     lines = str(ProblemsError("all", (*inner, InputError("rack", "is full."), InputError("row 1", "is full.")))).split(

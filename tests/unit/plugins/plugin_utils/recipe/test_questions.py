@@ -155,6 +155,21 @@ def test_explain_names_values_files_registry_and_overrides(upstream: Catalogue, 
     assert release.origins[-1].layer == "mixin os-ubuntu"
 
 
+def test_explain_shows_what_the_registry_has_where_a_layer_says_otherwise(tree: Tree) -> None:
+    tree.registry("op")
+    tree.overlay("base", {"componentRefs": [{"name": "op", "type": "Helm"}]})
+    replacing = [("registry", "1.0.0", None), ("newer", "2.0.0", "1.0.0")]
+    for version, told in (("2.0.0", replacing), ("1.0.0", [("newer", "1.0.0", None)])):
+        pinned = {"name": "op", "version": version}
+        tree.overlay("newer", {"criteria": {"intent": "training"}, "componentRefs": [pinned]})
+        catalogue = tree.load()
+        result = recipe(catalogue, intent="training")
+        found = explain(result, catalogue, "components.op.version")
+        assert [(origin.layer, origin.value, origin.replaced) for origin in found.origins] == told
+        assert [origin.layer for origin in explain(result, catalogue, "components.op.type").origins] == ["base"]
+    assert Path(explain(result, catalogue, "components.op.namespace").origins[0].file).name == "registry.yaml"
+
+
 def test_explaining_a_component_shows_values_and_no_dictionaries(own: Catalogue) -> None:
     result = recipe(own, service="generic", accelerator="h100", intent="training")
     lines = explain(result, own, "components.gpu-operator").lines()

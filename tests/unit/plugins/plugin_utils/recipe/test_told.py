@@ -11,6 +11,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.modul
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError, ProblemsError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.criteria import parse_criteria
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.difference import difference
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.lattice import lattice
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.listing import listing, listing_lines
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.model import Catalogue
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.policy import unsupported_reason
@@ -77,6 +78,11 @@ def test_a_hint_is_never_empty(tree: Tree) -> None:
 def test_the_listing_is_read_by_people(own: Catalogue) -> None:
     found = listing(own)
     assert list(misfits(found, described("recipe_catalogue_info", "listing"))) == []
+    assert found["matching"] == found["supported"]
+    some = listing(own, parse_criteria({"service": "eks"}, own.vocabulary))
+    of_eks = sum(("service", "eks") in question.stated for question in lattice(own))
+    assert (some["matching"], some["supported"]) == (of_eks, found["supported"])
+    assert listing_lines(some)[0].startswith(f"{of_eks} of {found['supported']} supported questions have these")
     lines = listing_lines(found)
     assert len(lines) < 200
     assert lines[0].startswith(f"{found['supported']} questions are supported.")

@@ -359,4 +359,5 @@ def test_what_a_later_judgement_cannot_confirm_stands_on_top(tmp_path: Path) -> 
     facts = load_facts(
         tmp_path, made.write(tmp_path), ("nodes: gpu-census on gpu01: recorded passed, computed failed",)
     )
-    assert "1 recorded result cannot be confirmed" in parse(render_page(facts)).one("header").text
+    header = parse(render_page(facts)).one("header").text
+    assert "1 difference to what was recorded, which is not confirmed" in header and "Do next" in header

@@ -25,6 +25,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.baseline impo
     accept_run,
     acceptable_figures,
     acceptance_lines,
+    accepted_text,
     compare_run,
     comparison_lines,
     existing_baselines,
@@ -289,8 +290,15 @@ def test_only_passed_results_give_figures(run: Run, monkeypatch: pytest.MonkeyPa
 def test_check_mode_writes_nothing(run: Run, store: BaselineStore) -> None:
     accepted, new = accept_run(run, store, GATES, **WHO | {"check_mode": True})
     assert new and accepted.number == 0 and store.accepted_runs("rehearsal", rehearsal=True) == ()
-    accept_run(run, store, GATES, **WHO)
-    assert "would be" in take_back(store, 1, "bob", "why", check_mode=True)
+    hosts = len({kept.figure.node for kept in accepted.figures if kept.figure.node})
+    what = f"{len(accepted.figures)} figures of {hosts} hosts ({', '.join(GATES)}), by ada"
+    would = accepted_text(accepted, new=True, check_mode=True)
+    assert would == f"run {run.record.run_id} would be accepted: {what}; nothing was written"
+    written = accept_run(run, store, GATES, **WHO)[0]
+    assert accepted_text(written, new=True, check_mode=False) == f"run {run.record.run_id} accepted: {what}"
+    again = accepted_text(*accept_run(run, store, GATES, **WHO)[:1], new=False, check_mode=True)
+    assert " is accepted already: " in again and again.endswith("; nothing was written")
+    assert "would be taken back by bob; nothing was written" in take_back(store, 1, "bob", "why", check_mode=True)
     assert store.accepted_figures("rehearsal", rehearsal=True)
     take_back(store, 1, "bob", "why", check_mode=False)
     assert store.accepted_figures("rehearsal", rehearsal=True) == ()

@@ -134,6 +134,34 @@ def test_evidence_that_was_removed_is_missed(healthy: Path, gone: str) -> None:
     assert "accepted" not in run_summary(record)
 
 
+def test_the_page_of_an_edited_run_names_what_is_not_confirmed_and_what_to_do(healthy: Path) -> None:
+    def fail(suite: Any) -> None:
+        suite["results"]["tests"][0]["status"] = "failed"
+
+    edit(healthy / "ctrf/fabric_validation.json", fail)
+    record, differences = judged(healthy)
+    assert len(differences) == 2 and str(healthy) not in " ".join(differences)
+    rewrite_reports(Run(healthy), record, differences)
+    page = (healthy / "report.html").read_text("utf-8")
+    head, held = page.partition('<h2 id="held">')[::2]
+    held = held.partition("</section>")[0]
+    assert "2 differences to what was recorded" in head and "recorded results" not in page
+    assert "on ctrf/fabric_validation.json, gate fabric_validation: restore the run from the copy" in head
+    assert "ctrf/fabric_validation.json: was changed since the last verdict" in held and "restore the run" in held
+    assert "Files of this run that were changed since the last verdict:" in head
+    assert "that cannot be read" not in page and "No result yet" not in page
+    assert "Do next: restore the run" in (healthy / "report.md").read_text("utf-8")
+
+
+def test_the_page_of_a_confirmed_run_asks_for_nothing_and_a_broken_file_is_not_called_changed(healthy: Path) -> None:
+    rewrite_reports(Run(healthy), *judged(healthy))
+    page = (healthy / "report.html").read_text("utf-8")
+    assert "restore the run" not in page and "Files of this run that" not in page
+    (healthy / "ctrf/fabric.json").write_text("{", "utf-8")
+    rewrite_reports(Run(healthy), Run(healthy).record, [])
+    assert "Files of this run that cannot be read:" in (healthy / "report.html").read_text("utf-8")
+
+
 def test_results_of_a_check_cannot_be_taken_out(healthy: Path) -> None:
     dropped = drop_checks(healthy, "nodes", {"dcgm-diag"})
     count_checks(healthy, "nodes", -1, -dropped)

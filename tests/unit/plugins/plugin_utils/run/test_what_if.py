@@ -55,6 +55,11 @@ def test_a_stricter_bound_gives_a_second_verdict_and_leaves_the_run(run: Run) ->
     assert found.run_dir.parent == run.path.parent / "what-if"
 
 
+def test_a_small_number_is_shown_as_it_was_typed(run: Run) -> None:
+    (change,) = changed_settings(run, {"fabric_validation": {"bad": 0.0000001}})
+    assert str(change) == "fabric_validation.bad=0.0000001 (was 0.75)"
+
+
 def test_everything_that_it_leaves_says_what_it_is(run: Run) -> None:
     found = what_if(run, changed_settings(run, {"fabric_validation": {"bad": 0.5}}))
     assert "every gate in scope would pass" in run_summary(found.record) and "accepted" not in run_summary(found.record)

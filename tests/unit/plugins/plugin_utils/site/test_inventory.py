@@ -131,6 +131,7 @@ def test_a_site_says_whether_nodes_are_added(site_of: Any, stated: Any, word: st
         (None, {"waivers": DECISION}, ["gpufleet_waivers", "expected a list"]),
         (None, {"quarantine": [QUARANTINE | {"node": "gpu04"}]}, ["'gpu04'", "did you mean"]),
         (None, {"quarantine": [QUARANTINE], "minimum_nodes": 3}, ["2 of 3", "gpufleet_minimum_nodes is 3"]),
+        (None, {"quarantine": [QUARANTINE], "minimum_nodes": 7}, ["gpufleet_minimum_nodes: is 7", "has 3 hosts"]),
         (None, {"minimum_nodes": 7}, ["gpufleet_minimum_nodes: is 7", "the inventory has 3 hosts", "lower it"]),
         (None, {"waivers": [DECISION | {"check": "gpu-cencus"}]}, ["waivers[0].check", "did you mean 'gpu-census'?"]),
         (
