@@ -38,6 +38,7 @@ class ActionModule(ModuleAction):
     def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
         """Join both, and write them unless in check mode."""
         del task_vars
+        _refuse_mixed(options["snapshot"].get("rehearsal"), options["figures"].get("rehearsal"))
         facts = DriftFacts(
             site=options["site_name"], rehearsal=options["rehearsal"], now_s=round(time.time(), 3), written=now_utc(),
             snapshot=_snapshot(options["snapshot"]),
@@ -92,6 +93,17 @@ def _snapshot(found: dict[str, Any]) -> SnapshotDrift:
     except (KeyError, TypeError, ValueError) as error:
         text = f"is no result of drift_info ({type(error).__name__}: {error})."
         raise InputError("snapshot", text, "register the result of drift_info, and hand it over whole") from None
+
+
+def _refuse_mixed(cluster: bool | None, run: bool | None) -> None:
+    """Refuse figures of a rehearsal beside a cluster that is none, and the other way round; what is not known is not.
+
+    Nobody is called for a rehearsal: one of the two would say so of the other.
+    """
+    if cluster is not None and run is not None and bool(cluster) != bool(run):
+        whose = ("a run of a rehearsal", "none") if run else ("no run of a rehearsal", "one")
+        text = f"is {whose[0]}, and the cluster that was compared is {whose[1]}."
+        raise InputError("gpufleet_drift_figures", text, "-e gpufleet_drift_figures=RUN, a run of that cluster")
 
 
 def _figures(found: dict[str, Any]) -> FigureDrift:

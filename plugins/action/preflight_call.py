@@ -40,7 +40,11 @@ class ActionModule(ModuleAction):
         if not options["limit"]:
             problems += limit_problems(task_vars)
         stated = Stated(task_vars)
-        problems += [*stated.problems(), *stated.missing(options["one_of"], task_vars)]
+        problems += [
+            *stated.problems(),
+            *stated.of_choices(options["choices"]),
+            *stated.missing(options["one_of"], task_vars),
+        ]
         if problems and options["followed_by"]:
             # It loads what the next check needs: only where there will be none.
             from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.ahead import with_problems_ahead

@@ -32,6 +32,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecyc
     RehearsalRequest,
     kept_command,
     kept_lines,
+    own_variables,
     planned_nodes,
     plays_table,
     request_problems,
@@ -72,8 +73,9 @@ class ActionModule(ModuleAction):
         if LIST in (options["world"], options["play"], *options["faults"]):
             return []
         simulated = len(hosts.keys() - {"localhost"})
-        problems = request_problems(options, hosts=simulated, extra=extra_variables(task_vars))
-        return [*problems, *scope_problems(options["gates"], options["from_gate"])]
+        extra = extra_variables(task_vars)
+        problems = request_problems(options, hosts=simulated, extra=extra)
+        return [*problems, *own_variables(extra), *scope_problems(options["gates"], options["from_gate"])]
 
     def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
         """Start it and return what the plays need to work on it; asked for the list of faults, print that alone."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.arguments import refuse
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.journal import limits, next_wave
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory_hosts import Inventory
@@ -15,6 +16,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.roll import (
     begin_or_resume,
     open_roll,
     policy_of,
+    roll_problems,
     stage_lines,
     with_roll,
 )
@@ -32,6 +34,7 @@ class ActionModule(ModuleAction):
         run = Run(existing_run_dir(options["run_dir"]))
         keep = not self.check_mode
         with problem_recorded(run):
+            refuse("the roll", roll_problems(options))
             journal, new = begin_or_resume(run, Inventory.of(task_vars), options, self.emit, keep=keep)
             if options["again"] and not new and keep:
                 with open_roll(run, options, self.emit) as opened:

@@ -26,7 +26,7 @@ options:
     description:
       - V(imported) takes over the results in O(source). They are claims of another tool, and count for a test of ours
         only if O(tests) says so. Imported again, nothing changes.
-      - V(exported) writes the results of a site into the directory O(dest).
+      - V(exported) writes the results of a site's cycles and gates into the directory O(dest).
       - V(thinned) makes figures of a day out of results that are older than O(keep_days). The last result, pass and
         failure of every node and test stay as they are.
       - V(backed_up) copies a history file to O(dest) at one moment, and proves the copy before it takes the place of

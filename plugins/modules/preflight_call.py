@@ -37,6 +37,10 @@ options:
     type: list
     elements: str
     default: []
+  choices:
+    description: Variables that this playbook alone reads, each with the words that it may be.
+    type: dict
+    default: {}
   followed_by:
     description:
       - The module whose check comes next. Where the call is refused, what that check would refuse is in the same list,

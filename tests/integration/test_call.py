@@ -127,6 +127,32 @@ def test_an_error_that_ends_a_playbook_is_told_once_at_the_end_with_the_command(
 
 
 @pytest.mark.drawn(7, of="calls that are refused")
+@pytest.mark.parametrize(
+    ("playbook", "words", "inventory", "way_on", "again"),
+    [
+        ("site", ("--tags", "plna"), True, "did you mean --tags plan?", "--tags plan"),
+        ("site", ("--tags", "plan"), False, "name the inventory of the site: -i INVENTORY", "--tags plan -i <...>"),
+        (
+            "recipe", ("-e", "gpufleet_recipe_command=explane"), True,
+            "did you mean -e gpufleet_recipe_command=explain? choose one: resolve, query, hydrate, explain, diff, list",
+            "-e gpufleet_recipe_command=explain",
+        ),
+        (
+            "rehearse", ("-e", "gpufleet_notes=x", "-e", "ansible_connection=local"), False,
+            "gpufleet_notes: is an extra variable, and a rehearsal sets it itself", "gpufleet.bringup.rehearse",
+        ),
+    ],
+)  # fmt: skip
+def test_a_word_that_was_misspelled_or_missing_ends_with_the_command_that_was_meant(
+    tmp_path: Path, playbook: str, words: tuple[str, ...], inventory: bool, way_on: str, again: str
+) -> None:
+    said = play(tmp_path, playbook, *words, inventory=inventory)
+    refused(said, way_on)
+    last = [line for line in said.output.splitlines() if line][-1]
+    assert last.startswith("again: ") and last.endswith(again), said.output[-3000:]
+
+
+@pytest.mark.drawn(7, of="calls that are refused")
 def test_a_failure_that_the_play_reads_keeps_its_text(tmp_path: Path) -> None:
     ask = {"gpufleet.bringup.recipe_info": {"criteria": {"service": "kind"}, "selector": "nothing.here"}}
     tasks = [

@@ -18,7 +18,7 @@ from ansible.utils.plugin_docs import get_docstring
 from ..outcome.errors import BringupError, InputError, ProblemsError
 from ..run.version import COLLECTION
 from ..runtime.files import COLLECTION_ROOT
-from ..runtime.strict import nearest_hint
+from ..runtime.strict import nearest, nearest_hint
 
 _EXPECTED = {
     "int": "a whole number", "float": "a number", "bool": "true or false", "list": "a list", "dict": "a mapping",
@@ -100,7 +100,10 @@ def value_problems(
             return
         if isinstance(error, ArgumentValueError) and choices and not isinstance(value, list | dict):
             listed = ", ".join(str(choice) for choice in choices)
-            hint = f"choose one: {listed}"
+            near = nearest(str(value), [str(choice) for choice in choices])
+            own = re.fullmatch(_VARIABLE, label)
+            meant = f"did you mean {f'-e {label}={near[0]}' if own else near[0]}? " if near else ""
+            hint = f"{meant}choose one: {listed}"
             yield InputError(label, f"is {_shown(value, option)}, expected {_expected(option)}.", hint)
         else:
             where = f" found in {name}"

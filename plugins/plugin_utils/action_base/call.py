@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -44,7 +45,9 @@ def option_problems(
     asked = [tag for tag in task_vars.get("ansible_run_tags") or () if tag != "all"]
     for tag in asked:
         if tag not in own_tags and tag not in tags:
-            yield InputError(f"--tags {tag}", "is no tag of this playbook.", _scope(tag))
+            near = nearest(tag, [*tags, *GATE_IDS])
+            hint = f"did you mean --tags {near[0]}?" if near and near[0] in tags else _scope(near[0] if near else tag)
+            yield InputError(f"--tags {tag}", "is no tag of this playbook.", hint)
     if PLAN in asked and len(asked) > 1:
         yield InputError(f"--tags {','.join(asked)}", "asks for a plan and for a run.", f"--tags {PLAN} alone")
     for tag in task_vars.get("ansible_skip_tags") or ():
@@ -166,14 +169,27 @@ class Stated:
             text = "is not set, so nothing would be kept."
             yield InputError(one_of[0], text, f"state it: -e {one_of[0]}=...{others}")
 
-    def _value_problems(self, host: str, name: str) -> Iterator[BringupError]:
+    def of_choices(self, choices: Mapping[str, Sequence[str]]) -> Iterator[BringupError]:
+        """Yield the variables of a playbook that are none of the words that it knows for them."""
+        for name, words in choices.items():
+            if name in self.raw["localhost"]:
+                yield from self._value_problems("localhost", name, {"choices": list(words)})
+
+    def _value_problems(self, host: str, name: str, spec: Mapping[str, Any] | None = None) -> Iterator[BringupError]:
         try:
             value = self.hostvars[host][name]
         except (AnsibleError, TemplateError, KeyError) as error:
             text = f"cannot be resolved for {host}: {str(error)[:300].rstrip('.')}."
-            yield InputError(name, text, "correct the template, or state the variable that it names")
+            # Ansible's own localhost, where the inventory has none, is of no inventory.
+            of_inventory = re.search(r"'(inventory_(?:dir|file))' is undefined", str(error))
+            hint = (
+                f"add localhost to the inventory (docs/inventory.md): without it localhost has no {of_inventory[1]}"
+                if of_inventory and host == "localhost"
+                else "correct the template, or state the variable that it names"
+            )
+            yield InputError(name, text, hint)
             return
-        yield from value_problems(name, name, plain_spec({name: options()[name]})[name], {name: value})
+        yield from value_problems(name, name, spec or plain_spec({name: options()[name]})[name], {name: value})
 
     def warnings(self) -> list[str]:
         """Return a line for every variable that is stated by a name of before."""

@@ -22,8 +22,10 @@ def plan(arguments: Namespace) -> int:
 
     Raises:
         NotFoundError: the inventory is not there.
-        InputError: the collection is not where Ansible finds it.
+        InputError: no inventory is named; or the collection is not where Ansible finds it.
     """
+    if not arguments.inventory and not _configured_inventory():
+        raise InputError("gpufleet plan", "an inventory is missing.", "gpufleet plan -i INVENTORY")
     for inventory in arguments.inventory or ():
         if "," not in inventory and not Path(inventory).expanduser().exists():
             raise NotFoundError(f"--inventory {inventory}", "does not exist.", "name the file of the hosts")
@@ -32,6 +34,14 @@ def plan(arguments: Namespace) -> int:
     command = [sys.executable, "-m", "ansible", "playbook", "gpufleet.bringup.site", "--tags", "plan", *options]
     done = subprocess.run(command, env=os.environ | _environment(), check=False)
     return done.returncode
+
+
+def _configured_inventory() -> bool:
+    """Tell whether Ansible has an inventory without -i: configured, or at the place where it looks by itself."""
+    from ansible.constants import config
+
+    places, origin = config.get_config_value_and_origin("DEFAULT_HOST_LIST")
+    return origin != "default" or any(Path(place).exists() for place in places)
 
 
 def _environment() -> dict[str, str]:

@@ -23,7 +23,9 @@ from ..component_stack.versions import kubernetes_lines, recorded_versions
 from ..outcome.errors import BringupError, ProblemsError, UnavailableError
 from ..runtime.files import CLUSTER, write_atomic
 from ..runtime.progress import Emit
+from ..runtime.text import shell_word
 from ..site.model import Site
+from ..verdict.restart import inventories_of
 from .collectors import collectors_needed
 from .controller import needs_api
 from .inventory_hosts import Inventory
@@ -43,14 +45,14 @@ def check_contact(run: Run, options: Mapping[str, Any], inventory: Inventory, em
     site = run.site
     problems: list[BringupError] = []
     if "nodes" in site.gates:
-        problems += _check_hosts(site, inventory, emit)
+        problems += _check_hosts(site, inventory, emit, run.record.command)
     if needs_api(site):
         problems += _check_api(run, options, emit)
     if problems:
         raise ProblemsError("contact", tuple(problems))
 
 
-def _check_hosts(site: Site, inventory: Inventory, emit: Emit) -> list[BringupError]:
+def _check_hosts(site: Site, inventory: Inventory, emit: Emit, command: str) -> list[BringupError]:
     failing: dict[str, str] = {}
     for host in site.in_scope:
         found = inventory.contact(host.name) or {"reached": False, "reason": "was not asked"}
@@ -63,7 +65,8 @@ def _check_hosts(site: Site, inventory: Inventory, emit: Emit) -> list[BringupEr
         return []
     name, reason = next(iter(failing.items()))
     text = f"none of {len(failing)} answers as root; {name}: {reason}."
-    return [UnavailableError("hosts", text, f"try: ansible {name} -b -m raw -a 'id -u'")]
+    where = "".join(f" -i {shell_word(place)}" for place in inventories_of(command))
+    return [UnavailableError("hosts", text, f"try: ansible {name}{where} -b -m raw -a 'id -u'")]
 
 
 def _check_api(run: Run, options: Mapping[str, Any], emit: Emit) -> list[BringupError]:

@@ -13,7 +13,7 @@ from typing import Any
 from ..outcome.errors import InputError, NotFoundError, UnavailableError
 from ..store.care import back_up, problems_of, thin
 from ..store.database import VARIABLE, Place, place_of
-from ..store.export import export
+from ..store.export import export, sites_with_runs
 from ..store.imported import ImportPlan, import_claims, read_claims
 from ..store.service import ServiceStore, open_service
 
@@ -63,7 +63,7 @@ def _imported(options: Mapping[str, Any], place: Place, now_s: float, now: str, 
 
 
 def _exported(options: Mapping[str, Any], store: ServiceStore, *, write: bool) -> tuple[bool, Rows]:
-    site, dest = _known_site(options, store), Path(_given(options, "dest"))
+    site, dest = _known_site(options, store, runs=True), Path(_given(options, "dest"))
     formats = tuple(dict.fromkeys(options["formats"]))
     if not formats:
         raise InputError("formats", "is empty, so nothing would be exported.", "give csv, parquet, or both")
@@ -87,13 +87,30 @@ def _checked(store: ServiceStore, place: Place) -> tuple[bool, Rows]:
     return False, {}
 
 
-def _known_site(options: Mapping[str, Any], store: ServiceStore) -> str:
-    site = _given(options, "site_name")
-    known = store.sites(rehearsal=options["rehearsal"])
-    if site not in known:
-        reason = f"has no cycle in {store.path}; sites with cycles there: {', '.join(known) or 'none'}."
-        raise NotFoundError(f"site {site}", reason, "set gpufleet_site_name to one of them")
-    return site
+def _known_site(options: Mapping[str, Any], store: ServiceStore, *, runs: bool = False) -> str:
+    """Return the site, of which there are cycles; or runs of gates, where those count as well."""
+    site, rehearsal = _given(options, "site_name"), options["rehearsal"]
+    cycles, of_gates = store.sites(rehearsal=rehearsal), sites_with_runs(store, rehearsal=rehearsal)
+    known = {*cycles, *(of_gates if runs else ())}
+    if site in known:
+        return site
+    listed = (
+        f"sites with cycles there: {', '.join(cycles) or 'none'}, with runs of gates: {', '.join(of_gates) or 'none'}"
+    )
+    reason = f"has no cycle {'and no run of gates ' if runs else ''}in {store.path}; {listed}."
+    if known:
+        hint = "set gpufleet_site_name (--site-name) to one of them"
+    elif of_gates:
+        hint = "nothing is to be done: what gates found is kept whole"
+    elif {*store.sites(rehearsal=not rehearsal), *sites_with_runs(store, rehearsal=not rehearsal)}:
+        hint = (
+            "what is there is of no rehearsal: leave out gpufleet_history_rehearsal (--rehearsal)"
+            if rehearsal
+            else "what is there is of rehearsals: -e gpufleet_history_rehearsal=true (--rehearsal)"
+        )
+    else:
+        hint = "nothing was recorded there yet: name another history with gpufleet_store (--store), or run a gate first"
+    raise NotFoundError(f"site {site}", reason, hint)
 
 
 def _names(options: Mapping[str, Any], name: str) -> dict[str, str]:

@@ -32,6 +32,7 @@ from ..report.rma_page import PackFacts, Part, PastResult, render_page
 from ..runtime.clock import moment_of
 from ..runtime.files import PRIVATE_FILE, SITE, write_atomic_bytes
 from ..runtime.redaction import redact
+from ..runtime.strict import nearest
 from ..store.history import open_store, said_of
 from .run import Run
 
@@ -176,8 +177,9 @@ def make_pack(run: Run, asked: Asked) -> Pack:
     node, _slash, part = asked.subject.partition("/")
     host = next((host for host in run.site.hosts if host.name == node), None)
     if host is None:
-        names = ", ".join(sorted(host.name for host in run.site.hosts)[:8])
-        hint = f"name one of its hosts ({names}), or a part of one: {node or 'gpu01'}/gpu3"
+        names = sorted(host.name for host in run.site.hosts)
+        example = f"{(nearest(node, names) or names)[0]}/{part or 'gpu3'}"
+        hint = f"name one of its hosts ({', '.join(names[:8])}), or a part of one: {example}"
         raise NotFoundError(f"host {node!r}", f"is not in run {run.record.run_id}.", hint)
     run, outcomes, against = _accusing(run, asked.subject)
     evidence = _evidence(run, node)

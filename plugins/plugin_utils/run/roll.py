@@ -27,7 +27,7 @@ from ..fleet.others import RIGHTS as OTHERS_RIGHTS
 from ..fleet.others import Others
 from ..fleet.plan import make_plan
 from ..fleet.slurm_drain import SlurmLimits, SlurmNodes
-from ..outcome.errors import InputError, UnavailableError
+from ..outcome.errors import BringupError, InputError, UnavailableError
 from ..outcome.wording import first_of
 from ..runtime.clock import elapsed_text, moment_of, now_utc
 from ..runtime.progress import Emit
@@ -128,6 +128,19 @@ class OpenRoll:
     nodes: Nodes
 
 
+def roll_problems(options: Mapping[str, Any]) -> list[BringupError]:
+    """Return what a new roll lacks: a name, and what it changes."""
+    problems: list[BringupError] = []
+    try:
+        journal_path(options)
+    except InputError as error:
+        problems.append(error)
+    if not options["change"]:
+        text = "is not set, and no host declares gpufleet_converge, so nothing would change."
+        problems.append(InputError("gpufleet_wave_change", text, "-e gpufleet_wave_change=NAME (a role, or none)"))
+    return problems
+
+
 def journal_path(options: Mapping[str, Any]) -> Path:
     """Return where the journal of the roll is.
 
@@ -137,7 +150,7 @@ def journal_path(options: Mapping[str, Any]) -> Path:
     name = str(options["roll"])
     if not _NAME.fullmatch(name):
         text = f"is {name!r}, expected small letters, digits, dots and dashes, at most 48."
-        raise InputError("name of the roll", text, "gpufleet_wave_roll: driver-580")
+        raise InputError("name of the roll", text, "-e gpufleet_wave_roll=NAME (driver-580, for example)")
     return Path(options["directory"]).expanduser().absolute() / f"{name}.jsonl"
 
 

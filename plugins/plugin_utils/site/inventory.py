@@ -283,6 +283,10 @@ def site_from_inventory(facts: InventoryFacts) -> Site:
     return _with_capabilities(site, facts)
 
 
+# The groups that there are without an inventory.
+_OF_ANSIBLE = frozenset({"all", "ungrouped"})
+
+
 def _hosts(facts: InventoryFacts, problems: list[BringupError]) -> tuple[Host, ...]:
     if not facts.hosts:
         there = ", ".join(sorted(facts.groups)) or "none"
@@ -290,7 +294,9 @@ def _hosts(facts: InventoryFacts, problems: list[BringupError]) -> tuple[Host, .
             InputError(
                 f"group {facts.group!r}",
                 f"matches no host; groups in the inventory: {there}.",
-                "put the GPU hosts into that group, or name theirs in gpufleet_group",
+                "put the GPU hosts into that group, or name theirs in gpufleet_group"
+                if {*facts.groups} - _OF_ANSIBLE
+                else "name the inventory of the site: -i INVENTORY, with the GPU hosts in that group",
             )
         )
     hosts = tuple(_host(name, variables, facts, problems) for name, variables in facts.hosts.items())

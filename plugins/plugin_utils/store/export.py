@@ -35,11 +35,20 @@ _DAY_FIGURE = {
     "day": str, "node": str, "test": str, "cohort": str, "part": str, "name": str, "unit": str, "results": int,
     "lowest": float, "highest": float, "total": float,
 }  # fmt: skip
+# What gates decided and found; their times are UTC as in a run record.
+_GATE = {
+    **dict.fromkeys(("run_id", "gate", "status", "message", "started"), str), "duration_s": float,
+}  # fmt: skip
+_CHECKED = dict.fromkeys(("run_id", "gate", "check_id", "subject", "node", "started"), str)
+_GATE_RESULT = {
+    **_CHECKED, "duration_s": float, **dict.fromkeys(("more_subjects", "status", "rating", "cause", "summary"), str),
+}  # fmt: skip
+_GATE_FIGURE = {**_CHECKED, "name": str, "number": float, "text": str, "unit": str}
 Row = Mapping[str, Any]
 
 
 def export(store: ServiceStore, site: str, dest: Path, formats: tuple[str, ...], *, rehearsal: bool) -> dict[str, int]:
-    """Write the files of a site's results, figures and rolled up days, and return the rows of each.
+    """Write the files of a site's results, figures and rolled up days, and of its gates, and return the rows of each.
 
     Raises:
         BringupError: the history cannot be read, a file cannot be written, or pyarrow is missing for Parquet.
@@ -51,6 +60,9 @@ def export(store: ServiceStore, site: str, dest: Path, formats: tuple[str, ...],
         "figures": (_FIGURE, lambda: _figures(store, site, rehearsal)),
         "days": (_DAY, lambda: map(asdict, store.days(site, rehearsal=rehearsal))),
         "day_figures": (_DAY_FIGURE, lambda: map(asdict, store.day_figures(site, rehearsal=rehearsal))),
+        "gates": (_GATE, lambda: _of_gates(store, site, rehearsal, "gate")),
+        "gate_results": (_GATE_RESULT, lambda: _of_gates(store, site, rehearsal, "result")),
+        "gate_figures": (_GATE_FIGURE, lambda: _of_gates(store, site, rehearsal, "figure")),
     }
     written: dict[str, int] = {}
     for name, (columns, read) in rows.items():
@@ -67,6 +79,49 @@ def export(store: ServiceStore, site: str, dest: Path, formats: tuple[str, ...],
                 finally:
                     part.unlink(missing_ok=True)
     return written
+
+
+def sites_with_runs(store: ServiceStore, *, rehearsal: bool) -> tuple[str, ...]:
+    """Return the names of the sites whose gates recorded a run.
+
+    Raises:
+        BringupError: the history cannot be read.
+    """
+    from sqlalchemy import select
+
+    run = tables().run
+    with our_errors(store.path), store.engine.begin() as connection:
+        query = select(run.c.site).where(run.c.rehearsal.is_(rehearsal)).distinct()
+        return tuple(sorted(connection.execute(query).scalars()))
+
+
+def _of_gates(store: ServiceStore, site: str, rehearsal: bool, what: str) -> Iterator[Row]:
+    """Yield what the gates of the site's runs left (`gate`, `result` or `figure`), the oldest run first.
+
+    A run at a time: a writer waits for none of it.
+    """
+    from sqlalchemy import select
+
+    run, gate, outcome, measurement = tables().run, tables().gate, tables().outcome, tables().measurement
+    whose = [outcome.c[name] for name in _CHECKED]
+    queries: Mapping[str, tuple[Any, Any]] = {
+        "gate": (select(gate).order_by(gate.c.begun), gate),
+        "result": (select(outcome).order_by(outcome.c.id), outcome),
+        "figure": (
+            select(*whose, measurement)
+            .join(outcome, outcome.c.id == measurement.c.outcome_id)
+            .order_by(outcome.c.id, measurement.c.position),
+            outcome,
+        ),
+    }
+    query, table = queries[what]
+    mine = select(run.c.run_id).where(run.c.site == site, run.c.rehearsal.is_(rehearsal))
+    with our_errors(store.path), store.engine.begin() as connection:
+        runs = connection.execute(mine.order_by(run.c.started, run.c.run_id)).scalars().all()
+    for run_id in runs:
+        with our_errors(store.path), store.engine.begin() as connection:
+            page = connection.execute(query.where(table.c.run_id == run_id)).mappings().all()
+        yield from page
 
 
 def _results(store: ServiceStore, site: str, rehearsal: bool) -> Iterator[Row]:

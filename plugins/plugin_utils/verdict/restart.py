@@ -19,6 +19,7 @@ from .run import RunRecord, can_open
 # A command that was refused, as it can be typed again: without the words that the problem is about. Pure.
 
 _GATES = "gpufleet_gates"
+_NAMES_INVENTORY = ("-i", "--inventory")
 _PLACE = "<...>"
 # What a rehearsal broke: the run again, of a cluster that was mended, is to pass.
 _FAULTS = "gpufleet_rehearsal_faults"
@@ -42,7 +43,15 @@ def without_mistakes(command: str, problem: str) -> str:
             parts.append(part)
     name, value = _first_way_on(problem)
     as_it_was = " ".join(parts) == " ".join(" ".join(_words(*pair)) for pair in pairs)
-    return " ".join([*parts, *(["-e", f"{name}={value}"] if name and as_it_was and name not in command else [])])
+    added = ["-e", f"{name}={value}"] if name and as_it_was and name not in command else []
+    if "-i INVENTORY" in problem and not inventories_of(command):
+        added += ["-i", _PLACE]
+    return " ".join([*parts, *added])
+
+
+def inventories_of(command: str) -> tuple[str, ...]:
+    """Return the inventories that the command names with -i."""
+    return tuple(value for option, value in _pairs(command) or () if option in _NAMES_INVENTORY and value)
 
 
 def _first_way_on(problem: str) -> tuple[str, str]:
@@ -53,7 +62,7 @@ def _first_way_on(problem: str) -> tuple[str, str]:
     """
     found = re.search(r"(?m)^(?!\s*(?:\d+\. )?--).*?Fix: (.*)$", problem)
     first = re.split(r",? or |; ", found[1])[0] if found else ""
-    word = re.search(r"-e (gpufleet_\w+)=([\w,-]*\w)(?=[\s.,;)]*(?:$|[\s(]))", first)
+    word = re.search(r"-e (gpufleet_\w+)=([\w,-]*\w)(?=[\s.,;)?]*(?:$|[\s(]))", first)
     if word is None or "ansible-playbook" in first or word[2].isupper():
         return "", ""
     return word[1], word[2]
@@ -124,6 +133,8 @@ def _extra(option: str, value: str, problem: str) -> Iterator[str]:
         yield from _structured(option, mapping, problem) if mapping is not None else _words(option, value)
         return
     name, equals, quoted = value.partition("=")
+    if _refused(name, problem):
+        return
     if not (name.startswith("gpufleet_") and equals and quoted):
         yield from _words(option, value)
         return
@@ -136,6 +147,7 @@ def _extra(option: str, value: str, problem: str) -> Iterator[str]:
 
 
 def _structured(option: str, found: dict[str, Any], problem: str) -> Iterator[str]:
+    found = {name: value for name, value in found.items() if not _refused(name, problem)}
     right = {name: value for name, value in found.items() if not _wrong(name, json.dumps(value), problem)}
     named = {_name(name, problem): value for name, value in found.items() if name in right or _unknown(name, problem)}
     named.pop("", None)
@@ -144,6 +156,11 @@ def _structured(option: str, found: dict[str, Any], problem: str) -> Iterator[st
     for name in found:
         if name not in right and not _unknown(name, problem):
             yield from (option, _place_of(name, found[name]))
+
+
+def _refused(name: str, problem: str) -> bool:
+    """Tell whether the problem is that this is an extra variable at all."""
+    return bool(re.search(rf"\b{re.escape(name)}: is an extra variable", problem))
 
 
 def _place_of(name: str, value: Any) -> str:
@@ -182,14 +199,21 @@ def _wrong(name: str, value: str, problem: str) -> bool:
     )
 
 
+def _tag(tag: str, problem: str) -> str:
+    """Return the tag, or the gate, that a misspelled one was meant to be; else the tag."""
+    found = re.search(rf"--tags {re.escape(tag)}: .*?did you mean --tags ([\w-]+)\?", problem)
+    gate = re.search(rf"--tags {re.escape(tag)}: .*?-e {_GATES}=([\w-]+) limits", problem)
+    return found[1] if found else gate[1] if gate else tag
+
+
 def _tags(option: str, value: str, problem: str) -> Iterator[str]:
     tags = value.split(",")
     if not _about("--tags", problem):
         yield from _words(option, value)
-    elif "plan" in tags:
+    elif "plan" in (meant := [_tag(tag, problem) for tag in tags]):
         yield from _words(option, "plan")
     else:
-        gates = [tag for tag in tags if tag in GATE_IDS]
+        gates = [tag for tag in meant if tag in GATE_IDS]
         yield from ("-e", f"{_GATES}={','.join(gates) or _PLACE}")
 
 

@@ -201,6 +201,19 @@ def request_problems(options: Mapping[str, Any], *, hosts: int, extra: Mapping[s
     return problems
 
 
+# What a rehearsal sets itself: it has to, and no fact comes over an extra variable.
+_SETS = ("gpufleet_forced_settings", "gpufleet_notes")
+_CONNECTION = ("ansible_connection", "gpufleet.bringup.rehearsal")
+
+
+def own_variables(extra: Mapping[str, Any]) -> list[BringupError]:
+    """Return the variables of the command line that would replace what a rehearsal sets itself."""
+    wrong = {name: "is an extra variable, and a rehearsal sets it itself." for name in _SETS if name in extra}
+    if extra.get(_CONNECTION[0], _CONNECTION[1]) != _CONNECTION[1]:
+        wrong[_CONNECTION[0]] = "is an extra variable, and a rehearsal must not touch a machine."
+    return [InputError(name, reason, "leave it out") for name, reason in wrong.items()]
+
+
 def _noted(problems: list[BringupError], look: Callable[[], object]) -> None:
     try:
         look()

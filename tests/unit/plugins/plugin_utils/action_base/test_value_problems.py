@@ -8,9 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from ansible.errors import AnsibleUndefinedVariable
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.arguments import plain_spec, value_problems
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.call import Stated
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.call import Stated, option_problems
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.variables import options
 
 NAME = "gpufleet_quarantine"
@@ -47,6 +48,60 @@ def test_a_name_that_nothing_reads_is_told_where_it_is_stated(hosts: tuple[str, 
     stated.groups = {"all": list(every[1:]), "gpu_nodes": ["gpu01", "gpu02", "gpu03"], "one": ["gpu02"]}
     (problem,) = stated.problems()
     assert f"({where})" in problem.reason
+
+
+def stated_of(raw: dict[str, Any], values: Any) -> Stated:
+    stated = Stated.__new__(Stated)
+    stated.extra, stated.groups = {}, {}
+    stated.raw, stated.hostvars = raw, values
+    return stated
+
+
+def test_a_word_of_a_playbook_alone_is_one_that_it_knows_or_the_nearest_is_named() -> None:
+    choices, name = {"gpufleet_recipe_command": ["resolve", "explain"]}, "gpufleet_recipe_command"
+    for value, hint in (("explane", f"did you mean -e {name}=explain? choose one: resolve, explain"),
+                        ("qqq", "choose one: resolve, explain"), ("explain", "")):  # fmt: skip
+        stated = stated_of({"localhost": {name: value}}, {"localhost": {name: value}})
+        assert [problem.hint for problem in stated.of_choices(choices)] == ([hint] if hint else [])
+    assert list(stated_of({"localhost": {}}, {}).of_choices(choices)) == []
+
+
+class Undefined:
+    """A host with a template that names something undefined."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __getitem__(self, _variable: str) -> Any:
+        raise AnsibleUndefinedVariable(f"'{self.name}' is undefined")
+
+
+@pytest.mark.parametrize(
+    ("host", "undefined", "way_on"),
+    [
+        ("localhost", "inventory_dir", "add localhost to the inventory"),
+        ("localhost", "inventory_file", "without it localhost has no inventory_file"),
+        ("localhost", "my_dir", "correct the template"),
+        ("gpu01", "inventory_dir", "correct the template"),
+    ],
+)
+def test_what_the_implicit_localhost_lacks_is_mended_in_the_inventory(host: str, undefined: str, way_on: str) -> None:
+    stated = stated_of({host: {NAME: "{{ x }}"}}, {host: Undefined(undefined)})
+    (problem,) = stated.problems()
+    assert problem.reason.startswith(f"cannot be resolved for {host}") and way_on in problem.hint
+
+
+@pytest.mark.parametrize(
+    ("tag", "way_on"),
+    [
+        ("plna", "did you mean --tags plan?"),
+        ("noodes", "-e gpufleet_gates=nodes limits the scope"),
+        ("nodes", "-e gpufleet_gates=nodes limits the scope"),
+    ],
+)
+def test_a_tag_that_was_misspelled_is_the_nearest_tag_or_gate(tag: str, way_on: str) -> None:
+    (problem,) = option_problems({"ansible_run_tags": [tag]}, (), ["plan"])
+    assert problem.hint == way_on
 
 
 def test_a_playbook_that_keeps_something_needs_one_of_its_variables() -> None:

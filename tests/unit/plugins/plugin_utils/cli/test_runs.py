@@ -208,6 +208,7 @@ def test_where_no_run_has_started_the_newest_is_named(gpufleet: Command, tmp_pat
         (("history", "chek"), 2, "did you mean check?"),
         (("history", "check", "--store", "/nowhere.sqlite"), 3, "with --store"),
         (("plan", "-i", "/nowhere.yml"), 3, "does not exist"),
+        (("plan",), 2, "gpufleet plan: an inventory is missing. Fix: gpufleet plan -i INVENTORY"),
     ],
 )
 def test_what_is_not_there_is_said_with_its_exit_code(

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,6 +14,7 @@ from sites import make_site
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import MARK
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.pins import chart_pins
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import ProblemsError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.load import load_catalogue
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.tree import catalogue_directories
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control_plane.prime import (
@@ -122,3 +124,24 @@ def test_a_rehearsal_marks_its_cluster_on_the_object_with_its_uid() -> None:
     # Server-side apply: made if it is not there yet, and nothing of it is replaced.
     assert api.asked == ("PATCH", "/api/v1/namespaces/kube-system", "application/apply-patch+yaml")
     assert api.body["metadata"] == {"name": "kube-system", "annotations": {MARK: "true"}}
+
+
+@pytest.mark.parametrize(
+    ("command", "way_on"),
+    [
+        ("ansible-playbook x -i 'my site/hosts.yml' -i b.yml", "try: ansible gpu01 -i 'my site/hosts.yml' -i b.yml -b"),
+        ("", "try: ansible gpu01 -b -m raw"),
+    ],
+)
+def test_the_command_that_looks_at_a_silent_host_names_the_inventory_of_the_call(
+    tmp_path: Path, command: str, way_on: str
+) -> None:
+    run = Run(tmp_path)
+    site = make_site((Host(name="gpu01", sku="h100", node_name="n1"),), name="here", gates=("nodes",), capabilities=())
+    run.save_site(site)
+    record = new_run("r1", "here", "2026-11-22T10:00:00Z", site.gates, rehearsal=False)
+    run.save_record(replace(record, command=command))
+    silent = Inventory({}, {"gpu01": {}}, simulated=False)
+    with pytest.raises(ProblemsError) as refused:
+        contact.check_contact(run, {}, silent, lambda _line: None)
+    assert refused.value.problems[0].hint.startswith(way_on)

@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from history_rows import drivers, record
 from service_rows import SITE, cycle, node_result
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.history_care import care_for
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.history import open_store
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service import open_service
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.tables import tables
 
@@ -50,6 +52,23 @@ def test_every_state_from_the_first_import_to_the_backup(tmp_path: Path, source:
     assert changed and rows["results.csv"] == 1 and rows["days.csv"] == 1
     changed, rows = care(tmp_path, "backed_up", dest=str(tmp_path / "copy.sqlite"))
     assert changed and rows == {"bytes": (tmp_path / "copy.sqlite").stat().st_size}
+
+
+def test_a_history_of_gates_alone_is_exported_and_a_site_that_is_not_there_says_what_is(tmp_path: Path) -> None:
+    record(open_store(tmp_path / "history.sqlite"), "nodes", drivers())
+    changed, rows = care(tmp_path, "exported", dest=str(tmp_path / "out"), site_name="island")
+    assert changed and rows["gates.csv"] == 1 and rows["gate_results.csv"] == len(drivers())
+    ways = {
+        ("exported", "typo", False): "there: none, with runs of gates: island.*Fix: set gpufleet_site_name",
+        ("exported", "island", True): "none.*Fix: what is there is of no rehearsal: leave out .*--rehearsal",
+        ("thinned", "island", False): "runs of gates: island.*Fix: nothing is to be done",
+    }
+    for (state, site, rehearsal), words in ways.items():
+        with pytest.raises(BringupError, match=words):
+            care(tmp_path, state, dest=str(tmp_path / "out"), site_name=site, rehearsal=rehearsal)
+    open_store(tmp_path / "empty.sqlite")
+    with pytest.raises(BringupError, match="nothing was recorded there yet"):
+        care(tmp_path, "exported", dest=str(tmp_path / "out"), store=str(tmp_path / "empty.sqlite"))
 
 
 def test_check_mode_writes_nothing(tmp_path: Path, source: str) -> None:

@@ -207,6 +207,8 @@ def test_an_adapter_has_its_type_firmware_and_guid(bad: Run) -> None:
     ("subject", "error", "text"),
     [
         ("gpu09", NotFoundError, "is not in run"),
+        ("gpu22/gpu5", NotFoundError, "or a part of one: gpu02/gpu5$"),
+        ("beta", NotFoundError, "or a part of one: gpu01/gpu3$"),
         ("gpu01", InputError, "no check failed about it"),
         ("gpu02/gpu5", InputError, "name what failed there: gpu02"),
     ],

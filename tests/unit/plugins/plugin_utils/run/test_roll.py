@@ -23,6 +23,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.roll import (
     journal_path,
     members_of,
     open_roll,
+    roll_problems,
     stage_lines,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
@@ -126,6 +127,12 @@ def test_nodes_that_left_the_inventory_while_they_are_out_are_an_error(tmp_path:
 def test_a_name_that_is_no_label_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(InputError, match="name of the roll"):
         journal_path(options(tmp_path, roll=name))
+
+
+def test_a_roll_without_a_name_or_a_change_is_refused_with_both(tmp_path: Path) -> None:
+    said = [str(problem) for problem in roll_problems(options(tmp_path, roll="", change=""))]
+    assert ["-e gpufleet_wave_roll=NAME" in said[0], "-e gpufleet_wave_change=NAME" in said[1]] == [True, True]
+    assert roll_problems(options(tmp_path, change="none")) == []
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ def site_of(repository: Path) -> Any:
         return site_from_inventory(
             InventoryFacts(
                 group="gpu_nodes",
-                groups=("all", "gpus"),
+                groups=options.pop("groups", ("all", "gpus")),
                 hosts=HOSTS if hosts is None else hosts,
                 options=options,
                 default_gates=("facility", "nodes", "gpu_stack"),
@@ -114,7 +114,8 @@ def test_a_site_says_whether_nodes_are_added(site_of: Any, stated: Any, word: st
 @pytest.mark.parametrize(
     ("hosts", "options", "words"),
     [
-        ({}, {}, ["'gpu_nodes'", "matches no host", "all, gpus"]),
+        ({}, {}, ["'gpu_nodes'", "matches no host", "all, gpus", "put the GPU hosts into that group"]),
+        ({}, {"groups": ("all", "ungrouped")}, ["matches no host", "name the inventory of the site: -i INVENTORY"]),
         ({"gpu01": {"gpufleet_sku": "h10", "gpufleet_rack": "a1"}}, {}, ["gpu01", "'h10'", "h100"]),
         ({"gpu01": {"gpufleet_rack": "a1"}}, {}, ["gpu01", "no gpufleet_sku"]),
         ({"gpu01": {"gpufleet_sku": "h100"}}, {}, ["gpu01", "no gpufleet_rack"]),

@@ -17,6 +17,7 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
+import history_rows
 import pytest
 import service_rows
 from service_rows import SITE, cycle, node_result
@@ -26,6 +27,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model imp
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.care import Thinned, back_up, problems_of, thin
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.database import Place, place_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.export import export
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.history import open_store
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.records import (
     DayCount,
     DayFigure,
@@ -142,13 +144,36 @@ def test_an_export_has_every_result_figure_and_day(place: Place, tmp_path: Path)
     dest = tmp_path / "out"
     assert export(store, SITE, dest, ("csv",), rehearsal=False) == {
         "results.csv": 4, "figures.csv": 4, "days.csv": 2, "day_figures.csv": 2,
+        "gates.csv": 0, "gate_results.csv": 0, "gate_figures.csv": 0,
     }  # fmt: skip
     with (dest / "results.csv").open(newline="") as handle:
         rows = {row["cycle_id"]: row for row in csv.DictReader(handle)}
     assert rows["c9"]["summary"] == '\'=1+1, "quoted"' and rows["c5"]["status"] == "passed"
     with (dest / "figures.csv").open(newline="") as handle:
         assert [float(row["number"]) for row in csv.DictReader(handle)][:3] == [601.0, 604.0, 605.0]
-    assert sorted(path.name for path in dest.iterdir()) == ["day_figures.csv", "days.csv", "figures.csv", "results.csv"]
+    assert {path.name for path in dest.iterdir()} == {
+        "day_figures.csv", "days.csv", "figures.csv", "results.csv",
+        "gates.csv", "gate_results.csv", "gate_figures.csv",
+    }  # fmt: skip
+
+
+def test_an_export_has_what_gates_found_in_the_runs_of_the_site_alone(tmp_path: Path) -> None:
+    place = tmp_path / "history.sqlite"
+    drivers, busbw = history_rows.drivers(), history_rows.figure(busbw=470.0)
+    history_rows.record(open_store(place), "nodes", drivers, run_id="run-1")
+    history_rows.record(open_store(place), "fabric_validation", [busbw], run_id="run-1")
+    store, dest = open_service(place), tmp_path / "out"
+    written = export(store, "island", dest, ("csv",), rehearsal=False)
+    assert (written["gates.csv"], written["gate_results.csv"]) == (2, len(drivers) + 1)
+    with (dest / "gate_figures.csv").open(newline="") as handle:
+        numbers = [row["number"] for row in csv.DictReader(handle) if row["gate"] == "fabric_validation"]
+    assert "470.0" in numbers
+    with (dest / "gates.csv").open(newline="") as handle:
+        assert [(row["run_id"], row["gate"], row["status"]) for row in csv.DictReader(handle)] == [
+            ("run-1", "nodes", "passed"), ("run-1", "fabric_validation", "passed"),
+        ]  # fmt: skip
+    for site, rehearsal in (("island", True), ("other", False)):
+        assert sum(export(store, site, dest, ("csv",), rehearsal=rehearsal).values()) == 0
 
 
 def test_parquet_needs_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,13 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates imp
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.console import closing_lines
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.gate import GateVerdict
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.restart import VARIABLE, not_looked_at, restart
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.restart import (
+    VARIABLE,
+    inventories_of,
+    not_looked_at,
+    restart,
+    without_mistakes,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import RunRecord, new_run
 
 COMMAND = "ansible-playbook gpufleet.bringup.site -i hosts.yml"
@@ -157,6 +163,16 @@ def test_a_rehearsed_fault_is_not_rehearsed_again_unless_it_was_refused(given: s
             "-t nodes -e gpufleet_gate=nodes -v -v",
             "-e gpufleet_gates=nodes -v -v",
         ),
+        ("--tags plna: is no tag of this playbook. Fix: did you mean --tags plan?", "--tags plna", "--tags plan"),
+        ("--tags noodes: is no tag of this playbook. Fix: -e gpufleet_gates=nodes limits the scope", "-t noodes",
+         "-e gpufleet_gates=nodes"),
+        ("gpufleet_recipe_command: is 'explane', expected one of a, b. Fix: did you mean -e "
+         "gpufleet_recipe_command=explain? choose one: a, b", "-e gpufleet_recipe_command=explane",
+         "-e gpufleet_recipe_command=explain"),
+        ("rehearsal: 2 problems found.\n  1. gpufleet_notes: is an extra variable, x.\n  2. ansible_connection: is an "
+         "extra variable, x.", """-e '{"gpufleet_notes": [], "ansible_connection": "x"}' -e gpufleet_notes=1""",
+         ""),
+        ("ansible_connection: is an extra variable, and x.", "-e ansible_connection=... -e y=...", "-e y=..."),
         ("--tags noodes: is no tag of this playbook. Fix: x", "--tags=noodes", "-e gpufleet_gates=<...>"),
         ("ansible-playbook: 2 problems found.\n  1. --tags plan,nodes: asks for a plan and for a run. Fix: x\n  2. y",
          "--tags plan,nodes", "--tags plan"),
@@ -194,6 +210,13 @@ def test_a_rehearsed_fault_is_not_rehearsed_again_unless_it_was_refused(given: s
 def test_a_value_that_was_wrong_is_not_said_again(problem: str, given: str, shown: str) -> None:
     refused = replace(record(), problem=problem, command=f"{COMMAND} {given}")
     assert restart(refused) == f"{COMMAND} {shown}".rstrip()
+
+
+def test_an_inventory_that_is_missing_has_its_place_and_one_that_is_named_stays() -> None:
+    problem = "group 'gpu_nodes': matches no host. Fix: name the inventory of the site: -i INVENTORY, with x"
+    assert without_mistakes("play site --tags plan", problem) == "play site --tags plan -i <...>"
+    assert without_mistakes("play site -i bare.yml", problem) == "play site -i bare.yml"
+    assert inventories_of("play site -i a.yml --inventory=b.yml -v") == ("a.yml", "b.yml")
 
 
 @pytest.mark.parametrize(
