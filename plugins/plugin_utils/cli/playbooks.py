@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from argparse import Namespace
@@ -15,6 +16,7 @@ from ..outcome.errors import InputError, NotFoundError
 from ..runtime.files import COLLECTION_ROOT
 
 _PATHS, _CALLBACKS = "ANSIBLE_COLLECTIONS_PATH", "ANSIBLE_CALLBACKS_ENABLED"
+_HOST_LIST = re.compile(r"^DEFAULT_HOST_LIST\((?P<origin>.*?)\) = (?P<places>.*)$", re.MULTILINE)
 
 
 def plan(arguments: Namespace) -> int:
@@ -38,10 +40,13 @@ def plan(arguments: Namespace) -> int:
 
 def _configured_inventory() -> bool:
     """Tell whether Ansible has an inventory without -i: configured, or at the place where it looks by itself."""
-    from ansible.constants import config
-
-    places, origin = config.get_config_value_and_origin("DEFAULT_HOST_LIST")
-    return origin != "default" or any(Path(place).exists() for place in places)
+    words = [sys.executable, "-m", "ansible", "config", "dump"]
+    dumped = subprocess.run(words, capture_output=True, text=True, check=False).stdout
+    found = _HOST_LIST.search(dumped)
+    # What cannot be read is left to Ansible to say.
+    if found is None or found["origin"] != "default":
+        return True
+    return any(Path(place).exists() for place in re.findall(r"'([^']+)'", found["places"]))
 
 
 def _environment() -> dict[str, str]:

@@ -286,9 +286,9 @@ def existing_run_dir(text: str, *, refused: bool = False) -> Path:
         # Reports have the name of a run alone.
         named = Path(".run") / path
         hint = f"did you mean {named}?" if (named / RUN).is_file() else hint
-        newest = max((found.parent.name for found in path.parent.glob(f"*/{RUN}")), default="")
-        if newest and path.name == LATEST:
-            # It is set where preflight has passed.
+        # It is set where preflight has passed.
+        beside = path.parent.glob(f"*/{RUN}") if path.name == LATEST else ()
+        if newest := max((found.parent.name for found in beside), default=""):
             hint = f"no run there has started yet; the newest is {path.parent / newest}"
         raise NotFoundError(str(path), "holds no run (no run.json).", hint)
     if not refused and not (path / SITE).exists():
