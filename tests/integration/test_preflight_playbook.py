@@ -101,7 +101,7 @@ def test_flat_variables_of_a_survey_reach_the_checked_site(repository: Path, inv
         (("-e", "gpufleet_settings='quick and dirty'"), "gpufleet_settings: is text, expected a mapping."),
         (
             ("-e", '{"gpufleet_waivers": [{"check": "gpu-census"}]}'),
-            "gpufleet_waivers[0]: does not fit: missing required arguments: reason, subject, until, who.",
+            "gpufleet_waivers[0]: who: missing. Fix: add who",
         ),
         (("--limit", "n1"), "leaves localhost, n2 out"),
         (("--tags", "plan,nodes"), "asks for a plan and for a run"),

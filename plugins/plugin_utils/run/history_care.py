@@ -97,7 +97,8 @@ def _known_site(options: Mapping[str, Any], store: ServiceStore, *, runs: bool =
     listed = (
         f"sites with cycles there: {', '.join(cycles) or 'none'}, with runs of gates: {', '.join(of_gates) or 'none'}"
     )
-    reason = f"has no cycle {'and no run of gates ' if runs else ''}in {store.path}; {listed}."
+    no_runs = "and no run of gates " if runs else ""
+    reason = f"has no cycle {no_runs}in {store.path}; {listed}."
     if known:
         hint = "set gpufleet_site_name (--site-name) to one of them"
     elif of_gates:

@@ -1,19 +1,24 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Examples of `ansible-doc` are tasks that Ansible loads, and their arguments are those of the module."""
+"""Examples of `ansible-doc` and the tasks of roles and playbooks are tasks that Ansible loads, and their arguments are
+those of the module."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from examples import Example, examples
+import yaml
+from examples import COLLECTION, Example, examples
 
 ROOT = Path(__file__).resolve().parents[3]
 FOUND = examples(ROOT)
+FILES = sorted(path for place in ("playbooks", "roles") for path in (ROOT / place).rglob("*.yml"))
 WRONG = {
     "keyword": "- name: x\n  gpufleet.bringup.recipe_info: {selector: x}\n  registre: asked\n",
     "option": "- name: x\n  gpufleet.bringup.recipe_info: {selecter: x}\n",
@@ -60,13 +65,29 @@ print(json.dumps(found))
 """
 
 
+def tasks_in(data: Any) -> Iterator[dict[str, Any]]:
+    """Yield every task somewhere in it that calls a module of ours."""
+    if isinstance(data, dict) and any(str(key).startswith(f"{COLLECTION}.") for key in data):
+        yield data
+    elif isinstance(data, dict | list):
+        for part in data.values() if isinstance(data, dict) else data:
+            yield from tasks_in(part)
+
+
 @pytest.fixture(scope="module")
-def problems() -> dict[str, list[str]]:
-    """What is wrong with the tasks of each example."""
+def shipped() -> dict[str, list[dict[str, Any]]]:
+    """The tasks with modules of ours of each file of a role and of each playbook."""
+    read = {path: [*tasks_in(yaml.safe_load(path.read_text(encoding="utf-8")))] for path in FILES}
+    return {str(path.relative_to(ROOT)): tasks for path, tasks in read.items() if tasks}
+
+
+@pytest.fixture(scope="module")
+def problems(shipped: dict[str, list[dict[str, Any]]]) -> dict[str, list[str]]:
+    """What is wrong with the tasks of each example and of each file."""
     asked = [*FOUND, *(Example("wrong", name, text) for name, text in WRONG.items())]
     done = subprocess.run(
         [sys.executable, "-c", _PRINT_PROBLEMS, str(ROOT / ".cache")], capture_output=True, text=True, check=True,
-        input=json.dumps({str(example): example.tasks for example in asked}),
+        input=json.dumps({str(example): example.tasks for example in asked} | shipped),
     )  # fmt: skip
     found: dict[str, list[str]] = json.loads(done.stdout.splitlines()[-1])
     return found
@@ -84,6 +105,15 @@ def test_an_example_is_tasks_with_arguments_of_their_modules(example: Example, p
     assert problems[str(example)] == []
     if example.kind == "modules":
         assert any(f"gpufleet.bringup.{example.name}" in task for task in example.tasks)
+
+
+def test_tasks_of_roles_and_playbooks_have_arguments_of_their_modules(
+    problems: dict[str, list[str]], shipped: dict[str, list[dict[str, Any]]]
+) -> None:
+    assert len(shipped) > 25 and "roles/validate/tasks/phase.yml" in shipped
+    # What is demanded may come from the defaults of a block, which variables hold; a run without it ends at once.
+    wrong = {file: [text for text in problems[file] if not text.startswith("missing required")] for file in shipped}
+    assert {file: texts for file, texts in wrong.items() if texts} == {}
 
 
 @pytest.mark.parametrize("name", WRONG)
