@@ -65,7 +65,8 @@ class SkuCohort:
     @cached_property
     def alone(self) -> PeerGroup:
         """Every host by itself."""
-        return peer_group(self.results, self.hardware, "node", [(name,) for name in self.open_hosts])
+        found = peer_group(self.results, self.hardware, "node", [(name,) for name in self.open_hosts])
+        return found.levelled(self.results.plan.settings.run.repeats)
 
     @cached_property
     def without_rdma(self) -> frozenset[str]:

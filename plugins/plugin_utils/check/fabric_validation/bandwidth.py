@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import median
@@ -24,7 +24,7 @@ from ...verdict.ceiling import (
     loop,
     topology_of,
 )
-from ...verdict.peers import PeerVerdict, compare, confirmed
+from ...verdict.peers import PeerVerdict, as_slow, compare, confirmed
 from ...verdict.plateau import last_gain
 from ...verdict.published_reference import reference_for, with_floor, with_share_of_gate
 from ..benchmark.problem import Problem
@@ -41,7 +41,8 @@ class BandwidthResult:
     """The bandwidth of a host, a pair or all hosts over all of its runs.
 
     `value` is the median in GB/s. `rated` is its rating by the ceiling, None where there is no ceiling. `scale` makes
-    it comparable with peers whose place in racks and under leaf switches allows more.
+    it comparable with peers whose place in racks and under leaf switches allows more. `like` is a slower host that is
+    bad, where this one differs from it by less than a measurement does.
     """
 
     hosts: tuple[str, ...]
@@ -53,6 +54,7 @@ class BandwidthResult:
     problem: Problem | None = None
     attempts: int = 1
     scale: float = 1.0
+    like: str = ""
 
     @property
     def below_peers(self) -> bool:
@@ -96,6 +98,24 @@ class PeerGroup:
     def find(self, hosts: Iterable[str]) -> BandwidthResult | None:
         """Return the result of exactly these hosts."""
         return self._by_hosts.get(frozenset(hosts))
+
+    def as_slow(self, slow: Collection[str]) -> frozenset[str]:
+        """Return the slow ones of hosts that were run by themselves, and those that are as slow as one of them."""
+        known = {s.hosts[0]: s.value for s in self.members if s.problem is None and s.value and not s.unsaturated}
+        return as_slow(known, known.keys() & slow, self.peers.median) | frozenset(slow)
+
+    def levelled(self, repeats: int) -> PeerGroup:
+        """Return the group of hosts that were run by themselves with those called bad that are as slow as a bad one:
+        no line lies between equals. What was run less often than that is open."""
+        bad = {s.hosts[0]: s.value for s in self.members if s.verdict == "bad"}
+        if self.to_blame or not bad:
+            return self
+        found, near = self.as_slow(bad), max(bad, key=bad.__getitem__)
+        return replace(self, members=tuple(
+            replace(s, verdict="bad" if len(s.runs) >= repeats else "open", like=near)
+            if s.hosts[0] in found and s.hosts[0] not in bad else s
+            for s in self.members
+        ))  # fmt: skip
 
     @cached_property
     def _by_hosts(self) -> dict[frozenset[str], BandwidthResult]:

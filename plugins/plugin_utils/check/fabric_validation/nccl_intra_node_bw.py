@@ -41,7 +41,8 @@ def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
         # Where a ceiling says that they are slow, they are, whoever is faster.
         alone = bool(cohort.alone.peers.undecided) and all(s.rated is None for s in slow)
         compared = [s.hosts[0] for s in cohort.alone.members]
-        shared = explained(context, [s.hosts[0] for s in slow], compared, alone=alone)
+        names = [s.hosts[0] for s in slow]
+        shared = explained(context, names, compared, alone=alone, alike=cohort.alone.as_slow(names))
         if shared is not None:
             outcomes.append(_slow_group(context, cohort, shared))
             covered |= set(shared.slow)
@@ -72,7 +73,7 @@ def _rated(answer: Answer, cohort: SkuCohort, host: PlannedHost, result: Bandwid
     text = f"{host.name}: {rate_text(result)}"
     if result.verdict == "good":
         return answer.passed(text, **details)
-    repeated = f"{text}, in most of {len(result.runs)} runs"
+    repeated = f"{text}, in {'the median' if result.like else 'most'} of {len(result.runs)} runs"
     if result.verdict == "bad":
         return answer.failed("slow-nvlink", repeated, _HINT, **details)
     if result.verdict == "marginal" and result.unsaturated:

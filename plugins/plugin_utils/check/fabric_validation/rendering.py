@@ -150,6 +150,8 @@ def rate_text(result: BandwidthResult) -> str:
         parts.append(f"{result.rated.ratio:.2f} of the {result.rated.ceiling.name} ceiling")
     if result.below_peers and result.peers is not None:
         parts.append(f"peers reach {result.peers.median:.1f}")
+    if result.like:
+        parts.append(f"as slow as {result.like}")
     if result.unsaturated:
         parts.append("still growing with the size")
     return ", ".join(parts)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from statistics import mean, median
 
-from ...verdict.peers import PeerLimits, PeerVerdict, compare
+from ...verdict.peers import PeerLimits, PeerVerdict, as_slow, compare
 from ..benchmark.host_runs import HostRecord, HostResults
 from ..benchmark.plan import BenchmarkHost, BenchmarkPlan
 from ..benchmark.records import SavedRuns
@@ -194,6 +194,7 @@ class Figures:
         self._parts: dict[tuple[str, str, str], tuple[tuple[float, bool], ...]] = {}
         self._company: dict[tuple[str, str, str], list[float]] = {}
         self._wanders: dict[tuple[str, str, str], float] = {}
+        self._far: dict[tuple[str, str, str], frozenset[str]] = {}
 
     def cohort(self, host: str) -> str:
         """Return what a host has in common with those that it is compared with."""
@@ -372,11 +373,38 @@ class Figures:
         return (1 - limits.tolerance) / (1 + limits.spreads * spread)
 
     def far(self, metric: Metric, host: str, pattern: str) -> bool:
-        """Tell whether a host is so slow in a pattern that it fails, and is not only marginal."""
+        """Tell whether a host is so slow in a pattern that it fails, and is not only marginal; or as slow as one that
+        is and was measured often enough to fail."""
+        return host in self._far_ones(metric, self.cohort(host), pattern) or self._beyond(metric, host, pattern)
+
+    def _beyond(self, metric: Metric, host: str, pattern: str) -> bool:
         peers = self.peers(metric, self.cohort(host), pattern)
         rate = metric.rate(self.value(metric, host, pattern))
         line = min(peers.limit, peers.median * metric.far(self.plan.settings))
         return self.below_bound(metric, host, pattern) or rate < line
+
+    def _far_ones(self, metric: Metric, cohort: str, pattern: str) -> frozenset[str]:
+        key = (metric.name, cohort, pattern)
+        if key not in self._far:
+            slow = self._slow_rates(metric, cohort, pattern)
+            often = [host for host in slow if len(self.runs[host]) >= self.plan.settings.repeats]
+            far = [host for host in often if self._beyond(metric, host, pattern)]
+            self._far[key] = as_slow(slow, far, self.peers(metric, cohort, pattern).median)
+        return self._far[key]
+
+    def _slow_rates(self, metric: Metric, cohort: str, pattern: str) -> dict[str, float]:
+        """Return what is compared of the hosts that are slow in a pattern by themselves."""
+        slow = [host for host in self.cohorts()[cohort] if pattern in self.slow_itself(metric, host)]
+        return {host: metric.rate(self.value(metric, host, pattern)) for host in slow}
+
+    def alike(self, metric: Metric, cohort: str) -> frozenset[str]:
+        """Return the hosts of a cohort that are slow by themselves, and those that are as slow as one of them."""
+        found = set[str]()
+        for pattern in PATTERNS:
+            slow = self._slow_rates(metric, cohort, pattern)
+            rates = {h: metric.rate(self.value(metric, h, pattern)) for h in self.cohorts()[cohort]}
+            found |= as_slow(rates, slow, self.peers(metric, cohort, pattern).median)
+        return frozenset(found)
 
     def blamed(self, metric: Metric, cohort: str) -> tuple[str, ...]:
         """Return the patterns in which no single host of a cohort is to blame: too many are slow, or all."""

@@ -72,7 +72,8 @@ def _together(
     proven = bool(blamed) or all(len(figures.runs[host]) >= figures.plan.settings.repeats for host in slow)
     far = any(figures.far(metric, host, name) for host in slow for name in figures.slow_itself(metric, host))
     undecided = next((why for name in blamed if (why := figures.peers(metric, cohort, name).undecided)), "")
-    shared = explained(context, slow, hosts, alone=bool(undecided)) if proven and far else None
+    alike = figures.alike(metric, cohort) if proven and far else frozenset()
+    shared = explained(context, slow, hosts, alone=bool(undecided), alike=alike) if proven and far else None
     if shared is not None:
         first = shared.slow[0]
         text = f"{first}: {_told(figures, metric, first, figures.slow_itself(metric, first)[0])}"

@@ -6,12 +6,16 @@ from __future__ import annotations
 
 import re
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from seeds import drawing
 from storage_fleet import CATALOGUE, StorageFleet
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import Change, Shape
 
 INTEGRITY, THROUGHPUT, LATENCY = "storage-integrity", "storage-throughput", "storage-latency"
@@ -147,3 +151,44 @@ def test_data_that_come_back_otherwise_once_are_proof() -> None:
 
     fleet = StorageFleet(faults=("storage-mount-slow@gpu05",), edit=later)
     assert (INTEGRITY, "data-corrupt", "failed", "gpu05") in fleet.findings()
+
+
+def fixed(nodes: int, racks: int = 0, **parts: float) -> StorageFleet:
+    """Return hosts that are measured all at once and move a part of what the others do."""
+
+    def edit(host: str, _attempt: int, log: str) -> str:
+        return re.sub(r'("bw_bytes" ?: ?)\d+', rf"\g<1>{int(1e9 * parts.get(host, 1.0))}", log)
+
+    stated: dict[str, Any] = {"parallel": nodes, "floor_mib_s": {}, "p99_ms": {}}
+    shared = {f"gpu{n:02d}": {"rack": f"r{(n - 1) // racks}"} for n in range(1, nodes + 1)} if racks else {}
+    return StorageFleet(nodes=nodes, edit=edit, stated=stated, shared=shared)
+
+
+def slow(fleet: StorageFleet) -> dict[str, str]:
+    return {who: cause for _check, cause, _status, who in fleet.findings()}
+
+
+def test_hosts_that_are_slow_alike_have_one_status() -> None:
+    """The line of what is bad lay between hosts that differ by less than a measurement does (T114)."""
+    found = slow(fixed(16, gpu03=0.497, gpu05=0.505, gpu07=0.52))
+    assert found == {"gpu03": "slow-mount", "gpu05": "slow-mount", "gpu07": "slow-mount-marginal"}
+    assert slow(fixed(16, gpu05=0.505, gpu07=0.52)) == dict.fromkeys(("gpu05", "gpu07"), "slow-mount-marginal")
+
+
+def test_a_rack_on_both_sides_of_the_line_of_the_peers_is_one_finding() -> None:
+    rack = {"gpu01": 0.49, "gpu02": 0.582, "gpu03": 0.588}
+    assert slow(fixed(30, racks=3, **rack)) == {"r0": "slow-group"}
+    # What is beyond the noise of the slow ones is not explained by the rack.
+    assert set(slow(fixed(30, racks=3, **{**rack, "gpu03": 0.6}))) == {"gpu01", "gpu02"}
+
+
+@settings(max_examples=30, deadline=None)
+@given(parts=st.lists(st.floats(0.3, 1.0), min_size=4, max_size=12), about=st.floats(0.45, 0.65))
+def test_a_slower_host_is_never_judged_better(parts: list[float], about: float) -> None:
+    """Half of the hosts lie around a line, and status follows throughput whatever the others are."""
+    drawn = {f"gpu{n:02d}": part if n % 2 else about + (part - 0.65) / 10 for n, part in enumerate(parts, 1)}
+    worse = {Status.PASSED: 0, Status.OTHER: 1, Status.FAILED: 2}
+    told = [outcome for outcome in fixed(len(parts), **drawn).outcomes() if outcome.check == THROUGHPUT]
+    status = {subject.name: outcome.status for outcome in told for subject in outcome.subjects}
+    order = sorted(drawn, key=lambda name: (drawn[name], name))
+    assert all(worse[status[a]] >= worse[status[b]] for a, b in pairwise(order)), (drawn, status)
