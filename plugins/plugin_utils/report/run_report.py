@@ -8,15 +8,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..outcome.codec import dumps, to_plain
-from ..runtime.files import write_atomic
+from ..runtime.files import MACHINE, METRICS, PAGE, SUMMARY, write_atomic
 from ..runtime.redaction import redact_data
 from ..verdict.run import RunRecord
 from .facts import AlreadyRead, load_facts
 from .html import render_page
 from .markdown import render_markdown
 from .metrics import render_metrics
-
-PAGE, SUMMARY, MACHINE, METRICS = REPORTS = ("report.html", "report.md", "report.json", "metrics.prom")
 
 
 def write_report(

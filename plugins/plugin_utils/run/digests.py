@@ -3,8 +3,9 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Digests of what a run is judged by: taken with every verdict, compared when the run is judged again.
 
-run.json holds the digest of digests.json, and that file those of all others, so a file that was changed or removed
-since the last verdict is named. They protect against damage and against an edit; they are no signature.
+run.json holds the digest of digests.json, and that file those of all others that a verdict is made from, so a file that
+was changed, added or removed since the last verdict is named. They protect against damage and against an edit; the
+signature over both is that of the run's statement (evidence).
 """
 
 from __future__ import annotations
@@ -18,15 +19,17 @@ from ..outcome.codec import dumps, load_json
 from ..outcome.errors import InputError
 from ..outcome.model import Status
 from ..report.facts import CHANGED
-from ..runtime.files import DIGESTS, RUN, write_atomic
+from ..runtime.files import DIGESTS, REPORTS, RUN, STATE, STATEMENT, WHOLE_SUITE, write_atomic
 from ..verdict.run import RunRecord
 
 # The first form of run.json that goes with digests.
 _SINCE = 2
-_DIRECTORIES = ("ctrf", "cycles", "evidence", "observations")
-# The record itself; a report that is written again whenever the run is judged; what is written after the verdict from
-# files that are covered: the CTRF report of the whole run, and the state of the site for the history.
-_NOT_COVERED = (RUN, DIGESTS, "report.json", "ctrf/all.json", "state.json")
+# The record itself, and what is made of covered files after the verdict: reports, which are written again whenever the
+# run is judged, the CTRF report of the whole run, the state of the site for the history, the statement.
+_NOT_COVERED = frozenset((RUN, DIGESTS, *REPORTS, STATE, WHOLE_SUITE, STATEMENT))
+# Directories at the top that are made of what is covered, or are runs of their own with digests of their own.
+_WRITTEN_AFTER = frozenset(("junit",))
+_BESIDE = frozenset(("ai_conformance", "looks", "rma", "waves"))
 _SHOWN = 20
 NONE_KEPT = (
     "this run was made by a release that kept no digests of its files: results are computed again from them, and "
@@ -45,7 +48,7 @@ def keep_digests(run_dir: Path) -> str:
     Raises:
         OSError: a file cannot be read or written.
     """
-    text = dumps({name: _digest(path) for name, path in _covered(run_dir)})
+    text = dumps({name: digest_of(path) for name, path in _covered(run_dir)})
     write_atomic(run_dir / DIGESTS, text)
     return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
@@ -60,13 +63,13 @@ def changed_files(run_dir: Path, record: RunRecord) -> list[str]:
     path = run_dir / DIGESTS
     if not path.is_file():
         return [f"{DIGESTS}: is not there, and {RUN} has its digest"]
-    if _digest(path) != record.digests:
+    if digest_of(path) != record.digests:
         return [f"{DIGESTS}: was changed since the last verdict ({RUN} has another digest of it)"]
     try:
         recorded = load_json(path)
     except InputError as error:
         return [str(error)]
-    now = {name: _digest(found) for name, found in _covered(run_dir)}
+    now = {name: digest_of(found) for name, found in _covered(run_dir)}
     lost = [
         f"{name}: is not there, and was when the last verdict was recorded" for name in recorded.keys() - now.keys()
     ]
@@ -78,18 +81,40 @@ def changed_files(run_dir: Path, record: RunRecord) -> list[str]:
     return found if len(found) <= _SHOWN else [*found[:_SHOWN], f"and {len(found) - _SHOWN} more files"]
 
 
+def written_after(run_dir: Path) -> dict[str, Path]:
+    """Return the files that are made of covered ones after the verdict, by their names: reports and exports."""
+    named = {name: run_dir / name for name in (*REPORTS, STATE, WHOLE_SUITE)}
+    named |= {f"{path.parent.name}/{path.name}": path for top in _WRITTEN_AFTER for path in (run_dir / top).glob("*")}
+    return {name: path for name, path in sorted(named.items()) if path.is_file()}
+
+
+def links_in(run_dir: Path) -> list[str]:
+    """Return the links among the files of a run: what one leads to is covered by nothing."""
+    places = ((place, name) for place, below, files in os.walk(run_dir) for name in (*below, *files))
+    return sorted(os.path.relpath(path, run_dir) for place, name in places if os.path.islink(path := f"{place}/{name}"))
+
+
+def digest_of(path: Path) -> str:
+    """Return the SHA-256 of a file.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
 def _covered(run_dir: Path) -> Iterator[tuple[str, Path]]:
-    found = [path.name for path in run_dir.glob("*.json")]
-    for directory in _DIRECTORIES:
-        for place, _directories, files in os.walk(run_dir / directory):
-            below = os.path.relpath(place, run_dir)
+    found = []
+    for place, directories, files in os.walk(run_dir):
+        below = os.path.relpath(place, run_dir)
+        if below == ".":
+            directories[:] = [name for name in directories if name not in _WRITTEN_AFTER | _BESIDE]
+            # Locks of programs at work, and files that are being written.
+            found += [name for name in files if not name.startswith(".")]
+        else:
             found += [f"{below}/{name}" for name in files]
     # Names and not paths: a large fleet has many files, and paths compare themselves slowly.
     for name in sorted(found):
         if name not in _NOT_COVERED and (run_dir / name).is_file():
             yield name, run_dir / name
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

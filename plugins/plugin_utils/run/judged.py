@@ -31,8 +31,7 @@ from ..report.console import decided_table
 from ..report.ctrf import write_suite
 from ..report.facts import ctrf_path, foreign_suites, junit_path, read_phase_outcomes
 from ..report.junit import write_junit
-from ..report.run_report import REPORTS
-from ..runtime.files import DECLARED, RUN, require_moment
+from ..runtime.files import DECLARED, REPORTS, RUN, require_moment
 from ..runtime.layers import laid_over
 from ..runtime.progress import Emit
 from ..site.model import Site

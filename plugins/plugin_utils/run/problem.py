@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from ..outcome.errors import BringupError
+from ..runtime.files import SUMMARY
 from .run import Run
 
 
@@ -20,8 +21,5 @@ def problem_recorded(run: Run) -> Iterator[None]:
         yield
     except BringupError as error:
         run.save_record(replace(run.record, problem=str(error)))
-        # Its room draws pages and plots; most modules write none.
-        from ..report.run_report import SUMMARY
-
         error.told_in = str(run.path / SUMMARY)
         raise

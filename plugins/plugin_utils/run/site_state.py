@@ -17,7 +17,7 @@ from ..fingerprint.dependencies import THRESHOLDS, SiteState, digest
 from ..outcome.codec import dumps, load, load_json, to_plain
 from ..outcome.errors import BringupError, InputError
 from ..probe.text import guid_text
-from ..runtime.files import CLUSTER, write_atomic
+from ..runtime.files import CLUSTER, STATE, write_atomic
 from ..site.cabling import site_cabling
 from ..site.model import DriverOwner
 from .run import Run
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from ..check.facility.observation import FacilityObservation
     from ..probe.iblinkinfo import LinkEnd
 
-STATE = "state.json"
 _SHORT = 12
 _NO_FABRIC = "no InfiniBand"
 

@@ -187,6 +187,11 @@ SITE, RUN, HARDWARE, RECIPE, SETTINGS = "site.json", "run.json", "hardware.json"
 CLUSTER, BASELINE, CABLING = "cluster.json", "baseline.json", "cabling.json"
 # The checks that each gate or phase declared when it was judged, and the digests of all these files.
 DECLARED, DIGESTS = "declared.json", "digests.json"
+# What is written from the record: for people, for pull requests, for programs.
+PAGE, SUMMARY, MACHINE, METRICS = REPORTS = ("report.html", "report.md", "report.json", "metrics.prom")
+# What is written of a run after its verdicts: what the site was like, one CTRF report of all suites, the signed
+# statement about it.
+STATE, WHOLE_SUITE, STATEMENT = "state.json", "ctrf/all.json", "attestation.intoto.jsonl"
 # The link to the newest run that preflight let begin.
 LATEST = "latest"
 # How a run is named: by when it began. A time service may have put the clock back since.

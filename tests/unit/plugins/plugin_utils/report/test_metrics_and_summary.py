@@ -25,7 +25,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model imp
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.facts import load_facts, write_suites
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.markdown import plain, render_markdown
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.metrics import render_metrics
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.run_report import REPORTS, write_report
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.run_report import write_report
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import REPORTS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.gate import GateVerdict, decide
 
 ODD = 'si"te\\ with\na line'

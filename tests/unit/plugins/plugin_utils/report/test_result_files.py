@@ -15,12 +15,13 @@ from report_runs import MadeRun, failed, passed
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_checks
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status, node_subject
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.run_report import REPORTS, write_report
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.run_report import write_report
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.decision import refuse_gate
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.digests import keep_digests
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.judged import rejudge, rewrite_reports
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.pending import write_pending_suites
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import REPORTS
 
 SCOPE = ("fabric", "nodes")
 
@@ -111,24 +112,24 @@ def test_one_report_has_the_results_of_the_whole_run(tmp_path: Path, ctrf_schema
     made.outcomes["fabric"] = (
         passed("fabric", "cabling", node_subject("gpu01"), started="2026-11-21T10:05:00.000Z", duration_s=60.0),
     )
-    made.write(tmp_path)
-    run, dest = Run(tmp_path), tmp_path / "out/report.json"
+    made.write(tmp_path / "run")
+    run, dest = Run(tmp_path / "run"), tmp_path / "out/report.json"
     write_pending_suites(run)
     run.save_record(replace(run.record, ctrf_dest=str(dest)))
-    digests = keep_digests(tmp_path)
+    digests = keep_digests(run.path)
     run.save_whole_suite()
-    text = (tmp_path / "ctrf/all.json").read_text()
+    text = (run.path / "ctrf/all.json").read_text()
     whole = json.loads(text)
     jsonschema.validate(whole, ctrf_schema)
     assert dest.read_text() == text and whole["runId"] == run.record.run_id
-    parts = [json.loads((tmp_path / f"ctrf/{gate}.json").read_text())["results"] for gate in SCOPE]
+    parts = [json.loads((run.path / f"ctrf/{gate}.json").read_text())["results"] for gate in SCOPE]
     assert whole["results"]["tests"] == [test for part in parts for test in part["tests"]]
     summary = whole["results"]["summary"]
     assert summary["tests"] == sum(part["summary"]["tests"] for part in parts) and summary["passed"] == 1
     assert summary["stop"] - summary["start"] == 60_000
     # It is no suite of a gate: it is not in itself, and a run that is judged again finds nothing changed.
     run.save_whole_suite()
-    assert (tmp_path / "ctrf/all.json").read_text() == text and keep_digests(tmp_path) == digests
+    assert (run.path / "ctrf/all.json").read_text() == text and keep_digests(run.path) == digests
 
 
 def test_a_suite_of_skipped_tests_was_not_made_in_1970(run: Run) -> None:

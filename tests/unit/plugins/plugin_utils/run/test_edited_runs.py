@@ -345,6 +345,20 @@ def test_what_is_written_after_the_verdict_is_no_difference(healthy: Path) -> No
     ]
 
 
+def test_a_file_of_any_kind_beside_the_results_is_covered_and_what_is_made_of_them_is_not(healthy: Path) -> None:
+    """Reports, packs for vendors, locks and the statement follow the verdict; nothing else is added without notice."""
+    for name in ("rma/gpu01.tar.gz", "junit/nodes.xml", "report.md", ".working.lock", "attestation.intoto.jsonl"):
+        (healthy / name).parent.mkdir(exist_ok=True)
+        (healthy / name).write_text("later", encoding="utf-8")
+    assert changed_files(healthy, Run(healthy).record) == []
+    for name in ("notes.txt", "more/table.csv", "evidence/hosts/junit"):
+        (healthy / name).parent.mkdir(exist_ok=True)
+        (healthy / name).write_text("added", encoding="utf-8")
+    assert [line.partition(":")[0] for line in changed_files(healthy, Run(healthy).record)] == [
+        "evidence/hosts/junit", "more/table.csv", "notes.txt",
+    ]  # fmt: skip
+
+
 def test_the_verdict_of_a_verb_does_not_stand_for_gates(healthy: Path) -> None:
     path = healthy / "run.json"
     plain = json.loads(path.read_text(encoding="utf-8"))

@@ -20,9 +20,9 @@ from old_runs import NOT_RECORDED, count_checks, drop_checks, without_unrecorded
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.run_report import REPORTS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.judged import judged_again, rejudge
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import REPORTS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import run_summary
 
 ARCHIVES = Path(__file__).resolve().parents[4] / "data" / "saved_runs"
