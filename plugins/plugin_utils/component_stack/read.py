@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache, partial
 from typing import Any
 
 from ..clients.helm.helm import Helm, Release
 from ..clients.kube.cluster import Cluster
 from ..clients.kube.errors import ForbiddenError
-from ..clients.kube.objects import DAEMON_SETS, DEPLOYMENTS, JOBS, NAMESPACES, PODS, SECRETS, STATEFUL_SETS
+from ..clients.kube.objects import DAEMON_SETS, DEPLOYMENTS, EVENTS, JOBS, NAMESPACES, PODS, SECRETS, STATEFUL_SETS
 from ..clients.kube.wait import OK, State, failed, pending
-from ..outcome.errors import NotFoundError
+from ..outcome.errors import BringupError, NotFoundError
 from .apply import ManifestState, manifest_state
 from .facts import ReadyWhen
 from .installation import Installed
@@ -98,10 +99,19 @@ def read_workloads(
         pods = cluster.list_objects(PODS, namespace)
         # By the clock that the times of the pods are of.
         now = cluster.transport.now()
+        warnings = cache(partial(_warnings, cluster, namespace))
         for kind in WORKLOAD_KINDS:
             objects = cluster.list_objects(kind, namespace)
-            found += [workload_of(kind.kind, obj, pods, now, grace_s, watch, unsteady) for obj in objects]
+            found += [workload_of(kind.kind, obj, pods, now, grace_s, watch, unsteady, warnings) for obj in objects]
     return found
+
+
+def _warnings(cluster: Cluster, namespace: str) -> list[dict[str, Any]]:
+    """Return the warnings of a namespace; none if nobody gives them: they only explain what is known without them."""
+    try:
+        return cluster.list_objects(EVENTS, namespace, fields="type=Warning")
+    except BringupError:
+        return []
 
 
 def belongs(workload: Workload, component: Component, step: Step) -> bool:

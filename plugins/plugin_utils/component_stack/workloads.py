@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from ..clients.kube.errors import meaning_of, said_at, says_unmade, to_the_second
 from ..clients.kube.objects import condition, is_true
 from ..runtime.clock import moment_of
 from .manifest import COMPONENT_ANNOTATION
@@ -80,6 +82,10 @@ RELEASE_NAMESPACE_ANNOTATION = "meta.helm.sh/release-namespace"
 _PULL = ("ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull")
 _CONFIG = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError")
 _CRASHES = 2
+# What controllers put before the API server's own words.
+_WHO = re.compile(
+    r"^(?:\(combined from similar events\): )?(?:Error creating: |create (?:Pod|Claim) \S+ .{0,600}?failed error: )"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +145,7 @@ def workload_of(
     grace_s: float,
     watch: ReadinessWatch | None = None,
     unsteady: Collection[str] = (),
+    warnings: Callable[[], Iterable[Json]] = tuple,
 ) -> Workload:
     """Return what is to be said about one workload.
 
@@ -150,6 +157,7 @@ def workload_of(
         grace_s: how long a pod may fail to pull its image before it counts as failed.
         watch: what earlier looks saw of the pods.
         unsteady: nodes that say nothing of a DaemonSet; where it has pods nowhere else, they count.
+        warnings: those of its namespace; asked for where pods are missing.
     """
     metadata = obj["metadata"]
     labels = metadata.get("labels") or {}
@@ -166,7 +174,8 @@ def workload_of(
     cause, reason, pod_name = "", "", ""
     if not is_ready:
         cause, reason, pod_name = troubles[0] if troubles else (failure, "", "")
-        reason = reason or _still_missing(obj, desired, ready, waiting, failure)
+        unmade = _refused(obj) or (_unmade(kind, obj, own, warnings()) if len(own) < desired else "")
+        reason = reason or _still_missing(desired, ready, waiting, failure, unmade)
         pod_name = pod_name or (waiting[0]["metadata"]["name"] if waiting else "")
     return Workload(
         kind=kind,
@@ -263,7 +272,7 @@ def _progress(kind: str, obj: Json) -> tuple[int, int, str]:
     return desired, max(min(int(status.get("readyReplicas", 0)) - older, updated), 0), ""
 
 
-def _still_missing(obj: Json, desired: int, ready: int, waiting: list[Json], failure: str) -> str:
+def _still_missing(desired: int, ready: int, waiting: list[Json], failure: str, unmade: str) -> str:
     if failure:
         return "the Job failed"
     phases = sorted({str((pod.get("status") or {}).get("phase", "Pending")) for pod in waiting})
@@ -271,15 +280,34 @@ def _still_missing(obj: Json, desired: int, ready: int, waiting: list[Json], fai
     text = f"{ready} of {desired} ready"
     if unplaced:
         return f"{text}; a pod cannot be placed: {unplaced}"
-    if refused := _refused(obj):
-        return f"{text}; its pods are refused: {refused}"
+    if unmade:
+        what = "could not be made" if meaning_of(unmade) == "passing" else "are refused"
+        return f"{text}; its pods {what}: {unmade}"
     return f"{text}; pods are {', '.join(phases)}" if phases else f"{text}; it has no pods yet"
 
 
 def _refused(obj: Json) -> str:
     """Return why the API server takes no more pods of a Deployment: a quota, Pod Security, a policy, a webhook."""
     found = condition(obj, "ReplicaFailure")
-    return " ".join(str(found.get("message", "")).split())[:400] if found.get("status") == "True" else ""
+    return _in_short(found.get("message")) if found.get("status") == "True" else ""
+
+
+def _unmade(kind: str, obj: Json, own: Iterable[Json], warnings: Iterable[Json]) -> str:
+    """Return why the API server took no pod of a workload that has no condition for it, unless one was made since:
+    the controllers of DaemonSets, StatefulSets and Jobs say it in events (sources: recipes/pod_refusals.yaml), that of
+    Deployments in events of ReplicaSets."""
+    since = max(to_the_second(made["metadata"].get("creationTimestamp")) for made in (obj, *own))
+    said = [("", "")]
+    for event in warnings:
+        about = event.get("involvedObject") or {}
+        mine = (about.get("kind"), about.get("name")) == (kind, obj["metadata"]["name"])
+        if mine and says_unmade(event) and said_at(event) >= since:
+            said.append((said_at(event), str(event.get("message") or "")))
+    return _in_short(_WHO.sub("", max(said)[1]))
+
+
+def _in_short(message: object) -> str:
+    return " ".join(str(message or "").split())[:400]
 
 
 def _unschedulable(pod: Json) -> str:

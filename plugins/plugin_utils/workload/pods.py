@@ -13,7 +13,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..clients.kube.cluster import Cluster
-from ..clients.kube.errors import ForbiddenError, GoneError, Outage, RefusedError, UnauthorizedError, known, meaning_of
+from ..clients.kube.errors import (
+    ForbiddenError,
+    GoneError,
+    Outage,
+    RefusedError,
+    UnauthorizedError,
+    meaning_of,
+    said_at,
+    says_unmade,
+)
 from ..clients.kube.objects import EVENTS, PODS
 from ..outcome.errors import BringupError
 from ..runtime.clock import Deadline
@@ -243,8 +252,6 @@ def warnings_in(namespace: TemporaryNamespace) -> dict[str, str]:
 
 # The message of an event has at most 1024 characters (kubernetes/kubernetes, NoteLengthLimit of events.k8s.io).
 _REFUSALS_LONGEST = 2048
-# To the second: older controllers write no more of a time.
-_SECONDS = len("2026-01-01T00:00:00")
 
 
 def unmade(events: Iterable[Json], jobs: Iterable[str]) -> dict[str, list[str]]:
@@ -257,23 +264,10 @@ def unmade(events: Iterable[Json], jobs: Iterable[str]) -> dict[str, list[str]]:
         about = str((event.get("involvedObject") or {}).get("name", ""))
         # mpi-operator has a Job of that name for the launcher.
         name = about if about in wanted else about.removesuffix("-launcher")
-        if name in wanted and _says_it(event):
+        if name in wanted and says_unmade(event):
             message = str(event.get("message") or event["reason"])[:_REFUSALS_LONGEST]
-            found.setdefault(name, []).append((_when(event), meaning_of(message) != "refused", message))
+            found.setdefault(name, []).append((said_at(event), meaning_of(message) != "refused", message))
     return {name: [message for _when, _passing, message in sorted(said)] for name, said in found.items()}
-
-
-def _says_it(event: Json) -> bool:
-    reason, message = event.get("reason"), str(event.get("message") or "")
-    return event.get("type") == "Warning" and any(
-        reason == said.reason and message.startswith(said.begins) for said in known().events
-    )
-
-
-def _when(event: Json) -> str:
-    series = event.get("series") or {}
-    moments = (series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"))
-    return max(str(moment or "")[:_SECONDS] for moment in moments)
 
 
 # The pods of a namespace while a gate waits for them: listed when something changed, watched in between.

@@ -9,7 +9,7 @@ import json
 import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Literal
@@ -301,6 +301,26 @@ def known() -> Refusals:
         InputError: the file is not what it should be.
     """
     return decode_file(Refusals, RECIPES / "pod_refusals.yaml")
+
+
+def says_unmade(event: Mapping[str, Any]) -> bool:
+    """Tell whether an event says that a controller could not make a pod."""
+    reason, message = event.get("reason"), str(event.get("message") or "")
+    return event.get("type") == "Warning" and any(
+        reason == said.reason and message.startswith(said.begins) for said in known().events
+    )
+
+
+def said_at(event: Mapping[str, Any]) -> str:
+    """Return when something was said last, to the second: older controllers write no more of a time."""
+    series = event.get("series") or {}
+    moments = (series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"))
+    return max(to_the_second(moment) for moment in moments)
+
+
+def to_the_second(moment: object) -> str:
+    """Return a time of Kubernetes in a form that sorts, empty for none."""
+    return str(moment or "")[: len("2026-01-01T00:00:00")]
 
 
 def meaning_of(message: str) -> Meaning:

@@ -4,11 +4,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.errors import ForbiddenError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import Kind
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.read import read_workloads
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.workloads import Workload, workload_of
 
 NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
@@ -54,8 +59,8 @@ def _daemon_set(**status: int) -> dict[str, Any]:
     return _object({"observedGeneration": 1, **status})
 
 
-def _look(kind: str, obj: dict[str, Any], *pods: dict[str, Any]) -> Workload:
-    return workload_of(kind, obj, pods, NOW, 90)
+def _look(kind: str, obj: dict[str, Any], *pods: dict[str, Any], events: Sequence[dict[str, Any]] = ()) -> Workload:
+    return workload_of(kind, obj, pods, NOW, 90, warnings=lambda: events)
 
 
 @pytest.mark.parametrize(
@@ -136,5 +141,98 @@ def test_a_deployment_whose_pods_are_refused_says_by_what() -> None:
     words = " ".join(said.split())
     found = _look("Deployment", _told(refused))
     assert found.reason == f"0 of 2 ready; its pods are refused: {words}"
+    away = {**refused, "message": 'Post "https://10.0.0.1:6443/": dial tcp: connect: connection refused'}
+    assert "its pods could not be made: Post" in _look("Deployment", _told(away)).reason
     over = _look("Deployment", _told({**refused, "status": "False"}))
     assert "refused" not in over.reason
+
+
+# As kube-controller-manager of Kubernetes 1.34 writes them, each with its own words before those of the API server.
+_POLICY = "pods \"w-0\" is forbidden: ValidatingAdmissionPolicy 'no-root' with binding 'all' denied request: only ours"
+_BEFORE = {
+    "DaemonSet": "Error creating: ",
+    "StatefulSet": "create Pod w-0 in StatefulSet w failed error: ",
+    "Job": "Error creating: ",
+}
+
+
+def _event(kind: str, message: str, age_s: float = 30, **more: Any) -> dict[str, Any]:
+    when = (NOW - timedelta(seconds=age_s)).isoformat().replace("+00:00", "Z")
+    about = {"kind": kind, "namespace": "ns", "name": "w"}
+    return {
+        "type": "Warning", "reason": "FailedCreate", "message": message, "involvedObject": about, "lastTimestamp": when,
+        **more,
+    }  # fmt: skip
+
+
+def _lacking(kind: str) -> dict[str, Any]:
+    return {
+        "DaemonSet": _daemon_set(desiredNumberScheduled=2),
+        "StatefulSet": _object({"observedGeneration": 1}, replicas=2),
+        "Job": _object({}, completions=2),
+    }[kind]
+
+
+@pytest.mark.parametrize("kind", _BEFORE)
+def test_what_has_no_pods_for_it_says_what_refused_them(kind: str) -> None:
+    said = _look(kind, _lacking(kind), events=[_event(kind, _BEFORE[kind] + _POLICY)])
+    assert (said.state, said.reason) == ("pending", f"0 of 2 ready; its pods are refused: {_POLICY}")
+    similar = _event(kind, f"(combined from similar events): {_BEFORE[kind]}{_POLICY}")
+    assert _look(kind, _lacking(kind), events=[similar]).reason == said.reason
+    # The last word counts, and an outage refuses nothing.
+    away = 'Post "https://10.0.0.1:6443/api/v1/namespaces/ns/pods": dial tcp 10.0.0.1:6443: connect: connection refused'
+    later = _look(kind, _lacking(kind), events=[_event(kind, _BEFORE[kind] + away, 5), _event(kind, _POLICY)])
+    assert later.reason == f"0 of 2 ready; its pods could not be made: {away}"
+
+
+@pytest.mark.parametrize("kind", _BEFORE)
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"involvedObject": {"kind": "ReplicaSet", "name": "w"}}, {"involvedObject": {"name": "w"}}, {"type": "Normal"},
+        {"involvedObject": None}, {"reason": "FailedKillPod"},
+    ],
+)  # fmt: skip
+def test_other_words_and_words_about_others_refuse_nothing(kind: str, more: dict[str, Any]) -> None:
+    other = _event(kind, _POLICY, involvedObject={"kind": kind, "namespace": "ns", "name": "v"})
+    said = _look(kind, _lacking(kind), events=[_event(kind, _POLICY, **more), other])
+    assert said.reason == "0 of 2 ready; it has no pods yet"
+
+
+@pytest.mark.parametrize("kind", _BEFORE)
+def test_a_refusal_that_is_over_is_not_told(kind: str) -> None:
+    event = _event(kind, _BEFORE[kind] + _POLICY, age_s=300)
+    since = _look(kind, _lacking(kind), _pod(age_s=60), events=[event]).reason
+    assert since == "0 of 2 ready; pods are Pending"
+    assert "are refused: pods" in _look(kind, _lacking(kind), _pod(age_s=301), events=[event]).reason
+    # Of an object of the same name that was removed since.
+    anew = _lacking(kind)
+    anew["metadata"] = {**anew["metadata"], "creationTimestamp": "2026-01-01T11:59:00Z"}
+    assert "refused" not in _look(kind, anew, events=[event]).reason
+    # All pods are there: whatever was said, they are what is waited for.
+    assert "refused" not in _look(kind, _lacking(kind), *[_pod(age_s=600)] * 2, events=[event]).reason
+
+
+def test_warnings_are_asked_for_once_and_only_where_pods_are_missing() -> None:
+    def never() -> list[dict[str, Any]]:
+        raise AssertionError("asked")
+
+    ready = _daemon_set(desiredNumberScheduled=1, numberReady=1, updatedNumberScheduled=1)
+    assert workload_of("DaemonSet", ready, [], NOW, 90, warnings=never).state == "ready"
+    waiting = workload_of("DaemonSet", _daemon_set(desiredNumberScheduled=1), [_pod()], NOW, 90, warnings=never)
+    assert waiting.reason == "0 of 1 ready; pods are Pending"
+
+
+def test_whoever_may_not_list_events_reads_workloads_as_before() -> None:
+    asked: list[str] = []
+
+    def list_objects(kind: Kind, _namespace: str, **options: str) -> list[dict[str, Any]]:
+        asked.append(kind.kind)
+        if kind.kind == "Event":
+            assert options == {"fields": "type=Warning"}
+            raise ForbiddenError("list events", "forbidden.")
+        return [_lacking(kind.kind)] if kind.kind in ("DaemonSet", "StatefulSet") else []
+
+    cluster: Any = SimpleNamespace(list_objects=list_objects, transport=SimpleNamespace(now=lambda: NOW))
+    assert {w.reason for w in read_workloads(cluster, ["ns"], 90)} == {"0 of 2 ready; it has no pods yet"}
+    assert asked.count("Event") == 1
