@@ -43,7 +43,7 @@ class ActionModule(ModuleAction):
         if not self.check_mode:
             require_open(record, options["gate"])
             begin_history(run, options["gate"], options["store"])
-        connections = {name: options[name] for name in ("kubeconfig", "context") if options.get(name)}
+        connections = {name: options[name] for name in ("kubeconfig", "context", "scontrol") if options.get(name)}
         declaration = run.declaration(options["gate"])
         if not self.check_mode and options["gate"] in LOADING_GATES:
             self._take_over(run, options["gate"])

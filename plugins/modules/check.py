@@ -37,10 +37,15 @@ options:
         anybody else cordoned are not.
     type: str
     default: ""
+  scontrol:
+    description:
+      - The command C(scontrol) of this controller, where Slurm gives the nodes work. Its other commands lie beside it.
+    type: str
+    default: scontrol
 attributes:
   check_mode:
     support: partial
-    description: Observers that would make test pods do not look in check mode. Every gate is gone through.
+    description: Observers that would make test pods or jobs do not look in check mode. Every gate is gone through.
 """
 
 EXAMPLES = r"""

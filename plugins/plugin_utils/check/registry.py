@@ -103,7 +103,8 @@ def checks_of(gate: str, site: Site) -> tuple[AnyCheck, ...]:
     sources = GATE_IDS[: GATE_IDS.index(gate) + 1] if gate == STACK_GATE else (gate,)
     own = tuple(check for check in _site_checks(site.check_dirs) if check.spec.gate in sources)
     ours = (check for source in sources for check in _checks(source))
-    return tuple(check for check in (*ours, *own) if check.spec.gate_at(site) == gate)
+    here = ("", site.orchestrator)
+    return tuple(check for check in (*ours, *own) if check.spec.gate_at(site) == gate and check.spec.only_on in here)
 
 
 @cache

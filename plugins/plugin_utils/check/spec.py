@@ -32,17 +32,18 @@ _NAMES = 8
 
 class Disturbance(str, Enum):
     """What a check may do to the cluster, the least first. Pods without GPUs take nothing from other tests, and their
-    result depends on no load: they may be there beside those of another check."""
+    result depends on no load: they may be there beside those of another check. Jobs go through Slurm."""
 
     NOTHING = "nothing"
     HOST_COMMAND = "host command"
     PLAIN_PODS = "pods without GPUs"
     TEST_PODS = "test pods"
+    TEST_JOBS = "test jobs"
 
     @property
     def makes_pods(self) -> bool:
-        """Whether it takes a run that holds the cluster."""
-        return self in (Disturbance.PLAIN_PODS, Disturbance.TEST_PODS)
+        """Whether it takes a run that holds the cluster, or its hosts."""
+        return self in (Disturbance.PLAIN_PODS, Disturbance.TEST_PODS, Disturbance.TEST_JOBS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,6 +158,7 @@ class CheckSpec:
         duration_s: typical seconds for the observation, for the plan.
         requires: site capabilities without which it is not declared (see Capabilities).
         applies: what else says of what it is asked.
+        only_on: orchestrator of the sites that have this check; elsewhere nothing is said of it. Empty: every site.
         needs_driver: it needs the GPU driver: declared in gate nodes if the host owns it, in gpu_stack if the
             operator does.
         compares: it judges a host by what the others have, so that its pass among some says nothing of all.
@@ -173,6 +175,7 @@ class CheckSpec:
     duration_s: float = 1.0
     requires: tuple[str, ...] = ()
     applies: tuple[Applies, ...] = ()
+    only_on: str = ""
     needs_driver: bool = False
     compares: bool = False
     causes: tuple[str, ...] = ()
@@ -184,7 +187,10 @@ class CheckSpec:
         return STACK_GATE if moved else self.gate
 
     def phase_at(self, site: Site) -> str:
-        """Return the phase of a validation that has this check at that site, empty for one of the gates before."""
+        """Return the phase of a validation that has this check at that site, empty for one of the gates before, or
+        that sites of this kind do not have."""
+        if self.only_on not in ("", site.orchestrator):
+            return ""
         return self.phase or GATE_PHASE.get(self.gate_at(site), "")
 
     def missing_capabilities(self, site: Site) -> tuple[str, ...]:

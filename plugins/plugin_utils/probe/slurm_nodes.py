@@ -43,6 +43,7 @@ _REASON = re.compile(r"(?:^|\s)Reason=([^\n]*)")
 _SET_BY = re.compile(r" \[([^\s\[\]@]{1,64})@([0-9T:-]{10,32}|Unknown)\]")
 _VERSION = re.compile(r"\sVersion=(\S{1,64})")
 _GRES = re.compile(r"(?:^|\s)Gres=(\S{1,2000})")
+_PARTITIONS = re.compile(r"(?:^|\s)Partitions=(\S{1,4000})")
 _NOTHING = ("", "(null)", "none", "N/A")
 # A comma within parentheses belongs to the sockets of one resource: `gpu:8(S:0,2)`.
 _BETWEEN = re.compile(r",(?![^()]*\))")
@@ -54,7 +55,8 @@ class SlurmNode:
     """One node as the controller of Slurm sees it.
 
     `base` is its base state, `flags` everything besides; `reason` is without who set it (`reason_by`) and is empty
-    where there is none; `gres` as configured, `version` of its slurmd (empty where it never registered).
+    where there is none; `gres` as configured, `version` of its slurmd (empty where it never registered); `partitions`
+    are those that have it.
     """
 
     name: str
@@ -64,6 +66,7 @@ class SlurmNode:
     reason_by: str = ""
     gres: str = ""
     version: str = ""
+    partitions: frozenset[str] = frozenset()
 
     @property
     def draining(self) -> bool:
@@ -147,6 +150,7 @@ def _from_text(block: str) -> SlurmNode:
     state, gres, version = _STATE.search(head), _GRES.search(head), _VERSION.search(head)
     if name is None or state is None:
         raise unreadable(TOOL, block[:80], "`NodeName=` and `State=` of the node")
+    members = _PARTITIONS.search(head)
     said = reason.group(1) if reason else ""
     by = _SET_BY.search(said)
     base, flags = _state_words(state.group(1))
@@ -158,6 +162,7 @@ def _from_text(block: str) -> SlurmNode:
         reason_by=by.group(1) if by else "",
         gres=_said(gres.group(1)) if gres else "",
         version=_said(version.group(1)) if version else "",
+        partitions=frozenset(members.group(1).split(",") if members and _said(members.group(1)) else ()),
     )
 
 
@@ -216,6 +221,7 @@ def _from_json(node: Any) -> SlurmNode:
         reason_by=_said(node.get("reason_set_by_user")),
         gres=_said(node.get("gres")),
         version=_said(node.get("version")),
+        partitions=frozenset(filter(None, map(_said, node.get("partitions") or ()))),
     )
 
 

@@ -160,7 +160,9 @@ def needed_observers(declaration: Declaration, context: ObserveContext) -> list[
 
 
 def _check_mode(observer: AnyObserver) -> BringupError:
-    return BringupError(f"observer {observer.key}", "makes test pods, and this is check mode.", "run without --check")
+    return BringupError(
+        f"observer {observer.key}", "makes test pods or jobs, and this is check mode.", "run without --check"
+    )
 
 
 def _seconds(observer: AnyObserver, limit_s: Callable[[AnyObserver], float] | None) -> float:

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from ..hardware.sku import Sku, hca_names_problem
 from ..outcome.decisions import Acceptance, Quarantine, Waiver, parsed_day
 from ..outcome.errors import BringupError, InputError, ProblemsError
-from ..outcome.gates import API_GATES, GATE_IDS
+from ..outcome.gates import API_GATES, GATE_IDS, STACK_GATE
 from ..outcome.model import SubjectKind
 from ..runtime.strict import decode, nearest_hint
 from .adapters import VARIABLE as HCAS
@@ -215,6 +215,7 @@ _NO_FEATURES = "gpufleet_settings.fabric-features states neither adaptive routin
 _NO_SWITCHES = "gpufleet_settings.switch-health is not given; set it to {} where ibswinfo is installed"
 _NO_IBDIAGNET = "gpufleet_settings.ibdiagnet is not given; set it to {} where ibutils2 is installed"
 
+_NO_KUBERNETES = "Slurm gives the hosts their work (gpufleet_orchestrator)"
 _NO_BMC = f"no host of the inventory has {VARIABLE}, the address of its BMC"
 _NO_PDU = "gpufleet_settings.pdu-feeds.pdus names no PDU"
 _NO_SHARED_VOLUME = "gpufleet_settings.storage-integrity states neither volume nor claim"
@@ -428,9 +429,16 @@ def _check_orchestrator(site: Site, problems: list[BringupError]) -> None:
     if site.orchestrator == "slurm" and platform not in ("slurm", "any", ""):
         reason = f"is slurm, and gpufleet_criteria.platform is {platform}, which schedules on Kubernetes."
         problems.append(InputError("gpufleet_orchestrator", reason, "correct one of them"))
-    if site.orchestrator != "kubernetes" and {*API_GATES} & {*site.gates}:
-        hint = "leave out the gates after nodes in gpufleet_gates"
-        problems.append(InputError("gpufleet_orchestrator", f"{site.orchestrator!r} is not in this release yet.", hint))
+    if site.orchestrator == "kubernetes":
+        return
+    later = [gate for gate in site.gates if gate in API_GATES and gate != STACK_GATE]
+    if later:
+        hint = f"gpufleet_gates: [{', '.join(gate for gate in site.gates if gate not in later)}]"
+        text = f"{site.orchestrator!r}: this release has gates 1 to 4 over Slurm, and not yet {', '.join(later)}."
+        problems.append(InputError("gpufleet_orchestrator", text, hint))
+    if STACK_GATE in site.gates and site.driver_owner is DriverOwner.OPERATOR:
+        reason = "is operator, and there is no GPU operator without Kubernetes."
+        problems.append(InputError("gpufleet_driver_owner", reason, "state host, whose driver gate nodes judges"))
 
 
 def _check_minimum(site: Site, problems: list[BringupError]) -> None:
@@ -481,6 +489,9 @@ def _with_capabilities(site: Site, facts: InventoryFacts) -> Site:
     missing |= {"fabric_features": _NO_FEATURES, "switch_health": _NO_SWITCHES}
     missing |= {"bmc_address": _NO_BMC, "pdu_address": _NO_PDU, "shared_volume": _NO_SHARED_VOLUME}
     missing |= dict(profile.missing)
+    if site.orchestrator == "slurm":
+        words.discard("kubernetes")
+        missing["kubernetes"] = _NO_KUBERNETES
     if len(site.in_scope) > 1:
         words.add("multi_node")
     else:

@@ -162,7 +162,19 @@ def test_a_site_says_whether_nodes_are_added(site_of: Any, stated: Any, word: st
             {"waivers": [DECISION | {"check": "link-errors", "subject": "lab"}]},
             ["'lab' matches no site, host or rack"],
         ),
-        (None, {"orchestrator": "slurm"}, ["gpufleet_orchestrator", "'slurm'", "not in this release"]),
+        (
+            None,
+            {"orchestrator": "slurm", "gates": ["nodes", "gpu_stack", "telemetry"]},
+            [
+                "gpufleet_orchestrator: 'slurm': this release has gates 1 to 4 over Slurm, and not yet telemetry.",
+                "gpufleet_gates: [nodes, gpu_stack]",
+            ],
+        ),
+        (
+            None,
+            {"orchestrator": "slurm", "driver_owner": "operator", "gates": ["gpu_stack"]},
+            ["gpufleet_driver_owner: is operator, and there is no GPU operator without Kubernetes"],
+        ),
         (
             None,
             {"orchestrator": "slurm", "criteria": {"platform": "Kueue"}},
