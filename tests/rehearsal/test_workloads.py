@@ -31,7 +31,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.validators.
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.validators.observe import Inputs, run_validators
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube import objects
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import Connection
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.errors import ForbiddenError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.errors import ForbiddenError, mending
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import Kind
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import Change, Fault
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.validator_pods import (
@@ -59,6 +59,9 @@ NODES = 8
 MPI_JOBS = Kind("kubeflow.org/v2beta1", "MPIJob", "mpijobs")
 QUOTAS = Kind("v1", "ResourceQuota", "resourcequotas")
 LIMIT_RANGES = Kind("v1", "LimitRange", "limitranges")
+ADMISSION = "admissionregistration.k8s.io/v1"
+POLICIES = Kind(ADMISSION, "ValidatingAdmissionPolicy", "validatingadmissionpolicies", namespaced=False)
+BINDINGS = Kind(ADMISSION, "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", namespaced=False)
 
 
 def phases(pods: list[dict[str, Any]]) -> list[str]:
@@ -188,6 +191,40 @@ def test_a_quota_that_refuses_the_pods(bench: Bench) -> None:
     result = bench.one(job("quota", "gpu01", "gpu02"), before=limit)
     assert (result.state, result.pods) == ("refused", ())
     assert "exceeded quota" in result.reason
+
+
+def test_a_policy_that_takes_no_privileged_pod(bench: Bench) -> None:
+    """The API server's own policy, and Pod Security that somebody sets on our namespaces: each is told at once with its
+    name and what to do; a pod that needs no privilege is taken."""
+    rule = "object.spec.containers.all(c, !(c.?securityContext.?privileged.orValue(false)))"
+    pods = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
+    policy = {
+        "matchConstraints": {"resourceRules": [pods]},
+        "validations": [{"expression": rule, "message": "not here"}],
+    }
+    binding = {"policyName": "no-privileged", "validationActions": ["Deny"]}
+    made = ((POLICIES, "no-privileged", policy), (BINDINGS, "no-privileged-all", binding))
+    for kind, name, spec in made:
+        bench.cluster.create(kind, {"metadata": {"name": name}, "spec": spec})
+    try:
+        eventually(lambda: bench.one(job("policed", "gpu01", "gpu02", privileged=True)).state == "refused")
+        result = bench.one(job("policed", "gpu01", "gpu02", privileged=True))
+        assert bench.one(job("plain", "gpu03", "gpu04")).state == "succeeded"
+    finally:
+        for kind, name, _spec in made:
+            bench.cluster.delete(kind, name)
+    assert result.state == "refused" and result.duration_s < 20 and not result.pods
+    assert "'no-privileged'" in result.reason
+    assert "kubectl edit validatingadmissionpolicybinding no-privileged-all`" in mending(result.reason)
+
+    def restrict(namespace: str) -> None:
+        labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+        bench.cluster.patch(objects.NAMESPACES, namespace, {"metadata": {"labels": labels}})
+
+    result = bench.one(job("secured", "gpu01", "gpu02", privileged=True), before=restrict)
+    assert result.state == "refused" and result.duration_s < 20
+    assert 'violates PodSecurity "restricted:' in result.reason
+    assert "-L pod-security.kubernetes.io/enforce" in mending(result.reason)
 
 
 @pytest.mark.parametrize(("kind", "state"), [("default", "refused"), ("defaultRequest", "succeeded")])

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..clients.kube.cluster import Cluster
+from ..clients.kube.errors import mending
 from ..clients.kube.permission import Permission
 from ..outcome.errors import BringupError
 from ..runtime.files import RECIPES
@@ -143,7 +144,8 @@ def _made(namespace: TemporaryNamespace, title: str, node: str, pods: NodePods) 
     try:
         namespace.create(render(_TEMPLATE, values))
     except BringupError as error:
-        return title, f"its pod was refused: {told_refusal(error.reason)}"
+        mend = mending(error.reason)
+        return title, f"its pod was refused: {told_refusal(error.reason)}{f'; {mend}' if mend else ''}"
     return title, ""
 
 

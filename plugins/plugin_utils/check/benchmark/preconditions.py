@@ -76,7 +76,7 @@ def of_problem(answer: Answer, problem: Problem, hints: Mapping[str, str], what:
     """
     make = answer.failed if problem.bad else answer.unknown
     text = f"{what}: {problem.text}" if what else problem.text
-    hint = _with_log(hint_for(problem.cause, hints), details.get("evidence", ()))
+    hint = _with_log(hint_for(problem.cause, hints, problem.text), details.get("evidence", ()))
     return make(problem.cause, text[:500], hint, **details)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ...clients.kube.errors import mending
 from ...workload.queue import QUEUES
 from ...workload.queue import SETTING as QUEUE_SETTING
 
@@ -78,7 +79,10 @@ def launch_problem(state: str, reason: str) -> tuple[str, str] | None:
     return f"launch-{state}", f"{_LAUNCH[state][0]}: {reason}"[:400]
 
 
-def hint_for(cause: str, hints: Mapping[str, str]) -> str:
-    """Return what to do about a cause: the gate's own hint, or that of a failed launch."""
+def hint_for(cause: str, hints: Mapping[str, str], text: str = "") -> str:
+    """Return what to do about a cause: the gate's own hint, or that of a failed launch; `text` is what was said of it,
+    which may name the policy that refused it."""
+    if cause == "launch-refused" and (mend := mending(text)):
+        return mend
     launch = _LAUNCH.get(cause.removeprefix("launch-"), ("", "read the log, then run the gate again"))
     return hints.get(cause, launch[1])

@@ -88,7 +88,7 @@ class DlUnit(NodeTest):
         return result_of(
             self.id, cycle_id, host, result, started_s, Status.FAILED if bad else Status.OTHER,
             rating=Rating.BAD if bad else Rating.UNKNOWN, cause=cause,
-            summary=f"{host.name}: {text}; {hint_for(cause, HINTS)}", **said,
+            summary=f"{host.name}: {text}; {hint_for(cause, HINTS, text)}", **said,
         )  # fmt: skip
 
     def blamed(self, host: BenchmarkHost, result: JobResult) -> tuple[str, ...]:

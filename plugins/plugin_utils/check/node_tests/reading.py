@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from ...clients.kube.errors import mending
 from ...outcome.model import Status
 from ...runtime.redaction import redact
 from ...store.records import NodeResult
@@ -78,4 +79,6 @@ def without_result(
         return None
     status = Status.PENDING if job.state in _STILL_TO_DO else Status.OTHER
     cause, summary = problem
+    mend = mending(summary) if cause == "launch-refused" else ""
+    summary = f"{summary[: _LONGEST - len(mend) - 2]}; {mend}" if mend else summary
     return result_of(test, cycle_id, host, job, started_s, status, cause=cause, summary=summary)

@@ -19,14 +19,15 @@ from typing import Any
 
 from ...clients.kube.cluster import Cluster
 from ...clients.kube.connection import connection_from
-from ...clients.kube.objects import DEPLOYMENTS, Kind
+from ...clients.kube.errors import meaning_of
+from ...clients.kube.objects import DEPLOYMENTS, Kind, condition
 from ...clients.prometheus.prometheus import Prometheus
 from ...component_stack.facts import stack_facts
 from ...outcome.errors import BringupError
 from ...runtime.clock import Deadline, pause
 from ...runtime.files import RECIPES
 from ...runtime.progress import Progress
-from ...workload.follow import NO_QUEUE_HINT, first_held
+from ...workload.follow import NO_QUEUE_HINT, first_held, told_refusal
 from ...workload.manifests import render
 from ...workload.namespace import TemporaryNamespace, refuse_without, temporary_namespace
 from ..kit.settings import setting
@@ -53,7 +54,8 @@ _STEPS = "KMGTPE"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
     """How pods and their autoscaler stand at one moment: `asked` replicas of the Deployment, pods `there`, `ready`
-    ones, what the autoscaler `wants`, the value that it read (None: it has none), and what it says of itself."""
+    ones, what the autoscaler `wants`, the value that it read (None: it has none), and what it says of itself; `refused`
+    is why the API server takes no pods, empty if it does."""
 
     asked: int = 0
     there: int = 0
@@ -61,6 +63,7 @@ class Standing:
     wants: int = 0
     value: float | None = None
     said: str = ""
+    refused: str = ""
 
     def is_at(self, replicas: int) -> bool:
         """Tell whether the pods are as many, and nothing moves."""
@@ -145,7 +148,15 @@ def standing(deployment: Json, autoscaler: Json) -> Standing:
         wants=int(status.get("desiredReplicas") or 0),
         value=None if average is None or worst or replicas < 1 else average * replicas,
         said=": ".join(str(worst[key]) for key in ("reason", "message") if worst.get(key))[:400],
+        refused=_refused(deployment),
     )
+
+
+def _refused(deployment: Json) -> str:
+    """Return which answer of admission keeps pods of a Deployment from being made (its condition ReplicaFailure)."""
+    found = condition(deployment, "ReplicaFailure")
+    message = " ".join(str(found.get("message") or "").split())[:400]
+    return message if found.get("status") == "True" and meaning_of(message) == "refused" else ""
 
 
 # False is its good word: the replicas are what the value asks, whatever the limits.
@@ -245,9 +256,11 @@ def _scaled(cluster: Cluster, context: ObserveContext, seen: Autoscaling, settin
     ) as namespace:
         namespace.create(objects(namespace, seen.metric, settings))
         test = ScalingTest(namespace, settings, Progress(context.emit))
-        rest = test.wait("the metric", settings.metric_s, lambda now: bool(now.value) and now.is_at(LEAST))
+        rest = test.wait("the metric", settings.metric_s, rests)
         seen = replace(seen, rest=rest)
-        if rest.value and (held := _held(namespace, rest)):
+        if rest.refused:
+            seen = replace(seen, problem="launch-refused", reason=told_refusal(rest.refused))
+        elif rest.value and (held := _held(namespace, rest)):
             seen = replace(seen, problem="held-by-admission", reason=f"{held}; {NO_QUEUE_HINT}")
         elif rest.value:
             up = test.step(UP)
@@ -255,6 +268,11 @@ def _scaled(cluster: Cluster, context: ObserveContext, seen: Autoscaling, settin
             if up.end.value and up.end.is_at(up.right or 0):
                 seen = replace(seen, down=test.step(DOWN))
     return replace(seen, leftovers=tuple(namespace.leftovers))
+
+
+def rests(now: Standing) -> bool:
+    """Tell whether there is nothing to wait for before something is to be scaled."""
+    return bool(now.refused) or (bool(now.value) and now.is_at(LEAST))
 
 
 def _held(namespace: TemporaryNamespace, rest: Standing) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...clients.kube.errors import mending
 from ...component_stack.facts import stack_facts
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
 from ..kit.answer import Answer
@@ -45,7 +46,8 @@ def judge(seen: Autoscaling, context: JudgeContext) -> tuple[Outcome, ...]:
     """The first thing on the way that does not hold is the cause."""
     answer = Answer.about_cluster(SPEC, context)
     if seen.problem:
-        return (answer.unknown(seen.problem, f"not tried: {seen.reason}", "run the gate again with the recipe"),)
+        hint = mending(seen.reason) or "run the gate again with the recipe"
+        return (answer.unknown(seen.problem, f"not tried: {seen.reason}", hint),)
     if not seen.served:
         hint = f"kubectl describe apiservice {_API}; prometheus-adapter makes it with rules.external in its values"
         return (answer.failed("metrics-api-missing", "the API server serves no external metrics", hint),)

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ...clients.kube.errors import mending
 from ...outcome.model import Evidence, Outcome, Rating, Status, Subject, SubjectKind
 from .catalog import ValidatorImage
 
@@ -147,7 +148,9 @@ def judge_run(validator: ValidatorImage, run: ValidatorRun, site: str, gate: str
     if run.name != validator.name or run.image != validator.image:
         return other("no-data", f"what was saved is of {run.name}, image {run.image}", "run the phase again")
     if run.state not in ("succeeded", "failed"):
-        return other(_CAUSES.get(run.state, "validator-broken"), f"did not end by itself: {run.reason or run.state}")
+        hint = mending(run.reason) if run.state == "refused" else ""
+        cause = _CAUSES.get(run.state, "validator-broken")
+        return other(cause, f"did not end by itself: {run.reason or run.state}", hint)
     if run.word in _NOT_ITS_OWN:
         killed = f"was ended by the cluster ({run.word}), exit code {run.exit_code}"
         hint = "raise its resources in validators/catalog.yaml" if run.word == "OOMKilled" else ""

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from shlex import quote
 from typing import Any, Literal
 
 from ...outcome.errors import BringupError, InputError, NotFoundError, UnavailableError
@@ -180,7 +181,7 @@ def _forbidden(subject: str, message: str) -> ForbiddenError:
         # Admission says so with the same status as RBAC, and no role helps.
         hint = "a policy, Pod Security or a quota of the cluster refuses it, no role: let whoever set that leave out "
         hint += "namespaces with the label gpufleet.io/purpose=test, or change what it refuses"
-        return ForbiddenError(subject, f"forbidden: {message}.", hint)
+        return ForbiddenError(subject, f"forbidden: {message}.", mending(message) or hint)
     who = user.group(1) if user else "this user"
     return ForbiddenError(
         subject, f"forbidden: {message}.", f"grant {who} that verb on that resource (Role and RoleBinding)"
@@ -282,6 +283,7 @@ class Word:
     meaning: Literal["refused", "passing"]
     pattern: str
     source: str
+    mend: str = ""
     starting: bool = False
 
 
@@ -329,6 +331,14 @@ def meaning_of(message: str) -> Meaning:
         return "passing"
     found = {word.meaning for word in known().words if re.search(word.pattern, message)}
     return "passing" if "passing" in found else "refused" if found else "unknown"
+
+
+def mending(message: str) -> str:
+    """Return what is to be done about a refusal of a pod; empty where its words do not say who refused it."""
+    for word in known().words:
+        if word.mend and (found := re.search(word.pattern, message)):
+            return word.mend.format(**{name: quote(text) for name, text in found.groupdict().items()})
+    return ""
 
 
 def is_starting(message: str) -> bool:

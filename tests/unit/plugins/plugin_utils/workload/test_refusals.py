@@ -36,6 +36,9 @@ REFUSED = [
     f"{POD}insufficient quota to match these scopes: [{{PriorityClass In [system-node-critical]}}]",
     f'{POD}violates PodSecurity "restricted:latest": allowPrivilegeEscalation != false',
     'admission webhook "validate.kyverno.svc-fail" denied the request: resource Pod/t/pair-0 was blocked',
+    'admission webhook "validate.kyverno.svc-fail" denied the request: \n\nresource Pod/t/pair-0 was blocked due to '
+    "the following policies \n\nno-root:\n  privileged: 'validation error: no'\n",
+    'admission webhook "validation.gatekeeper.sh" denied the request: [no-root] Privileged container is not allowed: x',
     'admission webhook "pods.example.com" denied the request without explanation',
     f"{POD}ValidatingAdmissionPolicy 'images' with binding 'images-all' denied request: only our registry",
     f"{POD}ValidatingAdmissionPolicy 'images' denied request: failed to configure policy: no params",

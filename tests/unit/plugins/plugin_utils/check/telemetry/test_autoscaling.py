@@ -186,7 +186,7 @@ def tried(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, scale_s: float 
     settings = replace(checked_settings(AutoscalingSettings, "pod-autoscaling", {}), scale_s=scale_s)
     namespace = TemporaryNamespace(cast("Any", cluster), "ns", 1.0, ())
     test = ScalingTest(namespace, settings, Progress(silent))
-    rest = test.wait("the metric", 30.0, lambda now: bool(now.value) and now.is_at(1))
+    rest = test.wait("the metric", 30.0, observe_autoscaling.rests)
     up = test.step(observe_autoscaling.UP)
     down = test.step(observe_autoscaling.DOWN)
     return replace(SEEN, rest=rest, up=up, down=down)
@@ -256,3 +256,17 @@ def test_the_check_and_its_rights_are_those_of_a_recipe_with_the_adapter() -> No
     for components, wanted in (([], False), (["prometheus-adapter"], True)):
         rights = gate_permissions("telemetry", "test", choices_of(SITE, {"deploymentOrder": components}))
         assert any(right.resource == "horizontalpodautoscalers" for right in rights) is wanted
+
+
+def test_pods_that_a_policy_refuses_say_nothing_of_the_autoscaler(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without pods no autoscaler scales: that is the policy's doing, and is told at once."""
+    said = "pods \"scaled-1\" is forbidden: ValidatingAdmissionPolicy 'no-root' with binding 'all' denied request: no"
+    refused = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": said}
+    rest = standing({"spec": {"replicas": 1}, "status": {"conditions": [refused]}}, _autoscaler())
+    assert rest.refused == said and observe_autoscaling.rests(rest)
+    outcome = judged(Autoscaling(metric=METRIC, served=True, rest=rest, problem="launch-refused", reason=rest.refused))
+    assert outcome.status is Status.OTHER and "'no-root'" in outcome.summary
+    assert "kubectl edit validatingadmissionpolicybinding all`" in outcome.hint
+    for passing in ({**refused, "status": "False"}, {**refused, "message": "dial tcp: connection refused"}):
+        again = standing({"spec": {"replicas": 1}, "status": {"conditions": [passing]}}, _autoscaler())
+        assert not again.refused and not observe_autoscaling.rests(again)
