@@ -102,11 +102,14 @@ def test_an_example_of_ansible_doc_runs(work: Path, example: Example) -> None:
 def test_the_examples_of_help_work(work: Path) -> None:
     listed = _run("gpufleet --help", work).stdout
     failed = []
+    make_key = "openssl genpkey -algorithm ed25519 -out site.key && openssl pkey -in site.key -pubout -out site.pub"
+    assert _run(make_key, work).returncode == 0
     for name in re.findall(r"^    ([a-z-]+) ", listed, re.MULTILINE):
         text = example_of_help(_run(f"gpufleet {name} --help", work).stdout).replace("/backup/", "")
         if not Command("--help", 0, text).needs_no_cluster:
             done = _run(text, work)
-            if done.returncode != 0:
+            # A rehearsal is signed as one, and verifies as no acceptance.
+            if done.returncode != (3 if name == "evidence-verify" else 0):
                 failed.append(f"{text}\n{done.returncode}\n{(done.stdout + done.stderr)[-2000:]}")
     assert not failed, "\n\n".join(failed)
 

@@ -27,6 +27,7 @@ _EXIT_CODES = """\
 exit codes:
   0 done   1 diff --exit-code: different   2 input is wrong   3 not found   5 time ran out
   8 failed, or not known   9 interrupted
+  evidence-verify: 0 valid   1 valid with failed gates   2 invalid   3 incomplete
 """
 _INVALID_CHOICE = re.compile(r"(?P<argument>.*): invalid choice: '?(?P<word>.*?)'? \(choose from (?P<known>.*)\)")
 
@@ -241,6 +242,24 @@ def _judge(parser: ArgumentParser) -> None:
     _format(parser, "text", "yaml", "json")
 
 
+def _evidence(parser: ArgumentParser) -> None:
+    _arguments_run(parser)
+    parser.add_argument("--out", metavar="FILE", help="where it is written; default: attestation.intoto.jsonl in RUN")
+    parser.add_argument("--key", action="append", metavar="FILE", help="sign with this Ed25519 or ECDSA key (PEM)")
+    parser.add_argument("--ssh-key", action="append", metavar="FILE", help="sign with this SSH key")
+    parser.add_argument("--full", action="store_true", help="with names of nodes, messages and key figures")
+    _format(parser, "text", "yaml", "json")
+
+
+def _evidence_verify(parser: ArgumentParser) -> None:
+    parser.add_argument("target", metavar="FILE", help="the statement, the directory of a run, or an archive of one")
+    parser.add_argument("--run", metavar="RUN", help="compare the statement with this run")
+    parser.add_argument("--key", action="append", metavar="FILE", help="public key (PEM) that must have signed")
+    told = "list of SSH signers (ssh-keygen) of whom one must have signed"
+    parser.add_argument("--allowed-signers", action="append", metavar="FILE", help=told)
+    _format(parser, "text", "yaml", "json")
+
+
 def _faults(parser: ArgumentParser) -> None:
     parser.add_argument("pattern", nargs="?", metavar="PATTERN", help="of the id (gpu-*), or a word of the description")
     _format(parser, "text", "yaml", "json")
@@ -324,6 +343,18 @@ COMMANDS: Mapping[str, Command] = {
         add=_judge,
         work="runs:judge",
         example="gpufleet judge .run/latest --set clock-sync.clock_offset_s=0.02",
+    ),
+    "evidence": Command(
+        help="write a statement about a run and sign it, or sign the one that is there",
+        add=_evidence,
+        work="statements:evidence",
+        example="gpufleet evidence .run/latest --key site.key",
+    ),
+    "evidence-verify": Command(
+        help="tell what a signed statement about a run proves",
+        add=_evidence_verify,
+        work="statements:evidence_verify",
+        example="gpufleet evidence-verify .run/latest --key site.pub",
     ),
     "plan": Command(
         help="tell what each gate would do at a site, how long it takes and what it disturbs",

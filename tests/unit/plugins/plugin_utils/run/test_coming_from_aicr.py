@@ -95,8 +95,10 @@ COMMANDS = {
     "--evidence-dir --cncf-submission --feature": (
         f"{U}/report/test_ai_conformance.py", "test_the_pages_of_a_whole_run_say_that_it_was_rehearsed",
     ),
-    "--emit-attestation --push": (f"{U}/run/test_saved_runs.py", "test_it_is_judged_as_then"),
-    "aicr evidence verify": (f"{U}/run/test_saved_runs.py", "test_each_result_is_computed_again_from_its_observations"),
+    "--emit-attestation --push": (
+        f"{U}/evidence/test_statements.py", "test_the_page_signs_and_verifies_as_typed_with_and_without_our_tool",
+    ),
+    "aicr evidence verify": (f"{U}/evidence/test_statements.py", "test_the_commands_and_their_exit_codes"),
     "--kubeconfig": (f"{U}/clients/test_kube.py", "test_options_win_over_the_environment"),
     "--data": (
         f"{U}/run/test_site_validators.py", "test_those_of_the_phase_are_asked_unless_the_recipe_names_what_it_wants",
