@@ -108,7 +108,7 @@ def _same(run: Run, path: Path, *, full: bool) -> Envelope:
 
 
 def _with(text: str, differences: Sequence[str]) -> str:
-    return " ".join((text, *(f"{line};" for line in differences[:_SHOWN]))).rstrip(";")
+    return f"{text} {'; '.join(differences[:_SHOWN])}."
 
 
 def _by_ssh(key: Path, text: bytes) -> Signature:

@@ -50,7 +50,7 @@ def read_public_key(path: Path) -> PemKey:
     try:
         key = load_pem_public_key(content)
     except (ValueError, UnsupportedAlgorithm):
-        hint = f"of a private key: openssl pkey -in KEY -pubout -out {path}; of SSH keys: --allowed-signers FILE"
+        hint = f"of a private key: openssl pkey -in {path} -pubout -out {path}.pub; of SSH keys: --allowed-signers FILE"
         raise InputError(f"key {path}", "is no public key in PEM form.", hint) from None
     return _public(path, key)
 

@@ -429,6 +429,10 @@ def test_keys_that_do_not_sign_are_refused_in_a_sentence(accepted: Path, keys: K
     for path, word in ((keys.site, "no public key"), (tmp_path / "none", "cannot be read")):
         with pytest.raises(InputError, match=word):
             looked(accepted, Trust(keys=(path,)))
+    # The fix leaves the private key that was named by mistake as it is.
+    with pytest.raises(InputError) as caught:
+        looked(accepted, Trust(keys=(keys.site,)))
+    assert f"-in {keys.site} -pubout -out {keys.site}.pub" in caught.value.hint
 
 
 def test_the_commands_and_their_exit_codes(
