@@ -4,6 +4,9 @@
 
 from __future__ import annotations
 
+import subprocess
+from pathlib import Path
+
 import pytest
 
 from tools import sanity_files
@@ -57,3 +60,23 @@ def test_no_test_of_files_is_left_out() -> None:
     skipped = {word for word in commands["sanity"][1:] if word != "--skip-test"}
     run = [test for name, command in commands.items() if "tools.sanity_files" in command for test in command[3:]]
     assert sorted(run) == sorted(skipped) == ["import", "pep8", "pylint"]
+
+
+def test_files_of_the_last_commits_are_chosen_and_all_where_there_are_none(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def git(*words: str) -> None:
+        options = ["-c", "user.name=x", "-c", "user.email=x@example.com", "-c", "init.defaultBranch=main"]
+        subprocess.run(["git", "-C", tmp_path, *options, *words], check=True, capture_output=True)
+
+    git("init")
+    for name in ("a.py", "b.py", "galaxy.yml", "c.py"):
+        (tmp_path / name).touch()
+        git("add", name)
+        git("commit", "-m", name)
+    monkeypatch.setattr(sanity_files.tree, "ROOT", tmp_path)
+    names = ["a.py", "b.py", "c.py"]
+    expected = {"": names, "1": ["c.py"], "2": names, "9": names}
+    for number, chosen in expected.items():
+        monkeypatch.setenv(sanity_files.VARIABLE, number)
+        assert sanity_files.of_last_commits(names) == chosen
