@@ -99,6 +99,9 @@ def _pairs(command: str) -> list[tuple[str, str]] | None:
             pairs.append((option, value))
         elif word in _OPTIONS and words:
             pairs.append((word, words.pop(0)))
+        elif word[:2] in _OPTIONS and word not in _OPTIONS:
+            # -ihosts.yml is -i hosts.yml.
+            pairs.append((word[:2], word[2:]))
         else:
             pairs.append((word, ""))
     return pairs
