@@ -8,6 +8,7 @@ Functions are found by their place and hostile text by their own expressions, so
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import inspect
 import pkgutil
@@ -96,6 +97,8 @@ def _within(limit_s: float, what: str) -> Iterator[None]:
 
     before = signal.signal(signal.SIGVTALRM, ended)
     signal.setitimer(signal.ITIMER_VIRTUAL, limit_s * 2)
+    # A collection of the garbage of all tests before takes most of a second.
+    gc.disable()
     started = time.process_time()
     try:
         with contextlib.suppress(InputError):
@@ -103,6 +106,7 @@ def _within(limit_s: float, what: str) -> Iterator[None]:
     except TimeoutError:
         pytest.fail(f"{what}: more than {limit_s * 2:g} s")
     finally:
+        gc.enable()
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         signal.signal(signal.SIGVTALRM, before)
     taken_s = time.process_time() - started
