@@ -224,6 +224,14 @@ def _status(parser: ArgumentParser) -> None:
     _format(parser, "text", "yaml", "json")
 
 
+def _fleet_status(parser: ArgumentParser) -> None:
+    told = "a run, a site's .run, or a directory with one for each cluster; default: .run"
+    parser.add_argument("places", nargs="*", metavar="PLACE", help=told)
+    parser.add_argument("--confirm", action="store_true", help="compute every verdict again from what was observed")
+    parser.add_argument("--exit-code", action="store_true", help="end with 8 if a cluster is not accepted")
+    _format(parser, "text", "yaml", "json", "prometheus")
+
+
 def _arguments_run(parser: ArgumentParser) -> None:
     parser.add_argument(
         "run", nargs="?", default=".run/latest", metavar="RUN", help="its directory; default: .run/latest"
@@ -337,6 +345,12 @@ COMMANDS: Mapping[str, Command] = {
         add=_status,
         work="runs:status",
         example="gpufleet status .run/latest",
+    ),
+    "fleet-status": Command(
+        help="tell which clusters of a fleet are accepted and what holds the others, from their run directories",
+        add=_fleet_status,
+        work="clusters:fleet_status",
+        example="gpufleet fleet-status clusters/",
     ),
     "judge": Command(
         help="compute the verdicts of a saved run again, without the cluster",

@@ -32,7 +32,7 @@ def status(arguments: Namespace) -> int:
     A judgement that could not confirm the run is its verdict, as in the reports, until one confirms it.
     """
     run = Run(existing_run_dir(arguments.run, refused=True))
-    judged = _unconfirmed(run.path)
+    judged = unconfirmed_record(run.path)
     record = judged or run.record
     passed = nothing_holds(record)
     if arguments.format in (None, "text"):
@@ -48,7 +48,7 @@ def status(arguments: Namespace) -> int:
     return 0 if passed or not arguments.exit_code else BringupError.exit_code
 
 
-def _unconfirmed(run_dir: Path) -> RunRecord | None:
+def unconfirmed_record(run_dir: Path) -> RunRecord | None:
     """Return the record that a later judgement wrote into the reports, if it could not confirm the run; else None.
 
     It can only take a pass away: whatever else is written there is not read, and a file that is none says nothing.

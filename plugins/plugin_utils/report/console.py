@@ -33,22 +33,23 @@ _MOST_NAMES = 3
 
 def gates_table(record: RunRecord) -> list[str]:
     """Return the table as lines: number, gate, status, checks, duration, key figure."""
-    return _table(_HEAD, [(str(gate.number), *_row(record.gate(gate.id))) for gate in GATES])
+    return table(_HEAD, [(str(gate.number), *_row(record.gate(gate.id))) for gate in GATES])
 
 
 def phases_table(record: RunRecord) -> list[str]:
     """Return the phases that were asked, as lines: phase, status, checks, duration, result."""
-    return _table(_PHASES_HEAD, [(*_row(verdict)[:-1], verdict.message or "-") for verdict in record.phases])
+    return table(_PHASES_HEAD, [(*_row(verdict)[:-1], verdict.message or "-") for verdict in record.phases])
 
 
 def work_table(work: Work) -> list[str]:
     """Return what a verb without gates did, as lines; nothing before it did anything."""
     rows, more = shown_rows(work, _MOST_ROWS)
-    lines = _table(work.head, [row.cells for row in rows]) if rows else []
+    lines = table(work.head, [row.cells for row in rows]) if rows else []
     return [*lines, *([f"and {more} more in the report"] if more else [])]
 
 
-def _table(head: tuple[str, ...], body: list[tuple[str, ...]]) -> list[str]:
+def table(head: tuple[str, ...], body: Sequence[tuple[str, ...]]) -> list[str]:
+    """Return the lines of a table: head, rule, rows."""
     rows = [head, *body]
     widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
@@ -83,9 +84,9 @@ def closing_lines(record: RunRecord, run_dir: Path) -> list[str]:
     # Of a run that was refused nothing was looked at; its problem is the only thing to read.
     looked = any(verdict.status is not Status.PENDING for verdict in (*record.gates, *record.phases))
     refused = record.problem and not looked and not (record.work is not None and record.work.rows)
-    table = [*lines, ""] if (lines := [] if refused else decided_table(record)) else []
+    decided_lines = [*lines, ""] if (lines := [] if refused else decided_table(record)) else []
     if record.check_mode:
-        return [*banner, *table, f"verdict  {run_summary(record)}", *paths]
+        return [*banner, *decided_lines, f"verdict  {run_summary(record)}", *paths]
     paths += [f"results  {run_dir / 'ctrf'}/  {run_dir / 'junit'}/", f"metrics  {run_dir / 'metrics.prom'}"]
     looks = read_looks(run_dir, [])
     limits = [] if refused else _limits(record.own_limits, run_dir)[:20]
@@ -94,7 +95,7 @@ def closing_lines(record: RunRecord, run_dir: Path) -> list[str]:
     told += [f"resumed  {line}" for line in record.resumed]
     return [
         *banner,
-        *table,
+        *decided_lines,
         *told,
         *stuck,
         *look_lines(looks),

@@ -217,7 +217,11 @@ def test_an_inventory_that_is_missing_has_its_place_and_one_that_is_named_stays(
     assert without_mistakes("play site --tags plan", problem) == "play site --tags plan -i <...>"
     assert without_mistakes("play site -i bare.yml", problem) == "play site -i bare.yml"
     assert without_mistakes("play site -ibare.yml", problem) == "play site -i bare.yml"
-    assert inventories_of("play site -i a.yml --inventory=b.yml -ic.yml -v --skip-tags x") == ("a.yml", "b.yml", "c.yml")
+    assert inventories_of("play site -i a.yml --inventory=b.yml -ic.yml -v --skip-tags x") == (
+        "a.yml",
+        "b.yml",
+        "c.yml",
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,135 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The clusters of a fleet: accepted is one whose newest bring-up is, and of which no later run says otherwise."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.clusters import (
+    ClusterState,
+    SavedRun,
+    cluster_states,
+    fleet_sentence,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.gate import TakenOver
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import Work, WorkRow, new_run
+
+
+def run(day: int, scope: tuple[str, ...] = GATE_IDS, bad: str = "", name: str = "dc1", **more: Any) -> SavedRun:
+    """Return a run of that day in which all gates of its scope passed, but for the bad one and those after it."""
+    moment = f"2026-11-{day:02d}T10:00:00Z"
+    record = new_run(f"r{day}", name, moment, scope, rehearsal=False)
+    for gate in scope[: scope.index(bad) if bad else None]:
+        record = record.with_gate(replace(record.gate(gate), status=Status.PASSED, started=moment, message="passed"))
+    if bad:
+        record = record.with_gate(replace(record.gate(bad), status=Status.FAILED, started=moment, message="a hole"))
+    saved = {key: more.pop(key) for key in ("uid", "problem", "drivers") if key in more}
+    return SavedRun(cluster=name, place=f".run/r{day}", record=replace(record, nodes=4, **more), **saved)
+
+
+UNREAD = SavedRun(cluster="dc1", place=".run/r9", problem="its record cannot be read: cut")
+ROLL = Work(verb="roll driver-580", head=("node",), rows=(WorkRow(cells=("gpu01",), good=False),), failed=True)
+CYCLE = replace(ROLL, verb="cycle", sentence="1 node was tested", passed=True, failed=False)
+# What casts a doubt when it comes later, and what does not.
+DOUBTS = {
+    "the whole again": run(20, bad="telemetry"),
+    "a gate again": run(20, ("telemetry",), bad="telemetry"),
+    "a roll": run(20, (), work=ROLL),
+    "edited": run(20, ("telemetry",), problem="NOT CONFIRMED: settings.json: was changed"),
+    "not readable": UNREAD,
+}
+NOTHING_DECIDED = new_run("r20", "dc1", "2026-11-20T10:00:00Z", GATE_IDS, rehearsal=False)
+NO_DOUBTS = {
+    "a gate again": run(20, ("telemetry",)),
+    "a cycle": run(20, (), work=CYCLE),
+    "check mode": replace(run(20), record=replace(NOTHING_DECIDED, check_mode=True)),
+    "refused": replace(run(20), record=replace(NOTHING_DECIDED, problem="no SSH")),
+}
+
+
+def state(*runs: SavedRun) -> ClusterState:
+    (found,) = cluster_states(runs)
+    return found
+
+
+def test_a_cluster_whose_gates_all_passed_is_accepted() -> None:
+    found = state(run(3), run(1, bad="nodes"))
+    assert (found.word, found.passed, found.hosts, found.sentences) == ("accepted", 8, 4, ())
+    assert found.oldest_proof == "2026-11-03T10:00:00Z"
+    assert fleet_sentence([found]) == "1 of 1 cluster accepted, with 4 of 4 hosts; oldest proof 2026-11-03 (dc1)"
+
+
+@pytest.mark.parametrize("doubt", DOUBTS)
+def test_a_later_run_that_ended_badly_takes_the_acceptance_away(doubt: str) -> None:
+    found = state(run(3), DOUBTS[doubt])
+    assert not found.accepted and found.word in ("in doubt", "not passed")
+    assert found.sentences and DOUBTS[doubt].place in found.sentences[-1]
+    assert fleet_sentence([found]).startswith("0 of 1 cluster accepted, with 0 of 4 hosts; not: dc1 (")
+
+
+@pytest.mark.parametrize("later", NO_DOUBTS)
+def test_a_later_run_that_passed_or_changed_nothing_takes_nothing_away(later: str) -> None:
+    assert state(run(3), NO_DOUBTS[later]).accepted
+
+
+@pytest.mark.parametrize(
+    ("found", "word"),
+    [
+        (run(3, bad="fabric"), "not passed"),
+        (run(3, GATE_IDS[:3]), "passed in part"),
+        (run(3, rehearsal=True), "rehearsal"),
+        (run(3, problem="NOT CONFIRMED: x"), "not known"),
+        (UNREAD, "not known"),
+        (run(3, (), work=CYCLE), "passed in part"),
+        (NO_DOUBTS["refused"], "not passed"),
+    ],
+    ids=["failed", "in part", "rehearsal", "edited", "not readable", "no gates", "refused"],
+)
+def test_nothing_else_is_accepted_and_it_is_said_why(found: SavedRun, word: str) -> None:
+    assert (state(found).word, state(found).accepted) == (word, False)
+    assert found.place in state(found).sentences[0]
+
+
+def test_the_newest_verdict_of_a_gate_counts() -> None:
+    worse = state(run(3), run(5, ("telemetry",), bad="telemetry"))
+    assert (worse.gates["telemetry"].status, worse.passed) == (Status.FAILED, 7)
+    # Passed since then, on a bring-up that did not: still no acceptance.
+    better = state(run(3, bad="inference_acceptance"), run(5, ("inference_acceptance",)))
+    assert (better.passed, better.accepted) == (8, False)
+
+
+def test_a_pass_that_was_taken_over_is_as_old_as_it_is() -> None:
+    record = run(3).record
+    assert record is not None
+    passes = TakenOver(runs=("r0",), oldest="2026-08-01T00:00:00Z", newest="2026-08-02T00:00:00Z", results=9)
+    taken = replace(record.gate("facility"), status=Status.SKIPPED, taken_over=passes)
+    assert state(replace(run(3), record=record.with_gate(taken))).oldest_proof == "2026-08-01T00:00:00Z"
+
+
+def test_clusters_of_one_name_are_two_and_a_run_of_either_counts_for_both() -> None:
+    good, bad = run(3, uid="aaaaaaaa-1"), run(4, uid="bbbbbbbb-2", bad="nodes")
+    found = cluster_states([good, bad])
+    assert {state.name: state.word for state in found} == {"dc1 [aaaaaaaa]": "accepted", "dc1 [bbbbbbbb]": "not passed"}
+    assert not any(state.accepted for state in cluster_states([good, bad, run(9, ("nodes",), bad="nodes")]))
+
+
+def test_versions_of_the_driver_stand_side_by_side() -> None:
+    drivers = {"gpu01": "580.1", "gpu02": "575.2", "gpu03": "580.1"}
+    assert state(run(3, drivers=drivers)).driver == "580.1 (2), 575.2 (1)"
+    assert state(run(3, drivers={"gpu01": "580.1"})).driver == "580.1"
+
+
+@given(st.lists(st.sampled_from([*DOUBTS.values(), *NO_DOUBTS.values(), run(2), run(1, bad="fabric")]), max_size=5))
+def test_one_more_bad_run_makes_no_cluster_brighter(runs: list[SavedRun]) -> None:
+    before = state(*runs) if runs else None
+    for doubt in (run(21, bad="nodes"), run(21, ("fabric",), bad="fabric"), run(21, (), work=ROLL), UNREAD):
+        after = state(*runs, doubt)
+        assert not after.accepted and (before is None or after.passed <= max(before.passed, GATE_IDS.index("nodes")))
