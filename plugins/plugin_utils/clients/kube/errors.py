@@ -181,7 +181,7 @@ def _forbidden(subject: str, message: str) -> ForbiddenError:
         # Admission says so with the same status as RBAC, and no role helps.
         hint = "a policy, Pod Security or a quota of the cluster refuses it, no role: let whoever set that leave out "
         hint += "namespaces with the label gpufleet.io/purpose=test, or change what it refuses"
-        return ForbiddenError(subject, f"forbidden: {message}.", mending(message) or hint)
+        return ForbiddenError(subject, f"forbidden: {message}.", ": ".join(filter(None, (hint, mending(message)))))
     who = user.group(1) if user else "this user"
     return ForbiddenError(
         subject, f"forbidden: {message}.", f"grant {who} that verb on that resource (Role and RoleBinding)"
