@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from ..outcome.errors import InputError
@@ -20,24 +21,47 @@ from ..outcome.errors import InputError
 MASK = "[redacted]"
 # A quote, escaped as often as the text stands in another.
 _QUOTE = r"(?:\\{0,4}[\"'])?"
-Rule = tuple[re.Pattern[str], str, tuple[str | re.Pattern[str], ...]]
+
+
+class Late:
+    """A regular expression that is compiled where it is first needed: most texts have none of the words of most, and
+    compiling all of them is a tenth of a short command. No text without `needs` is looked through."""
+
+    def __init__(self, pattern: str, flags: int = 0, needs: str = "") -> None:
+        """Keep what it is; `needs` is in small letters."""
+        self.pattern, self.flags, self.needs = pattern, flags, needs
+
+    @cached_property
+    def _compiled(self) -> re.Pattern[str]:
+        return re.compile(self.pattern, self.flags)
+
+    def sub(self, replacement: str, text: str) -> str:
+        """Return the text with what it matches replaced."""
+        return self._compiled.sub(replacement, text)
+
+    def is_in(self, small: str) -> bool:
+        """Tell whether a text in small letters has what it matches."""
+        return self.needs in small and self._compiled.search(small) is not None
+
+
+Rule = tuple[Late, str, tuple[str | Late, ...]]
 # What an XML element, a variable or an option ends with whose value is a secret.
 _ELEMENT = r"(?:password|passwd|passphrase|secret|token|api[_-]?key|private[_-]?key|pre-?shared[_-]?key)"
 
 # RFC 7616 (digest), RFC 6265 (cookies), queries that are signed: Amazon S3, Google Cloud Storage, Azure SAS.
 _WEB: tuple[Rule, ...] = (
     (
-        re.compile(r"(?i)((?:proxy-)?authorization[\"']?[ \t]{0,8}[:=][ \t]{0,8}[\"']?digest[ \t]{1,8})[^\n]{1,4000}"),
+        Late(r"(?i)((?:proxy-)?authorization[\"']?[ \t]{0,8}[:=][ \t]{0,8}[\"']?digest[ \t]{1,8})[^\n]{1,4000}"),
         rf"\1{MASK}",
         ("digest",),
     ),
     (
-        re.compile(r"(?i)(\b(?:set-)?cookie[\"']?[ \t]{0,8}:[ \t]{0,8}[\"']?)[^\s=;:\"']{1,80}=[^\n\"']{1,4000}"),
+        Late(r"(?i)(\b(?:set-)?cookie[\"']?[ \t]{0,8}:[ \t]{0,8}[\"']?)[^\s=;:\"']{1,80}=[^\n\"']{1,4000}"),
         rf"\1{MASK}",
         ("cookie",),
     ),
     (
-        re.compile(
+        Late(
             r"(?i)((?:[?&;]sig(?:nature)?|x-amz-(?:signature|credential|security-token)|x-goog-(?:signature|credential)"
             r"|shared-?access-?(?:signature|key))=)[^&\s\"'<>;]{1,2000}"
         ),
@@ -45,66 +69,66 @@ _WEB: tuple[Rule, ...] = (
         ("sig=", "signature=", "x-amz-", "x-goog-", "sharedaccess", "shared-access"),
     ),
     (
-        re.compile(r"(https://hooks\.slack\.com/(?:services|workflows)/|https://[a-z.]{0,20}discord(?:app)?\.com/api/"
+        Late(r"(https://hooks\.slack\.com/(?:services|workflows)/|https://[a-z.]{0,20}discord(?:app)?\.com/api/"
                    r"webhooks/)[\w/-]{8,200}"),
         rf"\1{MASK}",
         ("hooks.slack.com", "/webhooks/"),
     ),
-    (re.compile(r"(?i)((?:password|passwd|token|secret|api_?key)%3d)[^&\s\"'<>%]{1,500}"), rf"\1{MASK}", ("%3d",)),
+    (Late(r"(?i)((?:password|passwd|token|secret|api_?key)%3d)[^&\s\"'<>%]{1,500}"), rf"\1{MASK}", ("%3d",)),
     (
-        re.compile(r"(https://[\w.-]{1,80}\.webhook\.office\.com/)[\w@/-]{8,300}"),
+        Late(r"(https://[\w.-]{1,80}\.webhook\.office\.com/)[\w@/-]{8,300}"),
         rf"\1{MASK}",
         (".webhook.office.com",),
     ),
-    (re.compile(r"(\bbot\d{8,10}:)[\w-]{30,40}"), rf"\1{MASK}", (re.compile(r"bot\d{8}"),)),
-    (re.compile(r"(?i)(\bgeniekey[ \t]{1,8})[\w-]{8,100}"), rf"\1{MASK}", ("geniekey",)),
+    (Late(r"(\bbot\d{8,10}:)[\w-]{30,40}"), rf"\1{MASK}", (Late(r"bot\d{8}", needs="bot"),)),
+    (Late(r"(?i)(\bgeniekey[ \t]{1,8})[\w-]{8,100}"), rf"\1{MASK}", ("geniekey",)),
 )  # fmt: skip
 # Elements of XML: what Redfish, IPMI tools and `-x` of tools print.
 _XML: tuple[Rule, ...] = (
     (
-        re.compile(rf"(?i)(<[\w:.-]{{0,60}}?{_ELEMENT}(?:\s[^<>]{{0,200}})?>)[^<>]{{1,2000}}(?=</)"),
+        Late(rf"(?i)(<[\w:.-]{{0,60}}?{_ELEMENT}(?:\s[^<>]{{0,200}})?>)[^<>]{{1,2000}}(?=</)"),
         rf"\1{MASK}",
         # Its end is found faster than its beginning.
-        (re.compile(rf"</[\w:.-]{{0,60}}?{_ELEMENT}[ \t]{{0,4}}>"),),
+        (Late(rf"</[\w:.-]{{0,60}}?{_ELEMENT}[ \t]{{0,4}}>", needs="</"),),
     ),
 )
 # Options of commands whose next word is a secret, by the command, because the option alone says nothing.
 _COMMANDS: tuple[Rule, ...] = (
-    (re.compile(r"(\bipmitool\b[^\n]{0,300}?\s-P[ \t]{0,4})[^\s-]\S{0,500}"), rf"\1{MASK}", ("ipmitool",)),
+    (Late(r"(\bipmitool\b[^\n]{0,300}?\s-P[ \t]{0,4})[^\s-]\S{0,500}"), rf"\1{MASK}", ("ipmitool",)),
     (
-        re.compile(
+        Late(
             r"(\b(?:docker|podman|nerdctl|helm|crane|oras|skopeo)\b[^\n]{0,60}?\slogin\b[^\n]{0,300}?\s-p[ \t=]{1,4})"
             r"[^\s-]\S{0,2000}"
         ),
         rf"\1{MASK}",
         ("login",),
     ),
-    (re.compile(r"(\bcurl\b[^\n]{0,400}?\s-u[^\s:]{1,200}:)\S{1,500}"), rf"\1{MASK}", ("curl",)),
+    (Late(r"(\bcurl\b[^\n]{0,400}?\s-u[^\s:]{1,200}:)\S{1,500}"), rf"\1{MASK}", ("curl",)),
     (
-        re.compile(r"((?<![\w-])--?[a-z][\w-]{0,60}?-pass(?:[ \t]{1,8}|=))(?!-)[^\s\"',]{1,500}"),
+        Late(r"((?<![\w-])--?[a-z][\w-]{0,60}?-pass(?:[ \t]{1,8}|=))(?!-)[^\s\"',]{1,500}"),
         rf"\1{MASK}",
         ("-pass",),
     ),
-    (re.compile(r"(?i)(\bbootstrap[-_ ]token[ \t]{1,8})[a-z0-9][\w.-]{5,200}"), rf"\1{MASK}", ("bootstrap",)),
-    (re.compile(r"(--certificate-key[ \t=]{1,8})[^\s-]\S{0,500}"), rf"\1{MASK}", ("--certificate-key",)),
+    (Late(r"(?i)(\bbootstrap[-_ ]token[ \t]{1,8})[a-z0-9][\w.-]{5,200}"), rf"\1{MASK}", ("bootstrap",)),
+    (Late(r"(--certificate-key[ \t=]{1,8})[^\s-]\S{0,500}"), rf"\1{MASK}", ("--certificate-key",)),
     # -p of mysql has its word without a blank: with one it asks.
     (
-        re.compile(r"(\b(?:mysql|mariadb)[\w-]{0,20}\s[^\n]{0,300}?(?<=\s)-p)\w\S{0,500}"),
+        Late(r"(\b(?:mysql|mariadb)[\w-]{0,20}\s[^\n]{0,300}?(?<=\s)-p)\w\S{0,500}"),
         rf"\1{MASK}",
         ("mysql", "mariadb"),
     ),
-    (re.compile(r"(\bsshpass[ \t]{1,8}-p[ \t]{0,8})[^\s-]\S{0,500}"), rf"\1{MASK}", ("sshpass",)),
-    (re.compile(r"(\bredis-cli\b[^\n]{0,300}?\s-a[ \t]{1,8})[^\s-]\S{0,500}"), rf"\1{MASK}", ("redis-cli",)),
-    (re.compile(r"(\bldap[a-z]{3,10}\b[^\n]{0,300}?\s-w[ \t]{1,8})[^\s-]\S{0,500}"), rf"\1{MASK}", ("ldap",)),
+    (Late(r"(\bsshpass[ \t]{1,8}-p[ \t]{0,8})[^\s-]\S{0,500}"), rf"\1{MASK}", ("sshpass",)),
+    (Late(r"(\bredis-cli\b[^\n]{0,300}?\s-a[ \t]{1,8})[^\s-]\S{0,500}"), rf"\1{MASK}", ("redis-cli",)),
+    (Late(r"(\bldap[a-z]{3,10}\b[^\n]{0,300}?\s-w[ \t]{1,8})[^\s-]\S{0,500}"), rf"\1{MASK}", ("ldap",)),
     # Community, and the phrases of version 3.
-    (re.compile(r"(\bsnmp[a-z]{2,10}[ \t][^\n]{0,300}?\s-c[ \t]{1,8})[^\s-]\S{0,500}"), rf"\1{MASK}", ("snmp",)),
-    (re.compile(r"(\bsnmp[a-z]{2,10}[ \t][^\n]{0,300}?\s-A[ \t]{1,8})[^\s-]\S{0,500}"), rf"\1{MASK}", ("snmp",)),
-    (re.compile(r"(\bsnmp[a-z]{2,10}[ \t][^\n]{0,300}?\s-X[ \t]{1,8})[^\s-]\S{0,500}"), rf"\1{MASK}", ("snmp",)),
+    (Late(r"(\bsnmp[a-z]{2,10}[ \t][^\n]{0,300}?\s-c[ \t]{1,8})[^\s-]\S{0,500}"), rf"\1{MASK}", ("snmp",)),
+    (Late(r"(\bsnmp[a-z]{2,10}[ \t][^\n]{0,300}?\s-A[ \t]{1,8})[^\s-]\S{0,500}"), rf"\1{MASK}", ("snmp",)),
+    (Late(r"(\bsnmp[a-z]{2,10}[ \t][^\n]{0,300}?\s-X[ \t]{1,8})[^\s-]\S{0,500}"), rf"\1{MASK}", ("snmp",)),
 )  # fmt: skip
 # Lines of configuration files: a word, blanks, a secret (nslcd.conf, snmpd.conf), or a name and `=` (sssd, WireGuard).
 _FILES: tuple[Rule, ...] = (
     (
-        re.compile(
+        Late(
             r"(?m)((?:^|\\n|\")[ \t]{0,40}"
             r"(?:bindpw|rootpw|rootpwmod\w*|r[ow]community6?|requirepass|masterauth)[ \t]{1,40})"
             r"[^\s\"\\]{1,500}"
@@ -114,7 +138,7 @@ _FILES: tuple[Rule, ...] = (
     ),
     # netrc: `machine HOST login NAME password WORD`, on one line or on several.
     (
-        re.compile(
+        Late(
             r"(\b(?:machine[ \t]{1,8}[^\s\\]{1,200}|default)(?:\s|\\{1,4}n){1,40}login[ \t]{1,8}[^\s\\]{1,200}"
             r"(?:\s|\\{1,4}n){1,40}password[ \t]{1,8})"
             r"[^\s\"\\]{1,500}"
@@ -124,19 +148,19 @@ _FILES: tuple[Rule, ...] = (
     ),
     # crypt(3): what /etc/shadow, htpasswd and cloud-init hold; the password can be searched for with it.
     (
-        re.compile(
+        Late(
             r"\$(?:1|5|6|7|y|gy|apr1)\$(?:[\w.,/=]{1,40}\$){1,2}[\w./]{22,120}|\$2[abxy]\$\d\d\$[\w./]{40,60}"
         ),
         MASK,
         ("$",),
     ),
     (
-        re.compile(r"(?i)(\b(?:password|passwd|passphrase)\t{1,8})[^\s\t]{1,500}"),
+        Late(r"(?i)(\b(?:password|passwd|passphrase)\t{1,8})[^\s\t]{1,500}"),
         rf"\1{MASK}",
         ("password\t", "passwd\t", "passphrase\t"),
     ),
     (
-        re.compile(
+        Late(
             r"(?i)((?:(?<=_)|(?<![a-z0-9_]))(?:credentials?|_auth|psk|jwt|pw|authtok|bindpw|pre-?shared[_-]?key"
             r"|munge[_-]?key|licen[cs]e[_-]?key)[\"']?[ \t]{0,8}=[ \t]{0,8}(?:\\{0,4}[\"'])?)(?!=)[^\s\"',;&]{1,2000}"
         ),
@@ -144,7 +168,7 @@ _FILES: tuple[Rule, ...] = (
         ("credential", "_auth", "psk", "jwt", "pw=", "pw =", "_pw", "authtok", "shared", "munge", "licen"),
     ),
     (
-        re.compile(
+        Late(
             r"(?i)((?:(?<=_)|(?<![a-z0-9_]))(?:munge[_-]?key|licen[cs]e[_-]?key|pre-?shared[_-]?key|psk|jwt|bindpw)"
             r"[\"']?[ \t]{0,8}:[ \t]{0,8}(?:\\{0,4}[\"'])?)(?!/)[^\s\"',;&]{4,2000}"
         ),
@@ -153,7 +177,7 @@ _FILES: tuple[Rule, ...] = (
     ),
     # Keys of PagerDuty, Datadog and Airflow.
     (
-        re.compile(
+        Late(
             rf"(?i)((?:routing|service|app|application|fernet)[_-]?key{_QUOTE}[ \t]{{0,8}}[:=][ \t]{{0,8}}{_QUOTE})"
             r"(?!/)[^\s\"',;&\\]{16,2000}"
         ),
@@ -165,7 +189,7 @@ _FILES: tuple[Rule, ...] = (
     ),
     # Variables of a pod, as Kubernetes writes them, by ends of names that say nothing in prose.
     (
-        re.compile(
+        Late(
             rf"(?i)(name{_QUOTE}[ \t]{{0,8}}:[ \t]{{0,8}}{_QUOTE}[\w.-]{{0,80}}?"
             rf"[_-](?:pass|pwd?|psk|jwt|auth|credentials?){_QUOTE}"
             rf"(?:[,\s]|\\{{1,4}}[nr]){{1,80}}{_QUOTE}value{_QUOTE}[ \t]{{0,8}}:[ \t]{{0,8}}{_QUOTE})"
@@ -176,7 +200,7 @@ _FILES: tuple[Rule, ...] = (
     ),
     # A shell's PWD is a directory, and what passed is counted.
     (
-        re.compile(
+        Late(
             r"((?:(?<=_)|(?<![A-Za-z0-9_]))(?:[Pp]ass|PASS|[Pp]wd|PWD)=[\"']?)"
             r"(?![\d.]{1,20}(?:[\s,;%)/]|$)|[/~.])[^\s\"',;&]{1,500}"
         ),
@@ -187,7 +211,7 @@ _FILES: tuple[Rule, ...] = (
 # Tokens that their beginning or their middle shows, as their makers document them.
 _TOKENS: tuple[Rule, ...] = (
     (
-        re.compile(
+        Late(
             r"(?<![A-Za-z0-9])(?:[sr]k_(?:live|test)_[A-Za-z0-9]{8,200}|SG\.[\w-]{16,100}\.[\w-]{16,100}|ya29\.[\w.-]{16,500}"
             r"|dop_v1_[a-f0-9]{16,100}|pypi-[\w-]{16,300}|AGE-SECRET-KEY-1[A-Z0-9]{16,100})"
         ),
@@ -196,7 +220,7 @@ _TOKENS: tuple[Rule, ...] = (
     ),
     # Atlassian, Bitbucket, Grafana, Tailscale, New Relic, Artifactory, Replicate, Groq, Shopify, Heroku.
     (
-        re.compile(
+        Late(
             r"(?<![A-Za-z0-9])(?:ATATT3[\w=-]{30,300}|ATBB[A-Za-z0-9]{28,40}|gl(?:sa|c)_[\w+/=]{20,400}|tskey-[a-z]{2,10}-[\w-]{12,100}"
             r"|NRAK-[A-Z0-9]{20,40}|AKCp[A-Za-z0-9]{60,100}|r8_[A-Za-z0-9]{30,50}|gsk_[A-Za-z0-9]{40,60}|shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}"
             r"|HRKU-[\w-]{30,80})"
@@ -207,20 +231,21 @@ _TOKENS: tuple[Rule, ...] = (
     ),
     # Doppler, Pulumi, Linear, Postman, RubyGems, Twilio, Databricks.
     (
-        re.compile(
+        Late(
             r"(?<![A-Za-z0-9])(?:dp\.[a-z]{2,10}\.[A-Za-z0-9]{30,60}|pul-[a-f0-9]{40}|lin_api_[A-Za-z0-9]{30,60}"
             r"|PMAK-[a-f0-9]{20,30}-[a-f0-9]{3,40}|rubygems_[a-f0-9]{40,60}|SK[a-f0-9]{32}|dapi[a-f0-9]{32})(?![A-Za-z0-9])"
         ),
         MASK,
         (
-            "lin_api_", "pmak-", "rubygems_", re.compile(r"dp\.[a-z]{2,10}\.[a-z0-9]{30}"),
-            re.compile("pul-[a-f0-9]{40}"), re.compile("sk[a-f0-9]{32}"), re.compile("dapi[a-f0-9]{32}"),
+            "lin_api_", "pmak-", "rubygems_", Late(r"dp\.[a-z]{2,10}\.[a-z0-9]{30}", needs="dp."),
+            Late("pul-[a-f0-9]{40}", needs="pul-"), Late("sk[a-f0-9]{32}", needs="sk"),
+            Late("dapi[a-f0-9]{32}", needs="dapi"),
         ),
     ),
     # Terraform Cloud, an application of Entra ID, the token by which nodes join a cluster of k3s.
-    (re.compile(r"[A-Za-z0-9]{14}\.atlasv1\.[\w=-]{40,80}"), MASK, (".atlasv1.",)),
-    (re.compile(r"(?<![\w~.-])[\w~.-]{3}\dQ~[\w~.-]{30,36}"), MASK, ("q~",)),
-    (re.compile(r"(?<![A-Za-z0-9])K10[a-f0-9]{64}::[\w:-]{4,200}"), MASK, ("k10",)),
+    (Late(r"[A-Za-z0-9]{14}\.atlasv1\.[\w=-]{40,80}"), MASK, (".atlasv1.",)),
+    (Late(r"(?<![\w~.-])[\w~.-]{3}\dQ~[\w~.-]{30,36}"), MASK, ("q~",)),
+    (Late(r"(?<![A-Za-z0-9])K10[a-f0-9]{64}::[\w:-]{4,200}"), MASK, ("k10",)),
 )  # fmt: skip
 FORMS: tuple[Rule, ...] = (*_WEB, *_XML, *_COMMANDS, *_FILES, *_TOKENS)
 
@@ -235,12 +260,12 @@ _COLOUR = re.compile(r"\x1b\[[0-9;:]{0,32}[A-Za-z]")
 _PEM_END = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _BASE64_LINE = re.compile(r"[\s\"',>|-]*[A-Za-z0-9+/=\\]+[\s\"',\\]*")
 # "gl" alone is in any long text.
-_GITLAB = re.compile(r"gl[a-z]{1,5}-")
+_GITLAB = Late(r"gl[a-z]{1,5}-", needs="gl")
 # Each with words, in small letters, of which any text that it matches has one: looking for those is much faster.
 _RULES: tuple[Rule, ...] = (
     *FORMS,
     (
-        re.compile(
+        Late(
             r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
             r".*?(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|\Z)",
             re.DOTALL,
@@ -250,17 +275,17 @@ _RULES: tuple[Rule, ...] = (
     ),
     # A plain word is prose ("basic constraints", "bearer authentication"); a longer one is a token.
     (
-        re.compile(
+        Late(
             r"\b((?i:bearer|basic))[ \t]{1,8}(?![A-Za-z]?[a-z]{1,14}\.?(?![A-Za-z0-9._~+/=-]))[A-Za-z0-9._~+/=-]{8,}"
         ),
         rf"\1 {MASK}",
         ("bearer", "basic"),
     ),
-    (re.compile(r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"), MASK, ("eyj",)),
+    (Late(r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"), MASK, ("eyj",)),
     # Credentials in a URL: with a name, without one, or a token alone.
-    (re.compile(r"(://)([^\s/?#\"'<>:@]{1,200}:)?[^\s/?#\"'<>]{1,500}@"), rf"\1\2{MASK}@", ("://",)),
+    (Late(r"(://)([^\s/?#\"'<>:@]{1,200}:)?[^\s/?#\"'<>]{1,500}@"), rf"\1\2{MASK}@", ("://",)),
     (
-        re.compile(
+        Late(
             r"(?<![A-Za-z0-9])(?:(?:hf_|nvapi-|gh[pousr]_|github_pat_|gl[a-z]{1,5}-|xox[a-z]-|xapp-|sk-|hvs\.|dckr_pat_)"
             r"[A-Za-z0-9_.-]{16,}|(?:AKIA|ASIA)[0-9A-Z]{12,}|AIza[0-9A-Za-z_-]{30,}|npm_[A-Za-z0-9]{36})"
         ),
@@ -271,7 +296,7 @@ _RULES: tuple[Rule, ...] = (
         ),
     ),
     # curl's -u name:password.
-    (re.compile(r"((?:\s-u|--user)[ \t=]{1,4}[^\s:]{1,200}:)[^\s]+"), rf"\1{MASK}", ("-u",)),
+    (Late(r"((?:\s-u|--user)[ \t=]{1,4}[^\s:]{1,200}:)[^\s]+"), rf"\1{MASK}", ("-u",)),
 )  # fmt: skip
 _PHRASES = r"pass(?:word|wd|phrase|code)"
 _WORDS = (
@@ -354,8 +379,8 @@ def _places(text: str, word: str) -> Iterator[int]:
         at = text.find(word, at + 1)
 
 
-def _is_in(small: str, word: str | re.Pattern[str]) -> bool:
-    return word in small if isinstance(word, str) else word.search(small) is not None
+def _is_in(small: str, word: str | Late) -> bool:
+    return word in small if isinstance(word, str) else word.is_in(small)
 
 
 def excerpt(text: str, limit: int = 1200) -> str:
