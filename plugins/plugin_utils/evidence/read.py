@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 import json
+import shutil
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import IO, Any, cast
 
 from ..outcome.errors import InputError, NotFoundError
 from ..runtime.files import RUN
@@ -57,8 +58,8 @@ def unpack_run(archive: Path, directory: Path) -> Path:
                     target.mkdir(parents=True, exist_ok=True)
                     continue
                 target.parent.mkdir(parents=True, exist_ok=True)
-                source = tar.extractfile(member)
-                target.write_bytes(source.read() if source else b"")
+                with target.open("wb") as file:
+                    shutil.copyfileobj(cast("IO[bytes]", tar.extractfile(member)), file)
     except (tarfile.TarError, EOFError, ValueError) as error:
         raise InputError(str(archive), f"is no whole tar archive: {error}.", "tar -caf RUN.tar.gz RUN") from None
     found = [path.parent for path in sorted((*directory.glob(RUN), *directory.glob(f"*/{RUN}")))]

@@ -41,8 +41,17 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.evidence.verify i
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError, InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.decision import decide_gate
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.digests import digest_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import STATEMENT
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.formats import to_text
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.model import (
+    COLLECTORS,
+    Collected,
+    CollectorResult,
+    Node,
+    Snapshot,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.gate import (
     AppliedDecision,
     GateVerdict,
@@ -50,7 +59,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.gate impo
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import Work
 
-EDITS = 200
+EDITS, FORGED = 200, 10
 
 
 class Keys:
@@ -244,6 +253,25 @@ def test_a_failed_gate_is_signed_and_said(accepted: Path, keys: Keys) -> None:
     assert (found.answer, found.reasons) == (Answer.FAILED_GATES, ("gate nodes is failed",))
 
 
+def test_a_rehearsal_that_is_edited_at_random_and_digested_again_is_never_an_acceptance(
+    rehearsed: Path, keys: Keys, tmp_path: Path
+) -> None:
+    """It is refused, or signed as what it is; a signer whose key is trusted gets no further."""
+    draw, trust = drawing("forged rehearsals"), keys.trust("site")
+    for number in range(FORGED):
+        run_dir = Path(shutil.copytree(rehearsed, tmp_path / str(number)))
+        what = edit_run(run_dir, draw)
+        try:
+            run = Run(run_dir)
+            run.save_record(replace(run.record, rehearsal=False))
+            issue(Run(run_dir), None, keys=[keys.site])
+        except BringupError:
+            assert not (run_dir / STATEMENT).exists(), what
+        else:
+            assert looked(run_dir, trust).answer is not Answer.VALID, what
+        shutil.rmtree(run_dir)
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
@@ -398,6 +426,31 @@ def test_minimal_has_no_node_serial_or_log_and_full_names_them(accepted: Path, k
     assert whole["waivers"][0]["subjects"] == ["gpu01", "gpu02"] and whole["run"]["command"]
     issue(run, None, keys=[keys.site], full=True)
     assert looked(accepted, keys.trust("site")).answer is Answer.VALID
+
+
+@pytest.mark.parametrize(
+    ("product", "system", "accelerator", "os"),
+    [("NVIDIA-H100-80GB-HBM3", "Ubuntu 24.04.2 LTS", True, True), ("NVIDIA-A100-SXM4-80GB", "", False, None)],
+)
+def test_a_snapshot_says_which_criteria_the_cluster_has(
+    accepted: Path, product: str, system: str, accelerator: bool, os: bool | None
+) -> None:
+    node = Node(labels={"nvidia.com/gpu.product": product}, capacity={"nvidia.com/gpu": "8"}, os_image=system)
+    whole = dict.fromkeys(COLLECTORS, CollectorResult(state=Collected.WHOLE))
+    path = accepted / "evidence/readiness/snapshot.json"
+    path.parent.mkdir()
+    path.write_text(to_text(Snapshot(taken="", made_by="", collectors=whole, nodes={"gpu01": node})), encoding="utf-8")
+    told = statement_of(Run(accepted), Run(accepted).record, "", full=False)["predicate"]["snapshot"]
+    assert told["fingerprint"] == digest_of(path)
+    found = told["criteriaMatch"]["perDimension"]
+    assert (found["accelerator"]["matched"], found["os"]["matched"], found["intent"]["matched"]) == (
+        accelerator, os, None,
+    )  # fmt: skip
+    # Nothing in a snapshot says what the cluster is for.
+    assert told["criteriaMatch"]["matched"] is (None if accelerator else False)
+    path.write_text("{}", encoding="utf-8")
+    told = statement_of(Run(accepted), Run(accepted).record, "", full=False)["predicate"]["snapshot"]
+    assert {entry["matched"] for entry in told["criteriaMatch"]["perDimension"].values()} == {None}
 
 
 def test_a_signature_is_added_to_what_the_run_still_gives_and_to_nothing_else(accepted: Path, keys: Keys) -> None:
