@@ -37,7 +37,7 @@ MARK = "gpufleet-node"
 _DOWN_FLAGS = frozenset({"NOT_RESPONDING", "FAIL", "INVALID_REG", "POWERED_DOWN"})
 _WORKER = "nodeset.slinky.slurm.net/pod-hostname"
 # Of SchedMD/slurm, src/common/slurm_errno.c: no node is free, or others that wait come first.
-_BUSY, _LATER = "Requested nodes are busy", "Immediate execution impossible"
+BUSY, LATER = "Requested nodes are busy", "Immediate execution impossible"
 _BLOCK = re.compile(r"^[ \t]*NodeName=(\S+)(.*?)(?=^[ \t]*NodeName=|\Z)", re.MULTILINE | re.DOTALL)
 _PARTITIONS = re.compile(r"(?:^|\s)Partitions=(\S+)")
 _REASON = re.compile(r"(?:^|\s)Reason=")
@@ -113,7 +113,7 @@ def without_node(workers: Iterable[str], nodes: Iterable[SlurmNode]) -> list[str
 
 def is_refused(job: Said) -> bool:
     """Whether a job did not run, since no node was free for it or others that wait come first."""
-    return job.rc not in (0, None) and not ran_on(job.stdout) and (_BUSY in job.stderr or _LATER in job.stderr)
+    return job.rc not in (0, None) and not ran_on(job.stdout) and (BUSY in job.stderr or LATER in job.stderr)
 
 
 def was_busy(job: Said, shown: Said, nodes: Iterable[SlurmNode]) -> bool:
@@ -127,7 +127,7 @@ def was_busy(job: Said, shown: Said, nodes: Iterable[SlurmNode]) -> bool:
         found = _PARTITIONS.search(_REASON.split(block.group(2))[0])
         for name in found.group(1).split(",") if found else ():
             members.setdefault(name, set()).add(block.group(1))
-    return _LATER in job.stderr or not free or any(not names & free for names in members.values())
+    return LATER in job.stderr or not free or any(not names & free for names in members.values())
 
 
 def controllers_in(text: str) -> dict[str, bool]:

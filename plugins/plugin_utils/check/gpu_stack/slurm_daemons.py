@@ -11,15 +11,16 @@ doc/html/upgrades.shtml). How far apart they may be is not judged: a slurmd that
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from ...outcome.errors import InputError
-from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
+from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind, node_subject
 from ...outcome.wording import first_of
 from ...probe import slurm_config
 from ...probe.slurm_config import SlurmConfig
 from ...probe.slurm_nodes import SlurmNode
+from ...site.model import Host
 from ..kit.answer import Answer
 from ..kit.settings import setting
 from ..spec import Check, CheckSpec, JudgeContext
@@ -81,6 +82,11 @@ def read(answer: Answer, said: Said, command: str, parse: Callable[[Said], T]) -
         why = error.reason
     text = f"`{command}` says nothing that can be judged: {why}"
     return answer.unknown("slurm-unread", text, hint, evidence=evidence)
+
+
+def of_all(outcome: Outcome, hosts: tuple[Host, ...]) -> tuple[Outcome, ...]:
+    """Return an outcome of each host that says what is the same for all."""
+    return tuple(replace(outcome, subjects=(node_subject(host.name),)) for host in hosts)
 
 
 def said_by(command: str, said: Said) -> Evidence:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeVar
 
 from ...outcome.errors import InputError
-from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind, node_subject
+from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
 from ...probe import slurm_config
 from ...probe.slurm_config import SlurmConfig
 from ...probe.slurm_nodes import HARMLESS_FLAGS, SlurmNode
@@ -22,7 +22,7 @@ from ..kit.settings import setting
 from ..spec import Check, CheckSpec, JudgeContext
 from .observe_slurm import down_in
 from .observe_slurm_daemons import OBSERVER, SlurmDaemons
-from .slurm_daemons import NODES_ID, config_of, in_scope, read
+from .slurm_daemons import NODES_ID, config_of, in_scope, of_all, read
 
 T = TypeVar("T")
 _OURS = "gpufleet.bringup:"
@@ -83,10 +83,10 @@ def _each(
     first = Answer.about_host(spec, context, hosts[0].name)
     nodes = in_scope(first, seen)
     if isinstance(nodes, Outcome):
-        return _of_all(nodes, hosts)
+        return of_all(nodes, hosts)
     common = prepare(first)
     if isinstance(common, Outcome):
-        return _of_all(common, hosts)
+        return of_all(common, hosts)
     outcomes = []
     for host in hosts:
         answer, node = Answer.about_host(spec, context, host.name), nodes[host.name]
@@ -99,10 +99,6 @@ def _each(
         else:
             outcomes.append(answer.blocked(by=NODES_ID, because=f"Slurm has no node {host.node_name}"))
     return tuple(outcomes)
-
-
-def _of_all(outcome: Outcome, hosts: tuple[Host, ...]) -> tuple[Outcome, ...]:
-    return tuple(replace(outcome, subjects=(node_subject(host.name),)) for host in hosts)
 
 
 def judge_nodes(seen: SlurmDaemons, context: JudgeContext) -> tuple[Outcome, ...]:
