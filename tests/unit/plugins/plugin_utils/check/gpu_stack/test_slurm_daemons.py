@@ -172,9 +172,9 @@ def test_only_sites_of_slurm_have_these_checks_and_they_have_no_others() -> None
     ids = {check.spec.id for check in CHECKS}
     slurm = declare("gpu_stack", replace(site().site, capabilities=(), missing={"kubernetes": "Slurm"}))
     other = declare("gpu_stack", replace(make_site(site().site.hosts), capabilities=("kubernetes",)))
-    assert {check.id for check in slurm.checks} == ids
+    assert {check.id for check in slurm.checks} == {*ids, "slurm-jobs"}
     assert all(entry.reason.startswith("needs kubernetes: Slurm") for entry in slurm.not_declared)
-    assert not ids & {entry.id for entry in (*other.checks, *other.not_declared)} and other.checks
+    assert not {*ids, "slurm-jobs"} & {entry.id for entry in (*other.checks, *other.not_declared)} and other.checks
 
 
 def test_the_commands_are_asked_and_secrets_are_not_kept(tmp_path: Path) -> None:
