@@ -86,10 +86,16 @@ def _asked(going: Mapping[str, str], arguments: Namespace) -> dict[str, AtRisk]:
 
 
 def _lines(found: Sequence[Transition]) -> Iterator[str]:
+    alike: dict[tuple[str, ...], list[Transition]] = {}
     for each in found:
         if each.verdict in _TOLD:
-            yield f"{each.component} {_versions(each)}: {each.verdict}"
-            yield from (f"  {text}" for text in _details(each))
+            # What is not known of many for one reason is told once.
+            many = each.verdict is Verdict.UNKNOWN and each.at_risk is None
+            one = (each.reason, each.hint) if many else (each.component,)
+            alike.setdefault(one, []).append(each)
+    for group in alike.values():
+        yield f"{', '.join(f'{each.component} {_versions(each)}' for each in group)}: {group[0].verdict}"
+        yield from (f"  {text}" for text in _details(group[0]))
     same = [each for each in found if each.verdict is Verdict.SAME]
     groups: dict[str, list[Any]] = {"added": [f"{e.component} {e.wanted}" for e in found if e.verdict is Verdict.ADDED]}
     for each in same:

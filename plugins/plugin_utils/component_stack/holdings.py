@@ -136,8 +136,8 @@ def _at_risk(helm: Helm, cluster: Cluster, component: str, going: Mapping[str, s
             unknown.append(_told(error))
             continue
         others = [each for each in found if not any(is_own({"metadata": each}, key) for key in going.values())]
-        titles = (f"{each.get('namespace', '')}/{each['name']}".lstrip("/") for each in others)
-        objects[definition] = tuple(sorted(titles))
+        titles = {f"{each.get('namespace', '')}/{each['name']}".lstrip("/") for each in others}
+        objects[definition] = tuple(sorted(titles.difference(known.makes.get(definition, ()) if known else ())))
     return AtRisk(objects=objects, unknown="; ".join(unknown))
 
 

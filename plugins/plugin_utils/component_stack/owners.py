@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -45,6 +45,7 @@ class ComponentMarks:
     webhooks: tuple[str, ...] = ()
     api_services: tuple[str, ...] = ()
     crds: tuple[str, ...] = ()
+    makes: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,6 +18,7 @@ QUERY = ("query", "components.nfd.namespace", "--service", "eks")
 RECIPE = ("recipe", "--service", "eks", "--format", "json")
 _ROOM = "ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe"
 NOT_NEEDED = {"ansible", "yaml", "cattrs", "kubernetes", "sqlalchemy", f"{_ROOM}.output", f"{_ROOM}.pools"}
+NOT_NEEDED |= {f"{_ROOM.rpartition('.')[0]}.{name}" for name in ("outcome.model", "runtime.strict")}
 
 
 @pytest.fixture

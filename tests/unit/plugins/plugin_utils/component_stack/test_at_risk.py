@@ -116,3 +116,14 @@ def test_what_may_not_be_read_is_not_known_and_never_none(where: str) -> None:
     lists, going = {f"{POLICIES}/v1": [metadata("mine")]}, {"gpu-operator": "ns/gpu-operator"}
     found = asked(lists, going, **{"gpu-operator": broken})["gpu-operator"]
     assert found.objects[POLICIES] == ("mine",) and "secrets is forbidden" in found.unknown
+
+
+def test_what_a_component_makes_by_itself_is_nobody_elses() -> None:
+    """Volcano makes two queues as it starts; a queue of a team is at risk, whatever it is called elsewhere."""
+    queues, groups = "queues.scheduling.volcano.sh", "podgroups.scheduling.volcano.sh"
+    lists = {
+        f"{queues}/v1beta1": [metadata("default"), metadata("root"), metadata("team-a")],
+        f"{groups}/v1beta1": [metadata("default", "team-a")],
+    }
+    found = asked(lists, {"volcano": "volcano-system/volcano"})["volcano"]
+    assert found == AtRisk(objects={queues: ("team-a",), groups: ("team-a/default",)})
