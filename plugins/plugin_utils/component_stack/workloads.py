@@ -174,7 +174,7 @@ def workload_of(
     cause, reason, pod_name = "", "", ""
     if not is_ready:
         cause, reason, pod_name = troubles[0] if troubles else (failure, "", "")
-        unmade = _refused(obj) or (_unmade(kind, obj, own, warnings()) if len(own) < desired else "")
+        unmade = _refused(obj) or (_unmade(kind, obj, own, warnings) if len(own) < desired else "")
         reason = reason or _still_missing(desired, ready, waiting, failure, unmade)
         pod_name = pod_name or (waiting[0]["metadata"]["name"] if waiting else "")
     return Workload(
@@ -292,13 +292,14 @@ def _refused(obj: Json) -> str:
     return _in_short(found.get("message")) if found.get("status") == "True" else ""
 
 
-def _unmade(kind: str, obj: Json, own: Iterable[Json], warnings: Iterable[Json]) -> str:
+def _unmade(kind: str, obj: Json, own: Iterable[Json], warnings: Callable[[], Iterable[Json]]) -> str:
     """Return why the API server took no pod of a workload that has no condition for it, unless one was made since:
-    the controllers of DaemonSets, StatefulSets and Jobs say it in events (sources: recipes/pod_refusals.yaml), that of
-    Deployments in events of ReplicaSets."""
+    the controllers of DaemonSets, StatefulSets and Jobs say it in events (sources: recipes/pod_refusals.yaml)."""
+    if kind == "Deployment":
+        return ""
     since = max(to_the_second(made["metadata"].get("creationTimestamp")) for made in (obj, *own))
     said = [("", "")]
-    for event in warnings:
+    for event in warnings():
         about = event.get("involvedObject") or {}
         mine = (about.get("kind"), about.get("name")) == (kind, obj["metadata"]["name"])
         if mine and says_unmade(event) and said_at(event) >= since:

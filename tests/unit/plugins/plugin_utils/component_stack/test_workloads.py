@@ -219,6 +219,7 @@ def test_warnings_are_asked_for_once_and_only_where_pods_are_missing() -> None:
 
     ready = _daemon_set(desiredNumberScheduled=1, numberReady=1, updatedNumberScheduled=1)
     assert workload_of("DaemonSet", ready, [], NOW, 90, warnings=never).state == "ready"
+    assert workload_of("Deployment", _deployment(1), [], NOW, 90, warnings=never).state == "pending"
     waiting = workload_of("DaemonSet", _daemon_set(desiredNumberScheduled=1), [_pod()], NOW, 90, warnings=never)
     assert waiting.reason == "0 of 1 ready; pods are Pending"
 
