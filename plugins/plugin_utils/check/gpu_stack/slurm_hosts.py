@@ -107,7 +107,7 @@ def judge_nodes(seen: SlurmDaemons, context: JudgeContext) -> tuple[Outcome, ...
 
 
 def _node(answer: Answer, host: Host, node: SlurmNode, _nothing: str) -> Outcome:
-    by = f" (reason: {node.reason}, by {node.reason_by or 'nobody named'})" if node.reason else " (no reason stated)"
+    by = f" (reason: {node.reason}, by {node.reason_by or 'an unknown user'})" if node.reason else " (without a reason)"
     said = f"node {node.name} is {node.state}{by}"
     resume = f"scontrol update nodename={node.name} state=resume"
     evidence = (Evidence("scontrol show nodes", node.name, said),)
