@@ -12,6 +12,7 @@ from ..outcome.errors import BringupError
 from ..run.digests import changed_files, digest_of, links_in, written_after
 from ..run.judged import rejudge
 from ..run.run import Run
+from ..run.version import COLLECTION, collection_version
 from ..runtime.files import DIGESTS, RUN
 from .statement import statement_of
 
@@ -23,7 +24,7 @@ def compared(run: Run, statement: Mapping[str, Any]) -> list[str]:
     """Return a line for everything in which a run is not what the statement about it says; empty where it is."""
     try:
         # What files say is looked at only where they are the ones that were signed.
-        return list(_other_files(run, statement)) or list(_other_words(run, statement))
+        return list(_other_files(run, statement)) or _other_words(run, statement)
     except BringupError as error:
         return [f"{error.subject}: {error.reason}".replace(f"{run.path}/", "")]
     except OSError as error:
@@ -48,12 +49,15 @@ def _other_files(run: Run, statement: Mapping[str, Any]) -> Iterator[str]:
     yield from changed_files(run.path, run.record)
 
 
-def _other_words(run: Run, statement: Mapping[str, Any]) -> Iterator[str]:
+def _other_words(run: Run, statement: Mapping[str, Any]) -> list[str]:
     record, differences = rejudge(run)
-    yield from differences
     signed = statement["predicate"]
     full = signed["redaction"] == "full"
     now = statement_of(run, record, signed["attestedAt"], full=full)["predicate"]
     for name in sorted(now.keys() - _OF_THE_SIGNER):
         if signed[name] != now[name]:
-            yield f"the statement's {name} is not what the run gives"
+            differences.append(f"the statement's {name} is not what the run gives")
+    made_by, mine = run.record.versions.get(COLLECTION), collection_version()
+    if differences and made_by != mine:
+        differences.append(f"it is of {COLLECTION} {made_by}, and this is {mine}: verify it with that release as well")
+    return differences

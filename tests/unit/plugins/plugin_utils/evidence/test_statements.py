@@ -43,6 +43,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model imp
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.decision import decide_gate
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.digests import digest_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.version import COLLECTION, collection_version
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import STATEMENT
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.formats import to_text
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.model import (
@@ -426,6 +427,20 @@ def test_minimal_has_no_node_serial_or_log_and_full_names_them(accepted: Path, k
     assert whole["waivers"][0]["subjects"] == ["gpu01", "gpu02"] and whole["run"]["command"]
     issue(run, None, keys=[keys.site], full=True)
     assert looked(accepted, keys.trust("site")).answer is Answer.VALID
+
+
+def test_where_releases_differ_the_other_one_is_named(accepted: Path, keys: Keys) -> None:
+    """A release that judges a run otherwise does not call it valid, and says whose word it may be."""
+    (accepted / STATEMENT).unlink()
+    run = Run(accepted)
+    run.save_record(replace(run.record, versions={**run.record.versions, COLLECTION: "0.0.9"}))
+    issue(Run(accepted), None, keys=[keys.site])
+    assert looked(accepted, keys.trust("site")).answer is Answer.VALID
+    found = resigned(accepted, keys, lambda statement: statement["predicate"]["software"].clear())
+    assert found.answer is Answer.INVALID and found.reasons == (
+        "the statement's software is not what the run gives",
+        f"it is of {COLLECTION} 0.0.9, and this is {collection_version()}: verify it with that release as well",
+    )
 
 
 @pytest.mark.parametrize(
