@@ -24,6 +24,10 @@ _active = False
 # What raises in them is lost, and with it the lock of `logging` that Python holds around a fork: no other thread could
 # write a line any more. The first two are Python 3.11's.
 _OF_LOGGING = frozenset(("_acquireLock", "_releaseLock", "_prepareFork", "_afterFork"))
+# What is broken off between a transaction and who began it leaves the transaction, and the lock of the history, as long
+# as the exception lives: while everything is cleaned up, which writes into the history as well.
+_OF_TRANSACTIONS = "sqlalchemy."
+_BETWEEN = "contextlib"
 _AGAIN_S = 0.01
 
 
@@ -32,10 +36,15 @@ class Interrupted(BaseException):
 
 
 def may_raise(frame: FrameType | None) -> bool:
-    """Whether a handler of signals may raise where it was called: not in a hook around a fork, nor in a finaliser."""
+    """Whether a handler of signals may raise where it was called.
+
+    It may not in a hook around a fork, in a finaliser, nor while a transaction begins or ends.
+    """
+    if frame is not None and frame.f_globals.get("__name__") == _BETWEEN:
+        return False
     while frame is not None:
-        name = frame.f_code.co_name
-        if name == "__del__" or (name in _OF_LOGGING and frame.f_globals.get("__name__") == "logging"):
+        name, module = frame.f_code.co_name, str(frame.f_globals.get("__name__"))
+        if name == "__del__" or module.startswith(_OF_TRANSACTIONS) or (name in _OF_LOGGING and module == "logging"):
             return False
         frame = frame.f_back
     return True
