@@ -50,6 +50,15 @@ class SlurmConfig:
         value = self.values[name].strip()
         return "" if value in _NOTHING else value
 
+    def programs(self, name: str) -> str:
+        """Return the programs of that name, empty where none is configured.
+
+        A newer slurmctld prints a line for each, `Prolog[0]`, and none where there is none (SchedMD/slurm,
+        src/api/config_info.c); an older one prints `Prolog`, whether it is set or not.
+        """
+        each = re.compile(rf"{name}(?:\[\d{{1,3}}\])?")
+        return ", ".join(found for key in self.values if each.fullmatch(key) and (found := self.said(key)))
+
 
 def parse(text: str) -> SlurmConfig:
     """Return what `scontrol show config` printed.

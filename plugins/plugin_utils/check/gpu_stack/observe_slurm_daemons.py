@@ -21,8 +21,8 @@ _DATABASE = "accounting_storage/slurmdbd"
 # What is kept of the two configurations; other lines may name paths of secrets.
 _KEPT = (
     "Configuration data as of", "Cgroup Support Configuration:", "SlurmDBD configuration:", "AccountingStorageType ",
-    "SLURM_VERSION ", "SLURMDBD_VERSION ", "TaskPlugin ", "ProctrackType ", "SlurmdParameters ", "Prolog ", "Epilog ",
-    "HealthCheckProgram ", "HealthCheckInterval ", "CgroupPlugin ", "ConstrainDevices ",
+    "SLURM_VERSION ", "SLURMDBD_VERSION ", "TaskPlugin ", "ProctrackType ", "SlurmdParameters ", "Prolog ", "Prolog[",
+    "Epilog ", "Epilog[", "HealthCheckProgram ", "HealthCheckInterval ", "CgroupPlugin ", "ConstrainDevices ",
 )  # fmt: skip
 
 

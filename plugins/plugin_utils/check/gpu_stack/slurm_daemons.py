@@ -257,7 +257,7 @@ def judge_programs(seen: SlurmDaemons, context: JudgeContext) -> tuple[Outcome, 
     evidence = (said_by(slurm_config.CONFIG_TOOL, seen.config),)
     strange = [name for name in wanted if name not in _PROGRAMS]
     try:
-        found = {name: config.said(name) for name in wanted if name in _PROGRAMS}
+        found = {name: config.programs(name) for name in wanted if name in _PROGRAMS}
         interval = config.said("HealthCheckInterval").split()[0] if "HealthCheckProgram" in found else "1"
     except (InputError, IndexError) as error:
         return (answer.unknown("slurm-unread", str(error), "scontrol show config", evidence=evidence),)

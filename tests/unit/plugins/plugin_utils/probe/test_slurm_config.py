@@ -21,6 +21,15 @@ def test_a_configuration_has_values_and_what_cgroup_conf_says() -> None:
     assert found.said("Epilog") == "" and "ConstrainDevices" not in found.values
 
 
+def test_programs_are_one_line_or_a_line_each() -> None:
+    older = slurm_config.parse(capture("config-cgroup.txt"))
+    newer = slurm_config.parse(
+        f"{CLIENT}PrologFlags = Alloc\nProlog[0] = /a\nProlog[1] = /b\nPrologSlurmctld[0] = /c\n"
+    )
+    assert (older.programs("Epilog"), newer.programs("Prolog"), newer.programs("Epilog")) == ("", "/a, /b", "")
+    assert older.programs("Prolog") == older.said("Prolog") != ""
+
+
 def test_without_a_plugin_of_control_groups_nothing_is_said_of_cgroup_conf() -> None:
     found = slurm_config.parse(capture("config-plain.txt"))
     assert found.cgroup is None and found.said("TaskPlugin") == "task/none"
