@@ -29,6 +29,7 @@ class Gate:
         depends_on: the gate that must have passed before; empty: none.
         phases: of a validation that have checks of it; the first is that of checks that state none.
         needs_api: it talks to the API server, with the rights of check/rights.py.
+        over_slurm: it talks to the API server, and has a meaning without one, where Slurm gives the hosts their work.
         installs: it puts the recipe on the cluster. Where an operator brings the driver, it judges what needs one.
         only_looks: it installs, tests and loads nothing, so a run holds neither cluster nor hosts for it.
         needs_adapters: it has to know which adapters of a host are for GPU traffic.
@@ -51,6 +52,7 @@ class Gate:
     depends_on: str
     phases: tuple[str, ...] = ()
     needs_api: bool = False
+    over_slurm: bool = False
     installs: bool = False
     only_looks: bool = False
     needs_adapters: bool = False
@@ -85,7 +87,7 @@ GATES: tuple[Gate, ...] = (
     ),
     Gate(
         number=4, id="gpu_stack", title="Kubernetes GPU stack", depends_on="nodes", phases=(DEPLOYMENT, CONFORMANCE),
-        needs_api=True, installs=True, asks_each_node=True,
+        needs_api=True, over_slurm=True, installs=True, asks_each_node=True,
         fingerprint=("recipe", "cluster"),
         read_early=(
             "system_selector", "system_tolerations", "tolerations", "storage_class", "shared_storage_class",
@@ -96,7 +98,7 @@ GATES: tuple[Gate, ...] = (
     ),
     Gate(
         number=5, id="telemetry", title="Telemetry and alerting", depends_on="gpu_stack", phases=(CONFORMANCE,),
-        needs_api=True,
+        needs_api=True, over_slurm=True,
         fingerprint=("recipe", "cluster"),
         not_judging=("token_file", "ca_file", "timeout_s", "rule_interval_s", "ready_s", "load_s", "cleanup_s"),
     ),

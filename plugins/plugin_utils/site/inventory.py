@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from ..hardware.sku import Sku, hca_names_problem
 from ..outcome.decisions import Acceptance, Quarantine, Waiver, parsed_day
 from ..outcome.errors import BringupError, InputError, ProblemsError
-from ..outcome.gates import API_GATES, GATE_IDS, STACK_GATE
+from ..outcome.gates import GATE_IDS, GATES, STACK_GATE
 from ..outcome.model import SubjectKind
 from ..runtime.strict import decode, nearest_hint
 from .adapters import VARIABLE as HCAS
@@ -431,10 +431,10 @@ def _check_orchestrator(site: Site, problems: list[BringupError]) -> None:
         problems.append(InputError("gpufleet_orchestrator", reason, "correct one of them"))
     if site.orchestrator == "kubernetes":
         return
-    later = [gate for gate in site.gates if gate in API_GATES and gate != STACK_GATE]
+    later = [gate.id for gate in GATES if gate.id in site.gates and gate.needs_api and not gate.over_slurm]
     if later:
         hint = f"gpufleet_gates: [{', '.join(gate for gate in site.gates if gate not in later)}]"
-        text = f"{site.orchestrator!r}: this release has gates 1 to 4 over Slurm, and not yet {', '.join(later)}."
+        text = f"{site.orchestrator!r}: this release has gates 1 to 5 over Slurm, and not yet {', '.join(later)}."
         problems.append(InputError("gpufleet_orchestrator", text, hint))
     if STACK_GATE in site.gates and site.driver_owner is DriverOwner.OPERATOR:
         reason = "is operator, and there is no GPU operator without Kubernetes."

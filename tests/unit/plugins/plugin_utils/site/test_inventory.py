@@ -164,10 +164,10 @@ def test_a_site_says_whether_nodes_are_added(site_of: Any, stated: Any, word: st
         ),
         (
             None,
-            {"orchestrator": "slurm", "gates": ["nodes", "gpu_stack", "telemetry"]},
+            {"orchestrator": "slurm", "gates": ["nodes", "gpu_stack", "telemetry", "training_acceptance"]},
             [
-                "gpufleet_orchestrator: 'slurm': this release has gates 1 to 4 over Slurm, and not yet telemetry.",
-                "gpufleet_gates: [nodes, gpu_stack]",
+                "'slurm': this release has gates 1 to 5 over Slurm, and not yet training_acceptance.",
+                "gpufleet_gates: [nodes, gpu_stack, telemetry]",
             ],
         ),
         (
