@@ -87,10 +87,11 @@ def _one(
         kind = _kind_of(definition)
         found = [metadata for metadata in cluster.list_metadata(kind) if not _is_made(metadata)]
         others = [metadata for metadata in found if not any(is_own({"metadata": metadata}, key) for key in going)]
-        if left and others:
+        titles = _of_others(others, component.name, name)
+        if left and titles:
             crds.discard(name)
             continue
-        strangers[name] = len(others)
+        strangers[name] = len(titles)
         if remove_crds:
             custom += tuple(ref for metadata in others if (ref := _ref(kind, metadata)) not in custom)
     return Holdings(
@@ -136,9 +137,15 @@ def _at_risk(helm: Helm, cluster: Cluster, component: str, going: Mapping[str, s
             unknown.append(_told(error))
             continue
         others = [each for each in found if not any(is_own({"metadata": each}, key) for key in going.values())]
-        titles = {f"{each.get('namespace', '')}/{each['name']}".lstrip("/") for each in others}
-        objects[definition] = tuple(sorted(titles.difference(known.makes.get(definition, ()) if known else ())))
+        objects[definition] = tuple(sorted(_of_others(others, component, definition)))
     return AtRisk(objects=objects, unknown="; ".join(unknown))
+
+
+def _of_others(objects: Collection[Json], component: str, definition: str) -> set[str]:
+    """Return the names of those objects of a definition that the component does not make by itself."""
+    known = marks().components.get(component)
+    titles = {f"{each.get('namespace', '')}/{each['name']}".lstrip("/") for each in objects}
+    return titles.difference(known.makes.get(definition, ()) if known else ())
 
 
 def _all_of(cluster: Cluster, definition: str) -> list[Json]:

@@ -86,7 +86,7 @@ GATES: tuple[Gate, ...] = (
         asks_each_node=True, reads_on_failure=("*",),
     ),
     Gate(
-        number=4, id="gpu_stack", title="Kubernetes GPU stack", depends_on="nodes", phases=(DEPLOYMENT, CONFORMANCE),
+        number=4, id="gpu_stack", title="GPU stack", depends_on="nodes", phases=(DEPLOYMENT, CONFORMANCE),
         needs_api=True, over_slurm=True, installs=True, asks_each_node=True,
         fingerprint=("recipe", "cluster"),
         read_early=(

@@ -82,3 +82,35 @@ def test_objects_of_another_release_of_ours_are_not_those_of_others(
     )
     assert found["crds"].with_release == (ALERTMANAGERS,)
     assert found["crds"].strangers == {ALERTMANAGERS: strangers}
+
+
+def test_objects_that_a_component_makes_by_itself_are_not_those_of_others() -> None:
+    """Volcano makes its queues `default` and `root` anew whenever it starts."""
+    queues = "queues.scheduling.volcano.sh"
+    definition = {
+        **DEFINITION, "metadata": {"name": queues, "annotations": {
+            "meta.helm.sh/release-name": "volcano", "meta.helm.sh/release-namespace": "volcano-system",
+        }},
+        "spec": {
+            "group": "scheduling.volcano.sh", "scope": "Cluster", "names": {"kind": "Queue", "plural": "queues"},
+            "versions": [{"name": "v1beta1", "storage": True}],
+        },
+    }  # fmt: skip
+
+    class Volcano:
+        def manifest(self, _name: str, _namespace: str) -> str:
+            return json.dumps(definition)
+
+        def list_metadata(self, kind: Kind) -> list[dict[str, Any]]:
+            return [{"name": name} for name in ((queues,) if kind == CRDS else ("default", "root", "team-a"))]
+
+        def find(self, _kind: Kind, _name: str) -> dict[str, Any]:
+            return definition
+
+    component = Component(name="volcano", namespace="volcano-system", chart="volcano", version="1.0.0", source="")
+    release = Release("volcano", "volcano-system", 1, "deployed", "volcano", "1.0.0")
+    installed = Installed(
+        releases={component.release: release}, labels={component.release: {MANAGED_BY_LABEL: MANAGED_BY}}
+    )
+    found = holdings_of(cast(Helm, Volcano()), cast(Cluster, Volcano()), [component], installed)
+    assert found["volcano"].strangers == {queues: 1}
