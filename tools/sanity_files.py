@@ -48,7 +48,7 @@ def of_last_commits(names: Sequence[str]) -> Sequence[str]:
     done = subprocess.run(asked, check=False, capture_output=True, text=True)
     touched = set(done.stdout.split("\n"))
     # The tools themselves are judged by all files.
-    if done.returncode or any(name.startswith(TOOLS) for name in touched):
+    if done.returncode or any(name == tool or name.startswith(f"{tool}/") for name in touched for tool in TOOLS):
         return names
     return [name for name in names if name in touched]
 

@@ -70,13 +70,13 @@ def test_files_of_the_last_commits_are_chosen_and_all_where_there_are_none(
         subprocess.run(["git", "-C", tmp_path, *options, *words], check=True, capture_output=True)
 
     git("init")
-    for name in ("a.py", "b.py", "galaxy.yml", "c.py"):
+    for name in ("a.py", "b.py", "galaxy.yml", "requirements.txt", "c.py"):
         (tmp_path / name).touch()
         git("add", name)
         git("commit", "-m", name)
     monkeypatch.setattr(sanity_files.tree, "ROOT", tmp_path)
     names = ["a.py", "b.py", "c.py"]
-    expected = {"": names, "1": ["c.py"], "2": names, "9": names}
+    expected = {"": names, "1": ["c.py"], "2": ["c.py"], "3": names, "9": names}
     for number, chosen in expected.items():
         monkeypatch.setenv(sanity_files.VARIABLE, number)
         assert sanity_files.of_last_commits(names) == chosen
