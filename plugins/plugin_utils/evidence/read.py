@@ -10,7 +10,7 @@ import shutil
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, cast
+from typing import Any, cast
 
 from ..outcome.errors import InputError, NotFoundError
 from ..runtime.files import RUN
@@ -59,7 +59,7 @@ def unpack_run(archive: Path, directory: Path) -> Path:
                     continue
                 target.parent.mkdir(parents=True, exist_ok=True)
                 with target.open("wb") as file:
-                    shutil.copyfileobj(cast("IO[bytes]", tar.extractfile(member)), file)
+                    shutil.copyfileobj(cast("Any", tar.extractfile(member)), file)
     except (tarfile.TarError, EOFError, ValueError) as error:
         raise InputError(str(archive), f"is no whole tar archive: {error}.", "tar -caf RUN.tar.gz RUN") from None
     found = [path.parent for path in sorted((*directory.glob(RUN), *directory.glob(f"*/{RUN}")))]

@@ -103,7 +103,7 @@ def _known_site(options: Mapping[str, Any], store: ServiceStore, *, runs: bool =
         hint = "set gpufleet_site_name (--site-name) to one of them"
     elif of_gates:
         hint = "nothing is to be done: what gates found is kept whole"
-    elif {*store.sites(rehearsal=not rehearsal), *sites_with_runs(store, rehearsal=not rehearsal)}:
+    elif store.sites(rehearsal=not rehearsal) or sites_with_runs(store, rehearsal=not rehearsal):
         hint = (
             "what is there is of no rehearsal: leave out gpufleet_history_rehearsal (--rehearsal)"
             if rehearsal

@@ -69,8 +69,10 @@ _WEB: tuple[Rule, ...] = (
         ("sig=", "signature=", "x-amz-", "x-goog-", "sharedaccess", "shared-access"),
     ),
     (
-        Late(r"(https://hooks\.slack\.com/(?:services|workflows)/|https://[a-z.]{0,20}discord(?:app)?\.com/api/"
-                   r"webhooks/)[\w/-]{8,200}"),
+        Late(
+            r"(https://hooks\.slack\.com/(?:services|workflows)/|https://[a-z.]{0,20}discord(?:app)?\.com/api/"
+            r"webhooks/)[\w/-]{8,200}"
+        ),
         rf"\1{MASK}",
         ("hooks.slack.com", "/webhooks/"),
     ),
