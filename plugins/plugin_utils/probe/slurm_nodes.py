@@ -24,6 +24,8 @@ TOOL = "scontrol show nodes"
 BASES = frozenset({"UNKNOWN", "DOWN", "IDLE", "ALLOCATED", "ERROR", "MIXED", "FUTURE", "INVALID", "INVAL"})
 # What a node may carry and still take jobs; every other word, also one that we do not know, means that it is not free.
 HARMLESS_FLAGS = frozenset({"CLOUD", "DYNAMIC_NORM", "PERFCTRS"})
+# With these it takes no job although nobody set it aside (SchedMD/slurm, scontrol.1: State).
+_DOWN_FLAGS = frozenset({"NOT_RESPONDING", "FAIL", "INVALID_REG", "POWERED_DOWN"})
 # What the last sign of a state means in text (scontrol.1, sinfo.1).
 _SIGNS = {
     "*": "NOT_RESPONDING",
@@ -72,6 +74,11 @@ class SlurmNode:
     def draining(self) -> bool:
         """Whether it takes no new jobs: a drained node still has the base IDLE."""
         return "DRAIN" in self.flags
+
+    @property
+    def down(self) -> bool:
+        """Whether it takes no jobs although nobody set it aside."""
+        return self.base not in ("IDLE", "ALLOCATED", "MIXED") or bool(self.flags & _DOWN_FLAGS)
 
     @property
     def busy(self) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -33,14 +33,9 @@ from ..spec import ObserveContext, observer_of
 # Of `scontrol ping` (SchedMD/slurm, src/scontrol/scontrol.c); a backup is `backup`, or `backup1` where there are more.
 _PING = re.compile(r"^Slurmctld\((\w+)\) at (\S+) is (UP|DOWN)$", re.MULTILINE)
 MARK = "gpufleet-node"
-# Flags with which a node takes no job although nobody set it aside (SchedMD/slurm, scontrol.1: State).
-_DOWN_FLAGS = frozenset({"NOT_RESPONDING", "FAIL", "INVALID_REG", "POWERED_DOWN"})
 _WORKER = "nodeset.slinky.slurm.net/pod-hostname"
 # Of SchedMD/slurm, src/common/slurm_errno.c: no node is free, or others that wait come first.
 BUSY, LATER = "Requested nodes are busy", "Immediate execution impossible"
-_BLOCK = re.compile(r"^[ \t]*NodeName=(\S+)(.*?)(?=^[ \t]*NodeName=|\Z)", re.MULTILINE | re.DOTALL)
-_PARTITIONS = re.compile(r"(?:^|\s)Partitions=(\S+)")
-_REASON = re.compile(r"(?:^|\s)Reason=")
 _RAN = re.compile(rf"^{MARK} (\S+)$", re.MULTILINE)
 
 
@@ -116,18 +111,16 @@ def is_refused(job: Said) -> bool:
     return job.rc not in (0, None) and not ran_on(job.stdout) and (BUSY in job.stderr or LATER in job.stderr)
 
 
-def was_busy(job: Said, shown: Said, nodes: Iterable[SlurmNode]) -> bool:
+def was_busy(job: Said, nodes: Collection[SlurmNode]) -> bool:
     """Whether users explain that a job was refused: others come first, or a partition has no free node, for it is not
     known to which one the job goes."""
     if not is_refused(job):
         return False
-    free = {node.name for node in nodes if node.free}
-    members: dict[str, set[str]] = {}
-    for block in _BLOCK.finditer(shown.stdout):
-        found = _PARTITIONS.search(_REASON.split(block.group(2))[0])
-        for name in found.group(1).split(",") if found else ():
-            members.setdefault(name, set()).add(block.group(1))
-    return LATER in job.stderr or not free or any(not names & free for names in members.values())
+    everywhere, free = set[str](), set[str]()
+    for node in nodes:
+        everywhere |= node.partitions
+        free |= node.partitions if node.free else set()
+    return LATER in job.stderr or not any(node.free for node in nodes) or everywhere != free
 
 
 def controllers_in(text: str) -> dict[str, bool]:
@@ -147,7 +140,7 @@ def nodes_of(said: Said) -> tuple[SlurmNode, ...]:
 
 def down_in(nodes: Iterable[SlurmNode]) -> list[SlurmNode]:
     """Return the nodes that take no job although nobody set them aside."""
-    return [node for node in nodes if node.base not in ("IDLE", "ALLOCATED", "MIXED") or node.flags & _DOWN_FLAGS]
+    return [node for node in nodes if node.down]
 
 
 def may_settle(said: Said, sets: Iterable[WorkerSet], workers: Iterable[str] = ()) -> bool:

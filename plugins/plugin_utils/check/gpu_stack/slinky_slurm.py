@@ -76,7 +76,7 @@ def judge(seen: SlurmSeen, context: JudgeContext) -> tuple[Outcome, ...]:
     bad = _nodes(answer, seen, nodes)
     if any(outcome.cause != "slurm-node-drained" for outcome in bad):
         return bad
-    failed = _job(answer, seen, seen.nodes, nodes)
+    failed = _job(answer, seen, nodes)
     if failed is not None:
         return (*bad, failed)
     if bad:
@@ -153,7 +153,7 @@ def _named(nodes: list[SlurmNode]) -> str:
     )
 
 
-def _job(answer: Answer, seen: SlurmSeen, shown: Said, nodes: tuple[SlurmNode, ...]) -> Outcome | None:
+def _job(answer: Answer, seen: SlurmSeen, nodes: tuple[SlurmNode, ...]) -> Outcome | None:
     """Return what is wrong with the job, None if it ran on a node of this Slurm."""
     job, facts = seen.job, _facts(seen, nodes)
     if job is None:
@@ -161,7 +161,7 @@ def _job(answer: Answer, seen: SlurmSeen, shown: Said, nodes: tuple[SlurmNode, .
     where = ran_on(job.stdout)
     if job.rc == 0 and where in {node.name for node in nodes}:
         return None
-    if was_busy(job, shown, nodes):
+    if was_busy(job, nodes):
         text = f"no node is free for a job of a second, or others that wait come first: {_named(list(nodes))}"
         return answer.unknown("slurm-busy", text, "run the gate again when a node is idle", **facts)
     said = f"it ran on {where}, which is no node of this Slurm" if where else job.last

@@ -20,7 +20,6 @@ from ...site.model import Host
 from ..kit.answer import Answer
 from ..kit.settings import setting
 from ..spec import Check, CheckSpec, JudgeContext
-from .observe_slurm import down_in
 from .observe_slurm_daemons import OBSERVER, SlurmDaemons
 from .slurm_daemons import NODES_ID, config_of, in_scope, of_all, read
 
@@ -111,7 +110,7 @@ def _node(answer: Answer, host: Host, node: SlurmNode, _nothing: str) -> Outcome
     said = f"node {node.name} is {node.state}{by}"
     resume = f"scontrol update nodename={node.name} state=resume"
     evidence = (Evidence("scontrol show nodes", node.name, said),)
-    if _down(node):
+    if node.down:
         look = f"on {host.name}: systemctl status slurmd munge; journalctl -u slurmd; then {resume}"
         return answer.failed("slurm-node-down", said, look, evidence=evidence)
     if not node.version:
@@ -126,10 +125,6 @@ def _node(answer: Answer, host: Host, node: SlurmNode, _nothing: str) -> Outcome
         hint = f"{whose}: mend the reason, then {resume}; or set the host aside (gpufleet_quarantine)"
         return answer.marginal("slurm-node-drained", said, hint, evidence=evidence)
     return answer.passed(f"node {node.name} is {node.state}", measured=(Measure("state", node.state),))
-
-
-def _down(node: SlurmNode) -> bool:
-    return bool(down_in((node,)))
 
 
 def judge_partitions(seen: SlurmDaemons, context: JudgeContext) -> tuple[Outcome, ...]:
@@ -178,7 +173,7 @@ def judge_gres(seen: SlurmDaemons, context: JudgeContext) -> tuple[Outcome, ...]
             text = f"no hardware facts for SKU {host.sku!r}"
             return answer.unknown("sku-unknown", text, f"correct gpufleet_sku of {host.name}")
         # What is in the way of a node may hide that its slurmd found too few: then Slurm says what is configured.
-        if not _SHORT.search(node.reason) and (_down(node) or not node.version):
+        if not _SHORT.search(node.reason) and (node.down or not node.version):
             return answer.blocked(by=NODES_ID, because=f"node {node.name} is {node.state}: its GPUs are not known")
         count = settings.counts.get(host.sku, context.hardware[host.sku].gpus)
         try:

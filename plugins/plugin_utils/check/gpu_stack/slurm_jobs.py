@@ -17,7 +17,7 @@ from ...outcome.wording import first_of
 from ...probe.slurm_nodes import SlurmNode
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, Disturbance, JudgeContext
-from .observe_slurm import BUSY, LATER, MARK, down_in, nodes_of
+from .observe_slurm import BUSY, LATER, MARK, nodes_of
 from .observe_slurm_jobs import CHECK_ID, OBSERVER, SHARED, WHOLE, JobRun, JobSettings, SlurmJobs
 from .slurm_daemons import NODES_ID, of_all, read, said_by
 
@@ -47,7 +47,7 @@ class _Nodes:
     def broken(self, name: str) -> SlurmNode | None:
         """Return a node that took jobs before and takes none now, None where it still does."""
         node = self.after.get(name)
-        return node if node is not None and (node.draining or down_in((node,))) else None
+        return node if node is not None and (node.draining or node.down) else None
 
 
 def judge(seen: SlurmJobs, context: JudgeContext) -> tuple[Outcome, ...]:
@@ -68,7 +68,7 @@ def judge(seen: SlurmJobs, context: JudgeContext) -> tuple[Outcome, ...]:
 
 def _host(answer: Answer, name: str, nodes: _Nodes, seen: SlurmJobs) -> Outcome:
     node = nodes.before.get(name)
-    if node is None or node.draining or down_in((node,)):
+    if node is None or node.draining or node.down:
         return answer.blocked(by=NODES_ID, because=f"node {name} takes no jobs")
     if not node.free:
         return answer.unknown("slurm-busy", f"node {name} is {node.state}: it has other work", _AGAIN)
