@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +37,7 @@ _DEPTHS = (RUN, f"*/{RUN}", f"*/*/{RUN}", f"*/.run/*/{RUN}")
 def fleet_status(arguments: Namespace) -> int:
     """Print where each cluster stands, and the fleet in one sentence; nothing is asked of a cluster."""
     found = [run for place in arguments.places or [".run"] for run in _run_dirs(Path(place).expanduser())]
-    states = cluster_states(_saved(path, confirm=arguments.confirm) for path in dict.fromkeys(found))
+    states = cluster_states(map(_saved, dict.fromkeys(found)), partial(_looked, confirm=arguments.confirm))
     form = arguments.format or "text"
     if form == "text":
         write_lines(_lines(states))
@@ -64,16 +66,24 @@ def _run_dirs(place: Path) -> list[Path]:
     return found
 
 
-def _saved(path: Path, *, confirm: bool) -> SavedRun:
-    """Return the run of that directory; what cannot be read of it is its problem."""
-    run = Run(path)
+def _saved(path: Path) -> SavedRun:
+    """Return the run of that directory by its record; one that cannot be read is its problem."""
     try:
-        record = run.record
+        record = Run(path).record
     except (BringupError, OSError) as error:
         return SavedRun(cluster=str(path), place=str(path), problem=f"its record cannot be read: {error}")
+    name = f"{record.site} (rehearsal)" if record.rehearsal else record.site
+    return SavedRun(cluster=name, uid=cluster_uid_of(path), place=str(path), record=record)
+
+
+def _looked(saved: SavedRun, *, confirm: bool) -> SavedRun:
+    """Return a run with what its files say beside its record, and whether they are as they were."""
+    path, record = Path(saved.place), saved.record
+    if record is None:
+        return saved
     problem = ""
     try:
-        differences = rejudge(run)[1] if confirm and not record.what_if else changed_files(path, record)
+        differences = rejudge(Run(path))[1] if confirm and not record.what_if else changed_files(path, record)
         if differences:
             more = f" and {count(len(differences) - 1, 'more difference')}" if len(differences) > 1 else ""
             problem = f"NOT CONFIRMED: {differences[0]}{more}"
@@ -82,11 +92,8 @@ def _saved(path: Path, *, confirm: bool) -> SavedRun:
     except (BringupError, OSError) as error:
         problem = f"NOT CONFIRMED: {error}"
     state = _site_state(path)
-    return SavedRun(
-        cluster=f"{record.site} (rehearsal)" if record.rehearsal else record.site,
-        uid=cluster_uid_of(path),
-        place=str(path),
-        record=record,
+    return replace(
+        saved,
         problem=problem,
         recipe=state.whole.get("recipe", ""),
         drivers={name: facts["driver"] for name, facts in state.hosts.items() if facts.get("driver")},

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ..outcome.gates import GATE_IDS
@@ -105,9 +105,16 @@ class ClusterState:
         return (f"{first} ({self.bring_up.place})", *later)
 
 
-def cluster_states(runs: Iterable[SavedRun]) -> tuple[ClusterState, ...]:
+def cluster_states(
+    runs: Iterable[SavedRun], looked: Callable[[SavedRun], SavedRun] = lambda run: run
+) -> tuple[ClusterState, ...]:
     """Return the state of each cluster, by name. Two clusters of one name are two; a run that says not which of them
-    it is about counts for both."""
+    it is about counts for both.
+
+    Args:
+        runs: what is known of each run from its record.
+        looked: returns a run with what takes a look at its files; asked of those that count, and of no older one.
+    """
     by_name: dict[str, list[SavedRun]] = {}
     for run in runs:
         by_name.setdefault(run.cluster, []).append(run)
@@ -116,7 +123,7 @@ def cluster_states(runs: Iterable[SavedRun]) -> tuple[ClusterState, ...]:
         uids = sorted({run.uid for run in found} - {""})
         for uid in uids or [""]:
             own = [run for run in found if run.uid in (uid, "")]
-            states.append(_state(f"{name} [{uid[:8]}]" if len(uids) > 1 else name, own))
+            states.append(_state(f"{name} [{uid[:8]}]" if len(uids) > 1 else name, own, looked))
     return tuple(states)
 
 
@@ -136,14 +143,15 @@ def fleet_sentence(states: Sequence[ClusterState]) -> str:
     return text + (f"; oldest proof {oldest.oldest_proof[:10]} ({oldest.name})" if oldest is not None else "")
 
 
-def _state(name: str, runs: list[SavedRun]) -> ClusterState:
+def _state(name: str, runs: list[SavedRun], looked: Callable[[SavedRun], SavedRun]) -> ClusterState:
     unread = [run for run in runs if run.record is None]
     known = sorted((run for run in runs if run.record is not None), key=_started)
     of_gates = [run for run in known if _decides(run)]
     whole = [run for run in of_gates if run.record is not None and set(run.record.scope) == set(GATE_IDS)]
     bring_up = next(iter([*reversed(whole), *reversed(of_gates), *reversed(known), *unread]))
-    later = [run for run in known if _started(run) > _started(bring_up)]
+    later = [looked(run) for run in known if _started(run) > _started(bring_up)]
     held = [*(run for run in later if not _ended_well(run)), *(run for run in unread if run is not bring_up)]
+    bring_up = looked(bring_up)
     gates: dict[str, GateVerdict] = {}
     for run in (bring_up, *(run for run in later if _decides(run))):
         if (record := run.record) is not None:

@@ -133,3 +133,17 @@ def test_one_more_bad_run_makes_no_cluster_brighter(runs: list[SavedRun]) -> Non
     for doubt in (run(21, bad="nodes"), run(21, ("fabric",), bad="fabric"), run(21, (), work=ROLL), UNREAD):
         after = state(*runs, doubt)
         assert not after.accepted and (before is None or after.passed <= max(before.passed, GATE_IDS.index("nodes")))
+
+
+def test_runs_before_the_newest_bring_up_are_not_looked_at() -> None:
+    """A site keeps hundreds of runs, and looking at one reads all of its files."""
+    seen: list[str] = []
+
+    def looked(run: SavedRun) -> SavedRun:
+        seen.append(run.place)
+        return replace(run, problem="NOT CONFIRMED: x") if run.place == ".run/r5" else run
+
+    runs = [run(1, bad="nodes"), run(2), run(3), run(5, ("telemetry",))]
+    (found,) = cluster_states(runs, looked)
+    assert sorted(seen) == [".run/r3", ".run/r5"]
+    assert (found.word, found.bring_up.place) == ("in doubt", ".run/r3")
