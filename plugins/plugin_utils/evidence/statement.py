@@ -18,6 +18,7 @@ from ..check.readiness.observe_snapshot import SNAPSHOT
 from ..outcome.codec import load_json
 from ..outcome.errors import BringupError
 from ..outcome.model import Status
+from ..report.facts import suites_of
 from ..run.detected import detected
 from ..run.digests import digest_of, written_after
 from ..run.rehearsed import signs_of_rehearsal
@@ -150,14 +151,12 @@ def _seen(run: Run) -> dict[str, str]:
 
 def _verdict(run: Run, verdict: GateVerdict, *, full: bool) -> dict[str, Any]:
     taken = verdict.taken_over
-    files = sorted((run.path / "ctrf").glob(f"{verdict.gate}*.json"))
-    own = [path for path in files if path.name.startswith(f"{verdict.gate}.")]
     told: dict[str, Any] = {
         "gate": verdict.gate,
         "status": verdict.status.value,
         "checks": verdict.checks,
         "counts": {status.value: verdict.counts.get(status.value, 0) for status in Status},
-        "ctrf": {f"ctrf/{path.name}": digest_of(path) for path in own},
+        "ctrf": {f"ctrf/{path.name}": digest_of(path) for path in suites_of(run.path, verdict.gate)},
         "blocking": dict(sorted(Counter(f"{entry.check}: {entry.cause}" for entry in verdict.blocking).items())),
         "notDeclared": [entry.id for entry in verdict.not_declared],
         "takenOver": None if taken is None else {"runs": list(taken.runs), "oldest": taken.oldest},

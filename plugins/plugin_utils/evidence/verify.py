@@ -106,15 +106,18 @@ class _Signatures:
         self.unchecked += [entry.keyid for entry in (*self._pem, *self._ssh) if entry.keyid not in trusted]
 
     def _by_keys(self, paths: Sequence[Path]) -> list[str]:
+        known = []
         for key in map(read_public_key, paths):
             found = [entry for entry in self._pem if entry.keyid == key.keyid]
             if not found:
                 self.missing.append(f"key {key.path} has not signed it")
-            elif not key.verifies(found[0].sig, self._text):
+                continue
+            known.append(key.keyid)
+            if not key.verifies(found[0].sig, self._text):
                 self.wrong.append(f"signature of {key.keyid}: is not of that key over this statement")
             else:
                 self.signers.append(f"{key.path} ({key.keyid})")
-        return [entry.keyid for entry in self._pem if any(entry.keyid in text for text in (*self.signers, *self.wrong))]
+        return known
 
     def _by_lists(self, paths: Sequence[Path]) -> list[str]:
         trusted = []

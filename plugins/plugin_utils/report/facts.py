@@ -291,10 +291,14 @@ def _suites(run_dir: Path, record: RunRecord) -> list[Path]:
     names = [gate for gate in GATE_IDS if gate in record.scope] + [verdict.gate for verdict in record.phases]
     found = []
     for name in dict.fromkeys(names):
-        own = ctrf_path(run_dir, name)
-        found += [own] if own.is_file() else []
-        found += sorted(own.parent.glob(f"{name}.*.json"))
+        found += suites_of(run_dir, name)
     return found
+
+
+def suites_of(run_dir: Path, gate: str) -> list[Path]:
+    """Return the CTRF suites that a gate or phase has: its own, then those of third parties."""
+    own = ctrf_path(run_dir, gate)
+    return [*([own] if own.is_file() else []), *sorted(own.parent.glob(f"{gate}.*.json"))]
 
 
 def _whole(tests: list[dict[str, Any]], record: RunRecord, version: str) -> dict[str, Any]:
