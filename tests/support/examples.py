@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,11 +31,25 @@ class Example:
 
     @property
     def tasks(self) -> list[dict[str, Any]]:
-        """The tasks; of a filter or test a task each that computes its expressions."""
+        """The tasks; of a filter or test a task each that computes its expressions. An inventory has none."""
+        if self.kind == "inventory":
+            return []
         found = yaml.safe_load(self.text)
         if isinstance(found, dict):
             return [{"ansible.builtin.set_fact": {f"example_{key}": text}} for key, text in found.items()]
         return list(found)
+
+
+def inventory_of(example: Example, directory: Path) -> Path:
+    """Write the source of an inventory that an example is, with the file that its comment shows, and return it."""
+    comments = [line[1:] for line in example.text.splitlines() if line.startswith("#")]
+    (name,) = re.findall(r"such as (\S+):$", "\n".join(comments), re.MULTILINE)
+    shown = directory / name
+    shown.parent.mkdir(parents=True, exist_ok=True)
+    shown.write_text("\n".join(line.removeprefix("   ") for line in comments if line.startswith("   ")), "utf-8")
+    source = directory / f"{example.name}.yml"
+    source.write_text(example.text, "utf-8")
+    return source
 
 
 def examples(root: Path) -> list[Example]:

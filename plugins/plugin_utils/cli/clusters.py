@@ -7,37 +7,25 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..fingerprint.dependencies import SiteState
-from ..outcome.codec import load
-from ..outcome.errors import BringupError, NotFoundError
+from ..outcome.errors import BringupError
 from ..outcome.gates import GATES
-from ..outcome.wording import count
 from ..report.console import table
 from ..report.metrics import Families
-from ..run.digests import changed_files
-from ..run.judged import rejudge
-from ..run.run import Run
+from ..run.cluster_runs import states_of
 from ..runtime.clock import moment_of
-from ..runtime.files import RUN, STATE, cluster_uid_of
-from ..verdict.clusters import ClusterState, SavedRun, cluster_states, fleet_sentence
-from ..verdict.run import run_summary
+from ..verdict.clusters import ClusterState, fleet_sentence
 from .answer import formatted, write, write_lines
-from .runs import unconfirmed_record
 
 _HEAD = ("cluster", "state", "gates", "hosts", "driver", "oldest proof", "newest bring-up")
-# A run directory, one of a site's .run, or one of a directory with a checkout or inventory for each cluster.
-_DEPTHS = (RUN, f"*/{RUN}", f"*/*/{RUN}", f"*/.run/*/{RUN}")
 
 
 def fleet_status(arguments: Namespace) -> int:
     """Print where each cluster stands, and the fleet in one sentence; nothing is asked of a cluster."""
-    found = [run for place in arguments.places or [".run"] for run in _run_dirs(Path(place).expanduser())]
-    states = cluster_states(map(_saved, dict.fromkeys(found)), partial(_looked, confirm=arguments.confirm))
+    places = [Path(place).expanduser() for place in arguments.places or [".run"]]
+    states = states_of(places, confirm=arguments.confirm)
     form = arguments.format or "text"
     if form == "text":
         write_lines(_lines(states))
@@ -47,65 +35,6 @@ def fleet_status(arguments: Namespace) -> int:
         write(formatted({"fleet": fleet_sentence(states), "clusters": [_plain(state) for state in states]}, form))
     good = bool(states) and all(state.accepted for state in states)
     return BringupError.exit_code if arguments.exit_code and not good else 0
-
-
-def _run_dirs(place: Path) -> list[Path]:
-    """Return the directories of the runs there, links resolved.
-
-    Raises:
-        NotFoundError: there is no run.
-    """
-    found = sorted({path.parent.resolve() for depth in _DEPTHS for path in place.glob(depth)})
-    if not found:
-        looked = ", ".join(depth.removesuffix(f"/{RUN}") for depth in _DEPTHS[1:])
-        raise NotFoundError(
-            str(place),
-            f"holds no run (no {RUN} in it, nor in {looked}).",
-            "name directories of runs, or one directory with a .run for each cluster",
-        )
-    return found
-
-
-def _saved(path: Path) -> SavedRun:
-    """Return the run of that directory by its record; one that cannot be read is its problem."""
-    try:
-        record = Run(path).record
-    except (BringupError, OSError) as error:
-        return SavedRun(cluster=str(path), place=str(path), problem=f"its record cannot be read: {error}")
-    name = f"{record.site} (rehearsal)" if record.rehearsal else record.site
-    return SavedRun(cluster=name, uid=cluster_uid_of(path), place=str(path), record=record)
-
-
-def _looked(saved: SavedRun, *, confirm: bool) -> SavedRun:
-    """Return a run with what its files say beside its record, and whether they are as they were."""
-    path, record = Path(saved.place), saved.record
-    if record is None:
-        return saved
-    problem = ""
-    try:
-        differences = rejudge(Run(path))[1] if confirm and not record.what_if else changed_files(path, record)
-        if differences:
-            more = f" and {count(len(differences) - 1, 'more difference')}" if len(differences) > 1 else ""
-            problem = f"NOT CONFIRMED: {differences[0]}{more}"
-        elif not confirm and (judged := unconfirmed_record(path)) is not None:
-            problem = run_summary(judged)
-    except (BringupError, OSError) as error:
-        problem = f"NOT CONFIRMED: {error}"
-    state = _site_state(path)
-    return replace(
-        saved,
-        problem=problem,
-        recipe=state.whole.get("recipe", ""),
-        drivers={name: facts["driver"] for name, facts in state.hosts.items() if facts.get("driver")},
-    )
-
-
-def _site_state(path: Path) -> SiteState:
-    """Return what the run saw of the site; nothing where that was not saved or cannot be read."""
-    try:
-        return load(SiteState, path / STATE) if (path / STATE).is_file() else SiteState()
-    except BringupError:
-        return SiteState()
 
 
 def _lines(states: Sequence[ClusterState]) -> Iterator[str]:

@@ -12,17 +12,15 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
-from ..outcome.codec import load_json, to_plain
+from ..outcome.codec import to_plain
 from ..outcome.errors import BringupError, InputError, NotFoundError
+from ..run.cluster_runs import unconfirmed_record
 from ..run.run import Run, existing_run_dir
-from ..verdict.run import RunRecord, nothing_holds, run_summary
-from ..verdict.saved import record_from_plain
+from ..verdict.run import nothing_holds, run_summary
 from .answer import formatted, warn, write, write_lines
 
 _STATES = {"check": "checked", "export": "exported", "backup": "backed_up"}
 _NEEDED = {"check": (), "export": ("site_name", "dest"), "backup": ("dest",)}
-# What every judgement writes (report/run_report.py).
-_REPORT = "report.json"
 _SERVER, _NO_STORE = "GPUFLEET_STORE_URL", ".run/history.sqlite"
 
 
@@ -46,19 +44,6 @@ def status(arguments: Namespace) -> int:
         data = {"run_dir": str(run.path), "passed": passed, "verdict": run_summary(record), "record": to_plain(record)}
         write(formatted(data, arguments.format))
     return 0 if passed or not arguments.exit_code else BringupError.exit_code
-
-
-def unconfirmed_record(run_dir: Path) -> RunRecord | None:
-    """Return the record that a later judgement wrote into the reports, if it could not confirm the run; else None.
-
-    It can only take a pass away: whatever else is written there is not read, and a file that is none says nothing.
-    """
-    path = run_dir / _REPORT
-    try:
-        record = record_from_plain(load_json(path), str(path)) if path.is_file() else None
-    except BringupError:
-        return None
-    return record if record is not None and record.unconfirmed else None
 
 
 def judge(arguments: Namespace) -> int:

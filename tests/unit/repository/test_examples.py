@@ -96,7 +96,7 @@ def problems(shipped: dict[str, list[dict[str, Any]]]) -> dict[str, list[str]]:
 def test_every_module_filter_test_and_lookup_has_an_example() -> None:
     documented = {path.stem for path in (ROOT / "plugins" / "modules").glob("*.py")} - {"__init__"}
     documented |= {path.stem for kind in ("filter", "test") for path in (ROOT / "plugins" / kind).glob("*.yml")}
-    documented |= {path.stem for path in (ROOT / "plugins" / "lookup").glob("*.py")} - {"__init__"}
+    documented |= {path.stem for kind in ("lookup", "inventory") for path in (ROOT / "plugins" / kind).glob("[!_]*.py")}
     assert documented - {example.name for example in FOUND} == set()
 
 

@@ -10,30 +10,15 @@ from pathlib import Path
 
 import pytest
 from archives import unpack
+from cluster_files import write_run
 from gpufleet_command import Command
 from old_runs import without_unrecorded
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import dumps, to_plain
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.digests import keep_digests
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import new_run
 
 SAVED = Path(__file__).resolve().parents[4] / "data" / "saved_runs"
-
-
-def write_run(directory: Path, name: str, started: str, *, passed: bool = True) -> Path:
-    """Write a run over all gates, as a bring-up leaves its record and digests."""
-    record = new_run(directory.name, name, started, GATE_IDS, rehearsal=False)
-    for gate in GATE_IDS if passed else GATE_IDS[:2]:
-        record = record.with_gate(replace(record.gate(gate), status=Status.PASSED, started=started))
-    directory.mkdir(parents=True)
-    (directory / "settings.json").write_text("{}", "utf-8")
-    (directory / "state.json").write_text(
-        json.dumps({"hosts": {"gpu01": {"driver": "580.105.08"}}, "whole": {"recipe": "gpu-operator v26.7.0"}}), "utf-8"
-    )
-    (directory / "run.json").write_text(dumps(replace(record, nodes=8, digests=keep_digests(directory))), "utf-8")
-    return directory
 
 
 @pytest.fixture
