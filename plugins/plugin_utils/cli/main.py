@@ -27,6 +27,7 @@ _EXIT_CODES = """\
 exit codes:
   0 done   1 diff --exit-code: different   2 input is wrong   3 not found   5 time ran out
   8 failed, or not known   9 interrupted
+  bundle-verify: 0 valid   2 invalid
   evidence-verify: 0 valid   1 valid with failed gates   2 invalid   3 incomplete
 """
 _INVALID_CHOICE = re.compile(r"(?P<argument>.*): invalid choice: '?(?P<word>.*?)'? \(choose from (?P<known>.*)\)")
@@ -196,6 +197,30 @@ def _diff(parser: ArgumentParser) -> None:
     _format(parser, "text", "yaml", "json")
 
 
+def _bundle(parser: ArgumentParser) -> None:
+    told = "a resolved recipe in a file, or criteria: service=eks,accelerator=h100"
+    parser.add_argument("recipe", nargs="?", metavar="RECIPE", help=told)
+    # The names are those of bundle/make.py, which is loaded where a bundle is made.
+    parser.add_argument("--deployer", choices=("helm",), default="helm", help="what applies it; default: helm")
+    parser.add_argument("--into", metavar="DIR", required=True, help="the directory of the bundle")
+    parser.add_argument("--secrets-into", metavar="DIR", help="write the values that the bundle does not hold there")
+    group = parser.add_argument_group("where an engine finds it")
+    group.add_argument("--repo", metavar="URL", help="the Git repository that the bundle is put into")
+    group.add_argument("--revision", metavar="REVISION", help="branch, tag (refs/tags/NAME) or commit there")
+    group.add_argument("--path", metavar="PATH", help="the directory of the bundle there; default: its root")
+    _question(parser)
+    _owner(parser)
+    told = "where charts and what Kustomize built are; an address is written into the bundle"
+    parser.add_argument("--chart-mirror", metavar="PLACE", help=told)
+    parser.add_argument("--helm", metavar="FILE", default="helm", help="the program that renders manifests")
+    _format(parser, "text", "yaml", "json")
+
+
+def _bundle_verify(parser: ArgumentParser) -> None:
+    parser.add_argument("directory", metavar="DIR", help="the directory of the bundle")
+    _format(parser, "text", "yaml", "json")
+
+
 def _list(parser: ArgumentParser) -> None:
     _question(parser)
     _format(parser, "text", "yaml", "json")
@@ -320,6 +345,18 @@ COMMANDS: Mapping[str, Command] = {
         add=_diff,
         work="differences:diff",
         example="gpufleet diff intent=training intent=inference --service eks --accelerator h100",
+    ),
+    "bundle": Command(
+        help="write a recipe as files that Helm or a GitOps engine applies",
+        add=_bundle,
+        work="bundles:bundle",
+        example="gpufleet bundle --service eks --accelerator h100 --intent training --into gpu-stack",
+    ),
+    "bundle-verify": Command(
+        help="tell whether a bundle is as it was made",
+        add=_bundle_verify,
+        work="bundles:bundle_verify",
+        example="gpufleet bundle-verify gpu-stack",
     ),
     "list": Command(
         help="list what the catalogue supports",

@@ -12,8 +12,10 @@ from typing import Any
 from ..constraint.evaluate import Constraint
 from ..outcome.errors import InputError
 from . import decode
+from .criteria import parse_criteria
+from .dialect import RESULT_API
 from .hydrate import component_values
-from .model import copied
+from .model import Catalogue, RecipeResult, copied
 from .order import deployment_order
 from .paths import lookup, parse_path
 from .request import catalogue_of
@@ -93,3 +95,28 @@ def hydrated_document(recipe: Mapping[str, Any], recipe_data: Sequence[Path]) ->
         if "values" not in entry:
             entry["values"] = component_values(decode.component_ref(entry), catalogue)
     return data
+
+
+def document_result(recipe: Mapping[str, Any], catalogue: Catalogue) -> RecipeResult:
+    """Return a recipe document as what a resolution gives, so that all can be done with it that is done with one.
+
+    Raises:
+        InputError: it is not a resolved recipe.
+    """
+    references = recipe.get("componentRefs")
+    if not isinstance(references, list) or not isinstance(recipe.get("deploymentOrder"), list):
+        raise InputError("recipe", "has no componentRefs and deploymentOrder.", "Give a resolved recipe.")
+    for entry in references:
+        _checked(entry, COMPONENT_REF, "component")
+    metadata = recipe.get("metadata") or {}
+    return RecipeResult(
+        criteria=parse_criteria(recipe.get("criteria") or {}, catalogue.vocabulary),
+        components=tuple(decode.component_ref(entry) for entry in references),
+        constraints=tuple(decode.constraint(entry) for entry in recipe.get("constraints") or ()),
+        order=tuple(str(name) for name in recipe["deploymentOrder"]),
+        validation={name: decode.phase(data or {}) for name, data in (recipe.get("validation") or {}).items()},
+        layers=tuple(str(name) for name in metadata.get("appliedOverlays") or ()),
+        mixins=tuple(str(name) for name in metadata.get("appliedMixins") or ()),
+        profiles={str(name): str(value) for name, value in (metadata.get("profiles") or {}).items()},
+        api_version=str(recipe.get("apiVersion") or RESULT_API),
+    )

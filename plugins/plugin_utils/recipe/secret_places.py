@@ -5,13 +5,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..runtime.redaction import redact_data
 from .paths import leaves, shown
 
+if TYPE_CHECKING:
+    from .yaml_text import Path
+
+
+def secret_paths(data: Any) -> tuple[Path, ...]:
+    """Return where all values stand that nobody but the owner may see: those that are masked for others."""
+    hidden = dict(leaves(redact_data(data), scalar_lists=True))
+    return tuple(place for place, value in leaves(data, scalar_lists=True) if hidden.get(place) != value)
+
 
 def secret_places(data: Any) -> tuple[str, ...]:
-    """Return the paths of all values that nobody but the owner may see: those that are masked for others."""
-    hidden = dict(leaves(redact_data(data), scalar_lists=True))
-    return tuple(shown(place) for place, value in leaves(data, scalar_lists=True) if hidden.get(place) != value)
+    """Return the same as text."""
+    return tuple(shown(place) for place in secret_paths(data))

@@ -1,0 +1,130 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The commands about bundles: bundle writes one, bundle-verify tells whether it is whole."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+from ..bundle.content import SUMS, digest_of
+from ..bundle.make import bundle_for, files_of
+from ..bundle.model import Bundle, Repository
+from ..bundle.verify import verify
+from ..bundle.write import write_bundle, write_secrets
+from ..component_stack.render import Renderer, rendered
+from ..outcome.errors import InputError
+from ..outcome.wording import count
+from ..recipe.request import Answer
+from .answer import formatted, warn, write, write_lines
+from .questions import answered, criteria_in, has_question, is_criteria, kept_in, named_file, request_for
+
+_INVALID = 2
+
+
+def bundle(arguments: Namespace) -> int:
+    """Write the bundle of a recipe."""
+    target = Path(arguments.into).expanduser()
+    repository = Repository(
+        url=arguments.repo or "", revision=arguments.revision or "", path=(arguments.path or "").strip("/")
+    )
+    recipe = _recipe(arguments)
+    mirror = arguments.chart_mirror or ""
+    made = bundle_for(
+        rendered(recipe, Renderer(helm=arguments.helm, mirror=mirror)), arguments.deployer, repository, mirror
+    )
+    files = files_of(made)
+    secrets = _secrets(arguments, made, target)
+    changed = write_bundle(target, files)
+    if made.withholding and not secrets:
+        places = (f"{part.component}: {', '.join(part.values.places)}" for part in made.withholding)
+        warn([f"secrets are in no file of the bundle ({'; '.join(places)}): see Secrets in its README.md"])
+    told = {
+        "bundle": str(target),
+        "deployer": made.deployer,
+        "components": len(made.components),
+        "folders": len(made.parts),
+        "files": len(files),
+        "sha256": digest_of(files[SUMS].encode()),
+        "changed": changed,
+    }
+    if arguments.format in (None, "text"):
+        write_lines(_lines(told, secrets))
+    else:
+        write(formatted(told | ({"secrets": [str(path) for path in secrets]} if secrets else {}), arguments.format))
+    return 0
+
+
+def _lines(told: dict[str, Any], secrets: tuple[Path, ...]) -> list[str]:
+    what = f"{count(told['components'], 'component')} in {count(told['folders'], 'folder')}, {told['files']} files"
+    return [
+        f"bundle    {told['bundle']}{'' if told['changed'] else ' (unchanged)'}",
+        f"holds     {what}, for {told['deployer']}",
+        f"sha256    {told['sha256']} ({SUMS})",
+        *(f"secrets   {path}" for path in secrets),
+    ]
+
+
+def _secrets(arguments: Namespace, made: Bundle, target: Path) -> tuple[Path, ...]:
+    if arguments.secrets_into is None:
+        return ()
+    return write_secrets(Path(arguments.secrets_into).expanduser(), made, target)
+
+
+def _recipe(arguments: Namespace) -> dict[str, Any]:
+    """Return the recipe that is named, in a file or by criteria, hydrated."""
+    from ..recipe.hydrate import hydrated
+    from ..recipe.request import catalogue_of
+    from ..recipe.resolved import document_result
+    from ..run.snapshot_recipe import resolved_recipe
+
+    text = arguments.recipe
+    request = request_for(arguments)
+    if text is None or is_criteria(text):
+        if text is None and not has_question(arguments):
+            hint = "name a file, or criteria such as --service eks --accelerator h100"
+            raise InputError("gpufleet bundle", "no recipe is named.", hint)
+        from dataclasses import replace
+
+        stated = {**request.criteria, **criteria_in(text or "")}
+        found = answered(replace(request, criteria=stated))
+        return _hydrated(found, request.overrides, arguments)
+    document = resolved_recipe(named_file(text, "name the file of a recipe, or criteria such as service=eks"))
+    if has_question(arguments) or request.overrides or request.profiles:
+        hint = "leave the flags out, or name no file"
+        raise InputError(f"recipe {text}", "is resolved already, and flags ask for another one.", hint)
+    if all("values" in entry for entry in document["componentRefs"]):
+        if arguments.driver_owner:
+            raise InputError("--driver-owner", f"comes too late for {text}, which has its values.", "leave it out")
+        return document
+    catalogue = catalogue_of(request.recipe_data, kept_in(arguments))
+    warn(catalogue.warnings)
+    result = document_result(document, catalogue)
+    if arguments.driver_owner:
+        return _hydrated(Answer(result=result, catalogue=catalogue), {}, arguments)
+    return hydrated(result, catalogue)
+
+
+def _hydrated(found: Answer, overrides: Any, arguments: Namespace) -> dict[str, Any]:
+    from ..recipe.hydrate import hydrated
+    from ..run.owner_layer import with_owner
+
+    owned, _stages = with_owner(found, overrides, arguments.driver_owner)
+    return hydrated(owned.result, owned.catalogue)
+
+
+def bundle_verify(arguments: Namespace) -> int:
+    """Tell whether a bundle is as it was made; 0 valid, 2 not."""
+    found = verify(Path(arguments.directory).expanduser())
+    answer = "invalid" if found.faults else "valid"
+    if arguments.format in (None, "text"):
+        lines = [f"valid: {found.files} files, for {found.deployer}, {SUMS} sha256 {found.digest}"]
+        if found.faults:
+            lines = [f"invalid: {found.faults[0]}", *(f"  and: {text}" for text in found.faults[1:])]
+        write_lines(lines)
+    else:
+        told = {"answer": answer, "faults": list(found.faults), "sha256": found.digest, "files": found.files}
+        write(formatted(told | {"deployer": found.deployer}, arguments.format))
+    return _INVALID if found.faults else 0
