@@ -36,7 +36,7 @@ _NOT_RUN = re.compile(r"not run: (?P<why>\S.+)")
 _FILE = re.compile(r"^`(?P<path>[\w-]+(?:/[\w.-]+)+)`:\n\n```\w+\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 # What answers from the catalogue, from files, or from the inventory alone.
 _WITHOUT_CLUSTER = re.compile(
-    r"gpufleet (recipe|query|explain|values|diff|list|versions|upgrade-check|faults|plan)\b|"
+    r"gpufleet (recipe|query|explain|values|diff|list|versions|upgrade-check|faults|plan|bundle(?!-diff))\b|"
     r"ansible-playbook gpufleet\.bringup\.recipe\b|"
     r"ansible-playbook gpufleet\.bringup\.site .*--tags plan\b"
 )

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ..outcome.errors import InputError
 from ..recipe.yaml_dump import dump_yaml
 from .model import Bundle, Json, Part
 
@@ -162,3 +163,32 @@ def secrets_section(bundle: Bundle, way: str) -> str:
             way,
         ]
     )
+
+
+def annotated(body: Mapping[str, Any], annotations: Mapping[str, str]) -> Json:
+    """Return an object with these annotations as well."""
+    metadata = body["metadata"]
+    return {**body, "metadata": {**metadata, "annotations": {**(metadata.get("annotations") or {}), **annotations}}}
+
+
+def chart_repository(part: Part, engine: str) -> tuple[str, str, str]:
+    """Return the repository of a chart, its name there, and its version.
+
+    Args:
+        part: a folder whose chart is from elsewhere.
+        engine: who asks, for the error.
+
+    Raises:
+        InputError: the chart is a package at an address.
+    """
+    upstream = part.upstream
+    if upstream is None or not (upstream.repository or upstream.reference.startswith("oci://")):
+        reason = f"comes as a package at an address, and {engine} takes charts from repositories."
+        raise InputError(f"component {part.component}", reason, "leave --chart-mirror out, or take --deployer helm")
+    return upstream.repository or upstream.reference.rpartition("/")[0], upstream.name, upstream.version
+
+
+def repository_name(address: str) -> str:
+    """Return a name for a chart repository that says which it is, and is another one for each."""
+    words = re.sub(r"[^a-z0-9]+", "-", address.partition("://")[2].lower()).strip("-")[:40].strip("-")
+    return f"{words}-{digest_of(address.encode())[:6]}"

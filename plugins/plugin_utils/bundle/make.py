@@ -11,13 +11,18 @@ from typing import Any
 from ..outcome.errors import InputError
 from ..recipe.nearest import unknown_hint
 from ..run.version import collection_version
-from . import helm
+from . import argocd, flux, helm, helmfile
 from .content import ABOUT, SUMS, Files, about, common, sums_of
 from .model import Bundle, Repository, bundle_of
 
-DEPLOYERS: Mapping[str, Callable[[Bundle], Files]] = {"helm": helm.files_of}
+DEPLOYERS: Mapping[str, Callable[[Bundle], Files]] = {
+    "helm": helm.files_of,
+    "argocd": argocd.files_of,
+    "flux": flux.files_of,
+    "helmfile": helmfile.files_of,
+}
 # An engine reads the bundle from Git, so it has to know where.
-_FROM_GIT = frozenset[str]()
+_FROM_GIT = ("argocd", "flux")
 
 
 def bundle_for(recipe: Mapping[str, Any], deployer: str, repository: Repository, mirror: str = "") -> Bundle:
@@ -34,6 +39,8 @@ def bundle_for(recipe: Mapping[str, Any], deployer: str, repository: Repository,
     if deployer not in _FROM_GIT and repository != Repository():
         reason = "takes no --repo, --revision and --path: it reads the directory itself."
         raise InputError(f"--deployer {deployer}", reason, "leave them out")
+    if ".." in repository.path.split("/"):
+        raise InputError(f"--path {repository.path}", "leads out of the repository.", "name a directory in it")
     return bundle_of(recipe, deployer, repository, mirror)
 
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The commands about bundles: bundle writes one, bundle-verify tells whether it is whole."""
+"""The commands about bundles: bundle writes one, bundle-verify tells whether it is whole, bundle-diff what differs."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
+from ..bundle.compare import compare
 from ..bundle.content import SUMS, digest_of
 from ..bundle.make import bundle_for, files_of
 from ..bundle.model import Bundle, Repository
 from ..bundle.verify import verify
 from ..bundle.write import write_bundle, write_secrets
 from ..component_stack.render import Renderer, rendered
-from ..outcome.errors import InputError
+from ..outcome.errors import BringupError, InputError, ProblemsError
 from ..outcome.wording import count
 from ..recipe.request import Answer
 from .answer import formatted, warn, write, write_lines
 from .questions import answered, criteria_in, has_question, is_criteria, kept_in, named_file, request_for
 
-_INVALID = 2
+_DIFFERS, _INVALID = 1, 2
 
 
 def bundle(arguments: Namespace) -> int:
@@ -30,11 +31,14 @@ def bundle(arguments: Namespace) -> int:
     repository = Repository(
         url=arguments.repo or "", revision=arguments.revision or "", path=(arguments.path or "").strip("/")
     )
-    recipe = _recipe(arguments)
-    mirror = arguments.chart_mirror or ""
-    made = bundle_for(
-        rendered(recipe, Renderer(helm=arguments.helm, mirror=mirror)), arguments.deployer, repository, mirror
-    )
+    recipe, mirror = _recipe(arguments), arguments.chart_mirror or ""
+    try:
+        recipe = rendered(recipe, Renderer(helm=arguments.helm, mirror=mirror))
+        made = bundle_for(recipe, arguments.deployer, repository, mirror)
+    except ProblemsError as error:
+        raise ProblemsError(error.subject, tuple(_by_flags(problem) for problem in error.problems)) from None
+    except BringupError as error:
+        raise _by_flags(error) from None
     files = files_of(made)
     secrets = _secrets(arguments, made, target)
     changed = write_bundle(target, files)
@@ -55,6 +59,12 @@ def bundle(arguments: Namespace) -> int:
     else:
         write(formatted(told | ({"secrets": [str(path) for path in secrets]} if secrets else {}), arguments.format))
     return 0
+
+
+def _by_flags(error: BringupError) -> BringupError:
+    """Return an error whose fix is a flag of this command where it is a variable of a play."""
+    reason, hint = (text.replace("gpufleet_chart_mirror", "--chart-mirror") for text in (error.reason, error.hint))
+    return type(error)(error.subject, reason, hint, error.evidence)
 
 
 def _lines(told: dict[str, Any], secrets: tuple[Path, ...]) -> list[str]:
@@ -128,3 +138,17 @@ def bundle_verify(arguments: Namespace) -> int:
         told = {"answer": answer, "faults": list(found.faults), "sha256": found.digest, "files": found.files}
         write(formatted(told | {"deployer": found.deployer}, arguments.format))
     return _INVALID if found.faults else 0
+
+
+def bundle_diff(arguments: Namespace) -> int:
+    """Tell what differs between two bundles; 0 nothing, 1 something."""
+    found = compare(Path(arguments.left).expanduser(), Path(arguments.right).expanduser())
+    if found.not_compared:
+        warn([f"secrets are in neither, and not compared: {', '.join(found.not_compared)}"])
+    if arguments.format in (None, "text"):
+        write_lines(found.lines())
+    else:
+        from ..outcome.codec import to_plain
+
+        write(formatted(to_plain(found), arguments.format))
+    return 0 if found.same else _DIFFERS

@@ -27,7 +27,7 @@ _EXIT_CODES = """\
 exit codes:
   0 done   1 diff --exit-code: different   2 input is wrong   3 not found   5 time ran out
   8 failed, or not known   9 interrupted
-  bundle-verify: 0 valid   2 invalid
+  bundle-verify: 0 valid   2 invalid   bundle-diff: 0 the same   1 different
   evidence-verify: 0 valid   1 valid with failed gates   2 invalid   3 incomplete
 """
 _INVALID_CHOICE = re.compile(r"(?P<argument>.*): invalid choice: '?(?P<word>.*?)'? \(choose from (?P<known>.*)\)")
@@ -201,7 +201,12 @@ def _bundle(parser: ArgumentParser) -> None:
     told = "a resolved recipe in a file, or criteria: service=eks,accelerator=h100"
     parser.add_argument("recipe", nargs="?", metavar="RECIPE", help=told)
     # The names are those of bundle/make.py, which is loaded where a bundle is made.
-    parser.add_argument("--deployer", choices=("helm",), default="helm", help="what applies it; default: helm")
+    parser.add_argument(
+        "--deployer",
+        choices=("helm", "argocd", "flux", "helmfile"),
+        default="helm",
+        help="what applies it; default: helm",
+    )
     parser.add_argument("--into", metavar="DIR", required=True, help="the directory of the bundle")
     parser.add_argument("--secrets-into", metavar="DIR", help="write the values that the bundle does not hold there")
     group = parser.add_argument_group("where an engine finds it")
@@ -218,6 +223,12 @@ def _bundle(parser: ArgumentParser) -> None:
 
 def _bundle_verify(parser: ArgumentParser) -> None:
     parser.add_argument("directory", metavar="DIR", help="the directory of the bundle")
+    _format(parser, "text", "yaml", "json")
+
+
+def _bundle_diff(parser: ArgumentParser) -> None:
+    parser.add_argument("left", metavar="A", help="the directory of a bundle")
+    parser.add_argument("right", metavar="B", help="the directory of another")
     _format(parser, "text", "yaml", "json")
 
 
@@ -357,6 +368,12 @@ COMMANDS: Mapping[str, Command] = {
         add=_bundle_verify,
         work="bundles:bundle_verify",
         example="gpufleet bundle-verify gpu-stack",
+    ),
+    "bundle-diff": Command(
+        help="tell what differs between two bundles, by component and value",
+        add=_bundle_diff,
+        work="bundles:bundle_diff",
+        example="gpufleet bundle-diff gpu-stack gpu-stack-next",
     ),
     "list": Command(
         help="list what the catalogue supports",

@@ -109,3 +109,17 @@ def test_what_is_no_bundle_is_not_found(gpufleet: Command, tmp_path: Path) -> No
     done = gpufleet("bundle-verify", str(tmp_path))
     assert (done.code, done.out) == (3, "")
     assert "is no bundle: it has no checksums.txt. Fix: name the directory that gpufleet bundle wrote" in done.err
+
+
+def test_what_kustomize_cannot_build_is_said_with_the_flag_that_helps(
+    gpufleet: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    question = "service=generic,accelerator=h100,intent=inference,platform=dynamo"
+    (tmp_path / "mirror").mkdir()
+    words = ("bundle", question, "--into", str(tmp_path / "stack"), "--chart-mirror", str(tmp_path / "mirror"))
+    done = gpufleet(*words)
+    assert done.code == 2
+    assert "gateway-api-v" in done.err
+    assert "--chart-mirror" in done.err
+    assert "gpufleet_chart_mirror" not in done.err
+    assert not (tmp_path / "stack").exists()
