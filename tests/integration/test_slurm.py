@@ -19,8 +19,6 @@ from simulated_training import hardware
 from sites import make_site
 from slurm import NODES, Slurm
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet import slurm_jobs
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.free_nodes import NodeUse, Use
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.node_logs import NodeLogs
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.slurm_drain import SlurmLimits, SlurmNodes
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import AbortedError
@@ -41,6 +39,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.records import Figure
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service import ServiceStore, open_service
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import new_run
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload import slurm_jobs
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.node_use import NodeUse, Use
 
 HOSTS = tuple(Host(name=node, sku="dgx-h100", node_name=node) for node in NODES)
 NOW, DAY = 1793440800.0, 86400.0

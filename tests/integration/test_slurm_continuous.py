@@ -26,16 +26,16 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.benchmark.p
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.settings_layers import checked_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.shared_storage.run import storage_job
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.shared_storage.settings import KEY, StorageSettings
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.slurm_jobs import (
-    SlurmCommands,
-    SlurmRunner,
-    SlurmWays,
-)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import Deadline
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress, silent
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.records import NodeResult
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service import open_service
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.job import JobResult
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.slurm_jobs import (
+    SlurmCommands,
+    SlurmRunner,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.slurm_script import SlurmWays
 
 pytestmark = pytest.mark.drawn(2, of="nodes in service", whole=True)
 

@@ -100,6 +100,10 @@ def _asked(spec: CheckSpec, place: Place) -> tuple[DeclaredCheck | None, list[No
         return None, left_out
     subjects = tuple(name for name in subjects if name not in names)
     found = DeclaredCheck(
-        id=spec.id, title=spec.title, subjects=subjects, disturbs=spec.disturbs.value, duration_s=spec.duration_s
+        id=spec.id,
+        title=spec.title,
+        subjects=subjects,
+        disturbs=spec.disturbs_at(site).value,
+        duration_s=spec.duration_s,
     )
     return found, left_out

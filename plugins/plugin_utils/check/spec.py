@@ -87,8 +87,10 @@ class Capabilities(Applies):
 
     def left_out(self, subjects: tuple[str, ...], place: Place) -> LeftOut | None:
         del subjects
+        known = place.site.missing
         reasons = [
-            f"needs {word.replace('|', ' or ')}: {place.site.missing.get(word, 'the inventory has none')}"
+            f"needs {word.replace('|', ' or ')}: "
+            + next((known[part] for part in word.split("|") if part in known), "the inventory has none")
             for word in self.missing(place.site)
         ]
         return LeftOut(None, "; ".join(reasons)) if reasons else None
@@ -192,6 +194,11 @@ class CheckSpec:
         if self.only_on not in ("", site.orchestrator):
             return ""
         return self.phase or GATE_PHASE.get(self.gate_at(site), "")
+
+    def disturbs_at(self, site: Site) -> Disturbance:
+        """Return what its observation does to that site: Slurm starts jobs where Kubernetes starts pods."""
+        by_slurm = site.orchestrator == "slurm" and self.disturbs is Disturbance.TEST_PODS
+        return Disturbance.TEST_JOBS if by_slurm else self.disturbs
 
     def missing_capabilities(self, site: Site) -> tuple[str, ...]:
         """Return the capabilities that the check requires and the site lacks; empty means it can be declared."""

@@ -13,8 +13,7 @@ waits for others to go (`nominatedNodeName`; kubernetes.io, "Pod Priority and Pr
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from enum import Enum
+from dataclasses import replace
 from typing import Any
 
 from ..clients.kube.api_versions import GROUP
@@ -24,39 +23,8 @@ from ..outcome.wording import count, first_of
 from ..workload.capacity import NodeCapacity, gpu_claimants, gpus_asked, node_capacity, pod_runs
 from ..workload.lease import NAMESPACE
 from ..workload.namespace import OWNER_LABELS
+from ..workload.node_use import NodeUse, Use, absent
 from ..workload.nodes import HELD_TAINT, MARK, REASON, Toleration, closed, known_tolerations
-
-# What is on a node at one moment, whoever gives it work.
-
-
-class Use(str, Enum):
-    """`free`: nothing is on it and it takes work. `busy`: somebody's work is on it, so only passive checks go there.
-    `ours`: free, but we keep it from work ourselves. `closed`: everything else, among it all that is not understood."""
-
-    FREE = "free"
-    BUSY = "busy"
-    OURS = "ours"
-    CLOSED = "closed"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeUse:
-    """One node; `why` says what keeps it from being free, empty if it is."""
-
-    name: str
-    use: Use
-    why: str = ""
-
-    @property
-    def free(self) -> bool:
-        """Whether a test may have the whole node."""
-        return self.use is Use.FREE
-
-
-def absent(name: str, place: str) -> NodeUse:
-    """Return what is said of a node that is not there."""
-    return NodeUse(name=name, use=Use.CLOSED, why=f"it is not in {place}")
-
 
 Json = dict[str, Any]
 # Namespaces of Kubernetes itself and of ours; those of the site's components come on top.

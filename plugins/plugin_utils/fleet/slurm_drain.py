@@ -24,8 +24,8 @@ from ..probe.slurm_nodes import SlurmNode, parse
 from ..runtime.clock import Deadline, elapsed_text
 from ..runtime.process import run_command
 from ..runtime.progress import Emit, Progress, silent
+from ..workload.slurm_script import OWNER
 
-OWNER = "gpufleet.bringup"
 _COMMAND_S = 60.0
 _LONGEST_REASON = 200
 _AWAY = frozenset({"NOT_RESPONDING", "MAINTENANCE", "POWERED_DOWN", "POWERING_DOWN", "POWERING_UP", "FAIL"})

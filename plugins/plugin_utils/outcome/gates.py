@@ -105,7 +105,7 @@ GATES: tuple[Gate, ...] = (
     Gate(
         number=6, id="fabric_validation", title="NCCL fabric validation", depends_on="telemetry",
         phases=(PERFORMANCE,),
-        needs_api=True, needs_adapters=True, loads_hosts=True, loads_fabric=True, compared_as="fabric",
+        needs_api=True, over_slurm=True, needs_adapters=True, loads_hosts=True, loads_fabric=True, compared_as="fabric",
         fingerprint=("topology",),
         not_judging=("timeout_s", "schedule_s", "total_s", "cleanup_s"),
     ),

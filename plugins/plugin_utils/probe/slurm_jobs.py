@@ -27,6 +27,7 @@ _LINES = {
         r"^\s+JobState=[A-Z_]{2,64} Reason=([^\n]{0,400}?)(?: FailedNode=\S*)? Dependency=", re.MULTILINE
     ),
     "exit": re.compile(r"^\s+Requeue=\S+ [^\n]*ExitCode=(\d{1,5}:\d{1,5})(?=\s|$)", re.MULTILINE),
+    "restarts": re.compile(r"^\s+Requeue=\S+ Restarts=(\d{1,9})(?=\s|$)", re.MULTILINE),
     "partition": re.compile(r"^\s+Partition=(\S{1,2000}) AllocNode:Sid=", re.MULTILINE),
     "nodes": re.compile(r"^\s+NodeList=(\S{0,2000})[ \t]*$", re.MULTILINE),
 }
@@ -36,7 +37,8 @@ _NOTHING = ("", "(null)", "None", "N/A")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlurmJob:
-    """One job: `exit_code` and `signal` are what its script ended with, `nodes` where it is or was, empty: nowhere."""
+    """One job: `exit_code` and `signal` are what its script ended with, `nodes` where it is or was, empty: nowhere;
+    `restarts` is how often Slurm began it again."""
 
     job_id: str
     user: int
@@ -47,6 +49,7 @@ class SlurmJob:
     partition: str = ""
     nodes: str = ""
     comment: str = ""
+    restarts: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +89,7 @@ def parse(text: str, job_id: str) -> SlurmJob:
     return SlurmJob(
         job_id=job_id, user=int(found["user"]), state=found["state"], reason=_said(found["reason"]),
         exit_code=int(exit_code), signal=int(number), partition=found["partition"], nodes=_said(found["nodes"]),
-        comment=_said(comments[0] if comments else ""),
+        comment=_said(comments[0] if comments else ""), restarts=int(found["restarts"]),
     )  # fmt: skip
 
 

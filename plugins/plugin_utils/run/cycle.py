@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..check.benchmark.plan import BenchmarkHost, placement, planned_hosts
+from ..check.benchmark.slurm import ways_of
 from ..check.node_tests.registry import enabled_tests
 from ..check.node_tests.settings import CONTINUOUS, ContinuousSettings
 from ..check.node_tests.spec import NodeTest
@@ -25,7 +26,7 @@ from ..fleet.class_rules import ClassLimits, FigureRules, Word, figure_rules
 from ..fleet.classify import Classified, classify
 from ..fleet.cycle import FleetCycle
 from ..fleet.cycle_model import CycleLog, CycleWork, RunJobs, Stock
-from ..fleet.free_nodes import OURS, NodeUse, Use
+from ..fleet.free_nodes import OURS
 from ..fleet.kube_drain import DrainLimits
 from ..fleet.kube_nodes import KubernetesNodes
 from ..fleet.lemons import lemons
@@ -33,7 +34,6 @@ from ..fleet.node_logs import NodeLogs
 from ..fleet.others import Others
 from ..fleet.series import References
 from ..fleet.slurm_drain import SlurmLimits, SlurmNodes
-from ..fleet.slurm_jobs import SlurmCommands, SlurmRunner, SlurmWays
 from ..fleet.standing import DAY_S
 from ..outcome.errors import BringupError, InputError
 from ..outcome.wording import first_of
@@ -77,8 +77,9 @@ from ..verdict.drift import First, first_of_history
 from ..workload.job import JobResult, JobSpec
 from ..workload.jobs import run_jobs
 from ..workload.lease import hold_hosts, working
-from ..workload.manifests import plain_path
 from ..workload.namespace import TemporaryNamespace
+from ..workload.node_use import NodeUse, Use
+from ..workload.slurm_jobs import SlurmCommands, SlurmRunner
 from .class_references import class_references
 from .cycle_suite import CycleDone, save_cycle, with_cycle
 from .decision import run_day
@@ -440,25 +441,6 @@ def _beside(run: Run, other: Cycle, cycle: Cycle) -> bool:
     """Tell whether the lock that we hold was held by that cycle: it ran here, and its run lies beside ours."""
     run_id = other.cycle_id.rpartition("-cycle-")[0]
     return other.controller == cycle.controller and bool(run_id) and (run.path.parent / run_id).is_dir()
-
-
-def ways_of(settings: ContinuousSettings) -> SlurmWays:
-    """Return how the site wants jobs of tests.
-
-    Raises:
-        InputError: no directory is stated, or no path.
-    """
-    directory = Path(settings.slurm_dir)
-    if not plain_path(settings.slurm_dir):
-        said = f"is {settings.slurm_dir!r}." if settings.slurm_dir else "is not stated."
-        hint = (
-            "state one that this controller and all nodes see alike: gpufleet_set=continuous.slurm_dir=/shared/gpufleet"
-        )
-        raise InputError("continuous.slurm_dir", said, hint)
-    return SlurmWays(
-        directory=directory, containers=settings.slurm_containers, partition=settings.slurm_partition,
-        account=settings.slurm_account, qos=settings.slurm_qos, nice=settings.slurm_nice,
-    )  # fmt: skip
 
 
 # By which limits the nodes of a site are classified, from its settings: those of gates where both judge.

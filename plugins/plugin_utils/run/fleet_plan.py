@@ -17,7 +17,7 @@ from ..check.spec import ObserveContext
 from ..clients.kube.cluster import Cluster, ask_all
 from ..clients.kube.connection import connection_from
 from ..clients.kube.errors import ForbiddenError
-from ..fleet.free_nodes import RIGHTS, NodeUse
+from ..fleet.free_nodes import RIGHTS
 from ..fleet.queue import demands_of, plan_batch
 from ..fleet.queue_model import BatchPlan
 from ..fleet.remembered import remembered
@@ -27,6 +27,7 @@ from ..runtime.progress import Emit
 from ..store.database import place_of
 from ..store.records import Lease, NodeResult
 from ..store.service import open_service
+from ..workload.node_use import NodeUse
 from .decision import run_day
 from .run import Run
 from .site_nodes import busy_hosts, limits_of, queue_nodes, uses_in_kubernetes, uses_in_slurm

@@ -34,8 +34,8 @@ _SITE_ENDS_S = 120.0
 
 
 def disturbs_cluster(declaration: Declaration, site: Site) -> bool:
-    """Tell whether a declared check of the gate makes test pods, or loads GPUs in pods that are there."""
-    if "kubernetes" not in site.capabilities:
+    """Tell whether a declared check of the gate makes test pods or jobs, or loads GPUs in pods that are there."""
+    if not {"kubernetes", "slurm"} & set(site.capabilities):
         return False
     return declaration.gate == STACK_GATE or any(Disturbance(check.disturbs).makes_pods for check in declaration.checks)
 

@@ -12,16 +12,16 @@ from ..check.kit.tolerations import tolerations_of
 from ..check.node_tests.settings import CONTINUOUS, ContinuousSettings
 from ..check.spec import ObserveContext
 from ..clients.kube.cluster import Cluster
-from ..fleet.free_nodes import SYSTEM, NodeUse, Use, free_nodes
-from ..fleet.free_slurm import free_in_slurm
+from ..fleet.free_nodes import SYSTEM, free_nodes
 from ..fleet.queue_model import BatchLimits, QueueNode, window_of
 from ..fleet.slurm_drain import ask_scontrol
 from ..hardware.sku import Sku
-from ..outcome.errors import InputError
-from ..probe.slurm_nodes import SlurmNode, parse
+from ..probe.slurm_nodes import parse
 from ..site.cabling import stated_cabling
-from ..site.model import Host, Site
+from ..site.model import Site
 from ..workload.capacity import read_gpu_objects
+from ..workload.free_slurm import name_in_slurm, uses_of_hosts
+from ..workload.node_use import NodeUse, Use
 
 
 def uses_in_kubernetes(cluster: Cluster, context: ObserveContext) -> dict[str, NodeUse]:
@@ -34,19 +34,16 @@ def uses_in_kubernetes(cluster: Cluster, context: ObserveContext) -> dict[str, N
     components = {str(entry.get("namespace") or "") for entry in (context.recipe or {}).get("componentRefs", [])}
     found = free_nodes(
         *read_gpu_objects(cluster),
-        {_node(host) for host in context.site.in_scope},
+        {name_in_slurm(host) for host in context.site.in_scope},
         system={*SYSTEM, *components, *settings.system_namespaces} - {""},
         tolerations=tolerations_of(context),
         beside_others=settings.beside_pods,
     )
-    return {host.name: replace(found[_node(host)], name=host.name) for host in context.site.in_scope}
+    return {host.name: replace(found[name_in_slurm(host)], name=host.name) for host in context.site.in_scope}
 
 
 def uses_in_slurm(scontrol: str, site: Site, hardware: Mapping[str, Sku]) -> dict[str, NodeUse]:
     """Return by the name of the host what Slurm says of its node now.
-
-    A node of which Slurm gives out another number of GPUs than its SKU has is closed: a test of all of them could not
-    be told from one of some.
 
     Args:
         scontrol: the command.
@@ -59,27 +56,7 @@ def uses_in_slurm(scontrol: str, site: Site, hardware: Mapping[str, Sku]) -> dic
     """
     # Text, because flag BLOCKED is in no JSON (probe/slurm_nodes.py).
     nodes = parse(ask_scontrol(scontrol, "show", "nodes"))
-    found, known = free_in_slurm({_node(host) for host in site.in_scope}, nodes), {node.name: node for node in nodes}
-    uses = {}
-    for host in site.in_scope:
-        use, sku = found[_node(host)], hardware.get(host.sku)
-        problem = _gpus_problem(known[_node(host)], sku) if use.use in (Use.FREE, Use.OURS) and sku else ""
-        uses[host.name] = NodeUse(name=host.name, use=Use.CLOSED if problem else use.use, why=problem or use.why)
-    return uses
-
-
-def _gpus_problem(node: SlurmNode, sku: Sku) -> str:
-    try:
-        gpus = node.gpus
-    except InputError as error:
-        return error.reason
-    if gpus in (None, sku.gpus):
-        return ""
-    return f"Slurm gives out {gpus} GPUs there ({node.gres}), and {sku.name} has {sku.gpus}"
-
-
-def _node(host: Host) -> str:
-    return host.node_name or host.name
+    return uses_of_hosts(nodes, site.in_scope, hardware)
 
 
 def queue_nodes(

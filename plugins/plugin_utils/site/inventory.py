@@ -215,6 +215,7 @@ _NO_FEATURES = "gpufleet_settings.fabric-features states neither adaptive routin
 _NO_SWITCHES = "gpufleet_settings.switch-health is not given; set it to {} where ibswinfo is installed"
 _NO_IBDIAGNET = "gpufleet_settings.ibdiagnet is not given; set it to {} where ibutils2 is installed"
 
+_JOBS_OF_SLURM = "fabric_validation"
 _NO_KUBERNETES = "Slurm gives the hosts their work (gpufleet_orchestrator)"
 _NO_BMC = f"no host of the inventory has {VARIABLE}, the address of its BMC"
 _NO_PDU = "gpufleet_settings.pdu-feeds.pdus names no PDU"
@@ -434,8 +435,16 @@ def _check_orchestrator(site: Site, problems: list[BringupError]) -> None:
     later = [gate.id for gate in GATES if gate.id in site.gates and gate.needs_api and not gate.over_slurm]
     if later:
         hint = f"gpufleet_gates: [{', '.join(gate for gate in site.gates if gate not in later)}]"
-        text = f"{site.orchestrator!r}: this release has gates 1 to 5 over Slurm, and not yet {', '.join(later)}."
+        last = max(gate.number for gate in GATES if gate.over_slurm)
+        text = f"{site.orchestrator!r}: this release has gates 1 to {last} over Slurm, and not yet {', '.join(later)}: "
+        text += "what they run is made for pods."
         problems.append(InputError("gpufleet_orchestrator", text, hint))
+    if _JOBS_OF_SLURM in site.gates and not site.settings.get("continuous", {}).get("slurm_dir"):
+        reason = f"is not stated, and jobs of gate {_JOBS_OF_SLURM} have their programs and logs there."
+        hint = "state a directory that this controller and all hosts see by one path: "
+        problems.append(
+            InputError("continuous.slurm_dir", reason, f"{hint}gpufleet_set=continuous.slurm_dir=/shared/gpufleet")
+        )
     if STACK_GATE in site.gates and site.driver_owner is DriverOwner.OPERATOR:
         reason = "is operator, and there is no GPU operator without Kubernetes."
         problems.append(InputError("gpufleet_driver_owner", reason, "state host, whose driver gate nodes judges"))
@@ -490,7 +499,7 @@ def _with_capabilities(site: Site, facts: InventoryFacts) -> Site:
     missing |= {"bmc_address": _NO_BMC, "pdu_address": _NO_PDU, "shared_volume": _NO_SHARED_VOLUME}
     missing |= dict(profile.missing)
     if site.orchestrator == "slurm":
-        words.discard("kubernetes")
+        words = words - {"kubernetes"} | {"slurm"}
         missing["kubernetes"] = _NO_KUBERNETES
     if len(site.in_scope) > 1:
         words.add("multi_node")

@@ -24,6 +24,7 @@ JobState = Literal[
     "refused",
     "held",
     "lost-node",
+    "no-program",
     "preempted",
     "slow-start",
     "timeout",
@@ -197,8 +198,8 @@ class JobResult:
         state: `succeeded`, or what it failed of: the command (`failed`), the scheduler (`unschedulable`), an image that
             cannot be had (`image`), quota or admission (`refused`), a queue (`held`), a node that went away
             (`lost-node`), a user's pod that took the place (`preempted`), containers that did not start in time
-            (`slow-start`), its time limit (`timeout`), the end of the whole run (`aborted`); `unknown` where its end or
-            its log is not known (Slurm).
+            (`slow-start`), its time limit (`timeout`), the end of the whole run (`aborted`); with Slurm what it was to
+            start (`no-program`), and `unknown` where its end or its log is not known.
         reason: one sentence, with the message of the scheduler, the API server or the kubelet.
         pods: its pods, the launcher first; empty when none was made.
         started: when it was created, RFC 3339.

@@ -23,5 +23,8 @@ mpirun --allow-run-as-root -np "$ranks" --host "localhost:$ranks" --map-by "ppr:
 if [ "$code" != 0 ]; then
   host=$(uname -n)
   echo "gpufleet: locked memory of ${host%%.*} is $(ulimit -l)"
+  for program in mpirun "$1"; do
+    command -v "$program" >/dev/null 2>&1 || echo "gpufleet: ${host%%.*} has no $program"
+  done
 fi
 exit "$code"

@@ -97,6 +97,9 @@ def _has_rdma(device: Json) -> bool:
 
 # Fabrics on which NCCL_IB_HCA picks adapters.
 FILTERED_FABRICS = tuple(LINK_LAYERS)
+KNOW_ADAPTERS = f"state {VARIABLE} of the host, or run gate nodes"
+# What jobs get that are no pods.
+OF_HOST = "the adapters of its host"
 _NO_RESOURCE = "none"
 _NUMBERED = re.compile(r"(.*\D)\d+")
 _HUGE_PAGES = "hugepages-2Mi"
@@ -258,7 +261,7 @@ def connected_placement(network: Network, host: Host, sku: Sku, capacity: NodeCa
     placed["imex"] = sku.nvlink_domain == "rack" and host.node_name in network.imex
     unknown = network.no_ports(host, sku)
     if unknown and not placed["closed"]:
-        placed["closed"] = f"{unknown}; state {VARIABLE} of the host, or run gate nodes"
+        placed["closed"] = f"{unknown}; {KNOW_ADAPTERS}"
     return placed
 
 
@@ -305,7 +308,7 @@ def hosts_network(context: ObserveContext, settings: NetworkSettings) -> Network
         InputError: the cabling plan cannot be used.
     """
     return Network(
-        settings=settings, resource="the adapters of its host", offers={}, gang="none",
+        settings=settings, resource=OF_HOST, offers={}, gang="none",
         cabling=stated_cabling(context.site, context.hardware),
         adapters=read_adapters(context.run_dir, context.site, context.hardware),
     )  # fmt: skip

@@ -29,10 +29,18 @@ def sku_unknown(answer: Answer, sku: str, **details: Any) -> Outcome:
     return answer.unknown("sku-unknown", f"no hardware facts for SKU {sku!r}", "correct gpufleet_sku", **details)
 
 
+def by_slurm(answer: Answer) -> bool:
+    """Tell whether runs of the site are jobs of Slurm."""
+    return answer.context.site.orchestrator == "slurm"
+
+
 def no_capacity(answer: Answer, host: BenchmarkHost) -> Outcome:
     """Return the outcome about a host on which nothing could be run."""
     if host.closed.startswith(NO_OFFER):
         hint = "run gate gpu_stack first: -e gpufleet_gates=gpu_stack (it says what it would install with --check)"
+        return answer.unknown("no-capacity", f"no run was possible: {host.closed}", hint)
+    if by_slurm(answer):
+        hint = f"scontrol show node {host.node}; run the gate again when it is idle, or quarantine the host"
         return answer.unknown("no-capacity", f"no run was possible: {host.closed}", hint)
     hint = (
         f"kubectl describe node {host.node}; free its GPUs, quarantine the host or, where GPUs are shared on purpose, "
@@ -60,7 +68,8 @@ def leftovers_of(answer: Answer, leftovers: tuple[str, ...]) -> Outcome | None:
     """Return the outcome where something of the runs could not be removed; None if everything was."""
     if not leftovers:
         return None
-    hint = "kubectl get ns -l gpufleet.io/purpose=test; delete what the run left"
+    pods = "kubectl get ns -l gpufleet.io/purpose=test; delete what the run left"
+    hint = "cancel it as it says, then run the gate again" if by_slurm(answer) else pods
     return answer.unknown("cleanup-incomplete", f"left behind: {leftovers[0]}", hint)
 
 

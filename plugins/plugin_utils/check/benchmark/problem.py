@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -42,12 +43,29 @@ _LAUNCH: dict[str, tuple[str, str]] = {
         "its node went away, or gave it up",
         "look at the node (is it there, is it short of something, does somebody drain it?), then run gate nodes again",
     ),
+    "no-program": (
+        "what it starts is not on its hosts",
+        "install it where PATH of every host has it, state where it lies (fabric_validation.program), or let Pyxis "
+        "start an image that has it (continuous.slurm_containers: pyxis)",
+    ),
     "preempted": ("a user took the place", "run the gate again when the host is free"),
     "unknown": (
         "how it ended is not known",
         "`scontrol show job`; its log has to lie where controller and nodes see it by one path (continuous.slurm_dir)",
     ),
     "aborted": ("the time limit of the whole gate was reached", "raise total_s, or look at what took so long"),
+}
+# What jobs of Slurm say of themselves (workload/slurm_script.py, workload/slurm_jobs.py), and what to do about them.
+_OF_SLURM = re.compile(r": (?:sbatch: |srun on |slurmstepd\S*: |node \S+: |job \d+ (?:is|was|of) )")
+_SLURM: dict[str, str] = {
+    "unschedulable": "scontrol show job, scontrol show node: free the hosts, or end the reservation; then run the "
+    "gate again",
+    "refused": "correct continuous.slurm_partition, .slurm_account and .slurm_qos: scontrol show partition; sacctmgr "
+    "show assoc user=$USER",
+    "image": "make the image reachable from the hosts for Enroot (`enroot import` there), or state the path of a "
+    "squashfs file",
+    "lost-node": "scontrol show node says why; mend the host, resume it, and run gate nodes again",
+    "preempted": "squeue says who has the host; run the gate again when it is free",
 }
 _TRANSIENT = ("launch-unschedulable", "launch-preempted")
 
@@ -84,5 +102,8 @@ def hint_for(cause: str, hints: Mapping[str, str], text: str = "") -> str:
     which may name the policy that refused it."""
     if cause == "launch-refused" and (mend := mending(text)):
         return mend
-    launch = _LAUNCH.get(cause.removeprefix("launch-"), ("", "read the log, then run the gate again"))
+    state = cause.removeprefix("launch-")
+    if state != cause and state in _SLURM and _OF_SLURM.search(text):
+        return _SLURM[state]
+    launch = _LAUNCH.get(state, ("", "read the log, then run the gate again"))
     return hints.get(cause, launch[1])

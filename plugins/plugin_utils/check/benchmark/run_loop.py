@@ -10,28 +10,43 @@ result of a job is read.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Generic, TypeVar
+from typing import ClassVar, Generic, Protocol, TypeVar
 
 from ...clients.kube.cluster import Cluster
 from ...clients.kube.connection import connection_from
 from ...clients.kube.permission import Permission
 from ...component_stack.facts import stack_facts
+from ...outcome.errors import InputError
 from ...runtime.clock import Deadline
+from ...runtime.interrupt import interruptible
 from ...runtime.progress import Progress
 from ...workload.job import JobResult, JobSpec
 from ...workload.jobs import job_namespace, run_jobs
 from ...workload.namespace import BASIC, TemporaryNamespace, refuse_without
+from ...workload.node_use import NodeUse
 from ...workload.queue import PERMISSIONS as QUEUED
 from ..kit.tolerations import cluster_queue_of, tolerations_of
 from ..spec import ObserveContext
 from .plan import BenchmarkHost, BenchmarkPlan
 from .records import BenchmarkResults, EvidenceFolder
+from .slurm import SlurmPlace
 
 PlanT = TypeVar("PlanT", bound=BenchmarkPlan[BenchmarkHost])
 WantT = TypeVar("WantT")
 RunT = TypeVar("RunT")
+
+
+class JobPlace(Protocol):
+    """Where jobs are run: pods of a namespace, or jobs of Slurm."""
+
+    @property
+    def progress(self) -> Progress:
+        """Takes the progress lines."""
+
+    def run(self, specs: Sequence[JobSpec], parallel: int) -> tuple[JobResult, ...]:
+        """Return the result of every job, in the order of the specs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +57,15 @@ class Session:
     namespace: TemporaryNamespace
     progress: Progress
     deadline: Deadline
+
+    def run(self, specs: Sequence[JobSpec], parallel: int) -> tuple[JobResult, ...]:
+        """Return the result of every job, in the order of the specs.
+
+        Raises:
+            InputError: two jobs have the same name, or a gang's scheduler has no queue that it may use.
+            BringupError: the cluster does not answer.
+        """
+        return run_jobs(self.cluster, self.namespace, specs, parallel, self.progress, self.deadline)
 
 
 class Benchmark(ABC, Generic[PlanT, WantT, RunT]):
@@ -65,6 +89,18 @@ class Benchmark(ABC, Generic[PlanT, WantT, RunT]):
     @abstractmethod
     def make_plan(self, cluster: Cluster) -> PlanT:
         """Return what is to be run where."""
+
+    def plan_on_hosts(self, uses: Mapping[str, NodeUse]) -> PlanT:
+        """Return what is to be run where, on a site of Slurm.
+
+        Args:
+            uses: by host what is on its node now.
+
+        Raises:
+            InputError: its runs need Kubernetes.
+        """
+        del uses
+        raise InputError(f"gate {self.gate}", f"{self.name} is not run over Slurm.", "leave it out of gpufleet_gates")
 
     @abstractmethod
     def permissions(self) -> tuple[Permission, ...]:
@@ -94,13 +130,12 @@ class Benchmark(ABC, Generic[PlanT, WantT, RunT]):
         """Make all runs; a gate that has to prepare something overrides it."""
         self.run_until_known(session)
 
-    def run_until_known(self, session: Session) -> None:
+    def run_until_known(self, place: JobPlace) -> None:
         """Make runs, step by step, until there is no next one. After the deadline every run ends as `aborted`."""
         while wanted := self.next_runs():
-            session.progress.say(self.announce(wanted))
+            place.progress.say(self.announce(wanted))
             specs = [self.job(want) for want in wanted]
-            parallel = self.parallel(wanted)
-            results = run_jobs(session.cluster, session.namespace, specs, parallel, session.progress, session.deadline)
+            results = place.run(specs, self.parallel(wanted))
             for want, spec, result in zip(wanted, specs, results, strict=True):
                 self.runs.append(self.read(want, spec, result))
 
@@ -109,8 +144,10 @@ class Benchmark(ABC, Generic[PlanT, WantT, RunT]):
 
         Raises:
             ForbiddenError: the user may not do what the runs need.
-            BringupError: the API server does not answer, or refuses the namespace of the runs.
+            BringupError: the API server or Slurm does not answer, or refuses the namespace of the runs.
         """
+        if self.context.site.orchestrator == "slurm":
+            return self._observe_on_hosts()
         with Cluster(connection_from(self.context.connections)) as cluster:
             self.plan = self.make_plan(cluster)
             queued = QUEUED if cluster_queue_of(self.context) else ()
@@ -125,3 +162,15 @@ class Benchmark(ABC, Generic[PlanT, WantT, RunT]):
             ) as namespace:  # fmt: skip
                 self.make_runs(Session(cluster, namespace, Progress(emit), Deadline.after(self.total_s)))
             return BenchmarkResults(plan=self.plan, runs=tuple(self.runs), leftovers=tuple(namespace.leftovers))
+
+    def _observe_on_hosts(self) -> BenchmarkResults[PlanT, RunT]:
+        place = SlurmPlace.of(self.context, self.total_s)
+        place.sweep()
+        self.plan = self.plan_on_hosts(place.uses(self.cleanup_s))
+        if self.plan.open_hosts:
+            with interruptible(f"test {self.name}"):
+                try:
+                    self.run_until_known(place)
+                finally:
+                    place.close(self.cleanup_s)
+        return BenchmarkResults(plan=self.plan, runs=tuple(self.runs), leftovers=tuple(place.leftovers))

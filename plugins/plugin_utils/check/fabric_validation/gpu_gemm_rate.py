@@ -29,7 +29,7 @@ SPEC = CheckSpec(
     per=SubjectKind.NODE,
     disturbs=Disturbance.TEST_PODS,
     duration_s=180.0,
-    requires=("kubernetes",),
+    requires=("kubernetes|slurm",),
     causes=("slow-gemm", "slow-memory", SLOW_GROUP, "cohort-slow"),
     settings=GemmRateSettings,
 )

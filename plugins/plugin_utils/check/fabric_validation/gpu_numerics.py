@@ -26,7 +26,7 @@ SPEC = CheckSpec(
     per=SubjectKind.NODE,
     disturbs=Disturbance.TEST_PODS,
     duration_s=180.0,
-    requires=("kubernetes",),
+    requires=("kubernetes|slurm",),
     causes=(
         "arithmetic-wrong", "copy-wrong", "reference-differs", "digest-changes", "digest-differs", "gpu-missing",
     ),

@@ -25,7 +25,7 @@ SPEC = CheckSpec(
     per=SubjectKind.NODE,
     disturbs=Disturbance.TEST_PODS,
     duration_s=600.0,
-    requires=("kubernetes",),
+    requires=("kubernetes|slurm",),
     causes=("cohort-slow", "slow-group", "slow-nvlink"),
 )
 _HINT = "`nvidia-smi nvlink -e` and `nvidia-smi topo -m` on the host; look for XID 74 and for links that retrain"

@@ -13,9 +13,13 @@ from ...clients.kube.cluster import Cluster
 from ...hardware.sku import Sku, sku_or_error
 from ...site.model import Host
 from ...workload.capacity import NodeCapacity
+from ...workload.free_slurm import name_in_slurm
 from ...workload.job import JobResult, JobSpec
+from ...workload.node_use import NodeUse
 from ..benchmark.network import (
     FILTERED_FABRICS,
+    KNOW_ADAPTERS,
+    Network,
     connected_placement,
     hosts_network,
     pod_network,
@@ -24,6 +28,7 @@ from ..benchmark.network import (
 )
 from ..benchmark.plan import device_class, placement, planned_hosts
 from ..benchmark.records import ended
+from ..benchmark.slurm import closed_by
 from ..spec import ObserveContext
 from .model import ADAPTER_PHASES, Phase, Plan, PlannedHost, Record, Wanted
 from .network import network_settings
@@ -65,8 +70,20 @@ def plan_nccl(
     return Plan(hosts=hosts, settings=settings, rdma_resource=network.resource, gang=network.gang, adapter_runs=True)
 
 
-def plan_on_hosts(context: ObserveContext, settings: FabricValidationSettings) -> Plan:
+def plan_on_hosts(
+    context: ObserveContext,
+    settings: FabricValidationSettings,
+    uses: Mapping[str, NodeUse] | None = None,
+    *,
+    connected: bool = False,
+) -> Plan:
     """Return the plan where no pod is made: jobs see every adapter of their host, and use those for GPU traffic.
+
+    Args:
+        context: the site.
+        settings: those of the gate.
+        uses: by host what is on its node now; None where whoever asks knows that it is free.
+        connected: see plan_nccl.
 
     Raises:
         InputError: the cabling plan cannot be used.
@@ -76,12 +93,26 @@ def plan_on_hosts(context: ObserveContext, settings: FabricValidationSettings) -
     for host in context.site.in_scope:
         sku = sku_or_error(context.hardware, host.sku)
         ports, leaves = network.ports(host, sku), network.leaves(host)
+        closed = closed_by(uses, host.name, name_in_slurm(host)) if uses is not None else ""
+        if connected and not closed:
+            closed = _not_connected(network, host, sku)
         hosts[host.name] = PlannedHost(
-            name=host.name, node=host.node_name or host.name, sku=host.sku, rack=host.rack, hcas=ports, leaves=leaves,
-            rdma_offered=len(ports),
+            name=host.name, node=name_in_slurm(host), sku=host.sku, rack=host.rack, hcas=ports, leaves=leaves,
+            closed=closed,
+            # Where no filter picks adapters, all are there.
+            rdma_offered=len(ports) or max(sku.compute_hcas, sku.nics, 1),
         )  # fmt: skip
     found = tuple(hosts.values())
     return Plan(hosts=found, settings=settings, rdma_resource=network.resource, gang=network.gang, adapter_runs=True)
+
+
+def _not_connected(network: Network, host: Host, sku: Sku) -> str:
+    """Return why a job on a host reaches no other by its adapters; empty if it does."""
+    needs = network.settings.pods.get(sku.fabric)
+    if needs is not None and needs.sidecar is not None:
+        return f"fabric {sku.fabric} needs the program {needs.sidecar.name} beside the ranks, which jobs of Slurm lack"
+    unknown = network.no_ports(host, sku)
+    return f"{unknown}; {KNOW_ADAPTERS}" if unknown else ""
 
 
 def adapter_environment(phase: Phase, sku: Sku) -> dict[str, str]:
@@ -147,7 +178,7 @@ class NcclJobs:
             attempt=want.attempt,
             rail=want.rail,
             exit_code=result.exit_code,
-            hostnames={pod.hostname: owners[pod.node] for pod in result.pods if pod.node in owners},
+            hostnames={pod.hostname: owners[pod.node] for pod in result.pods if pod.hostname and pod.node in owners},
             hcas=self._ports(want),
             smallest=self._smallest(want),
             ranks=spec.ranks,

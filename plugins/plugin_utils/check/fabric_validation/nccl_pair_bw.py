@@ -27,7 +27,7 @@ SPEC = CheckSpec(
     per=SubjectKind.NODE,
     disturbs=Disturbance.TEST_PODS,
     duration_s=600.0,
-    requires=("kubernetes", "multi_node"),
+    requires=("kubernetes|slurm", "multi_node"),
     applies=(Equals(),),
     causes=("cohort-slow", "pair-bandwidth-low", "slow-adapter", "slow-group", "slow-node", "slow-path", "slow-rail"),
 )

@@ -25,7 +25,7 @@ SPEC = CheckSpec(
     per=SubjectKind.NODE,
     disturbs=Disturbance.TEST_PODS,
     duration_s=600.0,
-    requires=("kubernetes",),
+    requires=("kubernetes|slurm",),
     causes=("wrong-results",),
 )
 _HINTS = {

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, Status, SubjectKind
 from ...probe.nccl_debug import HostLog
-from ..benchmark.preconditions import nodes
+from ..benchmark.network import OF_HOST
+from ..benchmark.preconditions import by_slurm, nodes
 from ..kit.answer import Answer
 from ..spec import Check, CheckSpec, Disturbance, Equals, JudgeContext
 from .analysis import SkuCohort, cohorts_of
@@ -24,7 +25,7 @@ SPEC = CheckSpec(
     per=SubjectKind.NODE,
     disturbs=Disturbance.TEST_PODS,
     duration_s=600.0,
-    requires=("kubernetes", "multi_node"),
+    requires=("kubernetes|slurm", "multi_node"),
     applies=(Equals(),),
     causes=(
         "gpudirect-missing",
@@ -86,6 +87,7 @@ def _judge_host(answer: Answer, cohort: SkuCohort, host: PlannedHost) -> Outcome
     short = _short_offer(cohort, host) if found.status is Status.PASSED else ""
     if short:
         hint = f"kubectl describe node {host.node}; if that is all that it should offer, state rdma_count or accept it"
+        hint = "state all of them (gpufleet_hcas of the host, setting hcas), or accept it" if by_slurm(answer) else hint
         return answer.marginal("rdma-resource-short", short, hint, evidence=found.evidence, measured=found.measured)
     return found
 
@@ -96,6 +98,8 @@ def _short_offer(cohort: SkuCohort, host: PlannedHost) -> str:
     least = min(ports, cohort.sku.nics)
     if plan.settings.run.rdma_count or not 1 < host.rdma_offered < least:
         return ""
+    if plan.rdma_resource == OF_HOST:
+        return f"runs on {host.node} use {host.rdma_offered} adapters for GPU traffic, its SKU has {ports}"
     return f"node {host.node} offers {host.rdma_offered} {plan.rdma_resource}, its host has {ports} such adapters"
 
 

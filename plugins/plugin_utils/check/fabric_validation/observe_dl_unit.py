@@ -6,15 +6,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ...clients.kube.cluster import Cluster
 from ...clients.kube.permission import Permission
 from ...hardware.sku import sku_or_error
 from ...workload.job import JobSpec
 from ...workload.namespace import job_permissions
+from ...workload.node_use import NodeUse
 from ..benchmark.host_runs import HostBenchmark, HostRecord
 from ..benchmark.saved_observer import benchmark_observer
+from ..benchmark.slurm import hosts_of_slurm
 from ..dl_unit.job import dl_unit_job
 from ..dl_unit.model import Plan, Results, Run, SavedObservation, read_run
 from ..dl_unit.rates import Rates, to_test_again
@@ -40,6 +42,10 @@ class DlUnitBenchmark(HostBenchmark[Plan, Run]):
     def make_plan(self, cluster: Cluster) -> Plan:
         """Look at the nodes: which have all their GPUs free."""
         return Plan(hosts=self.hosts(cluster), settings=self.settings)
+
+    def plan_on_hosts(self, uses: Mapping[str, NodeUse]) -> Plan:
+        """Take the hosts that are free."""
+        return Plan(hosts=hosts_of_slurm(self.context.site, uses), settings=self.settings)
 
     def permissions(self) -> tuple[Permission, ...]:
         by_dra = any(host.by_dra for host in self.plan.open_hosts)

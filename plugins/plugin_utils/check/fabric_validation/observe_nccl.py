@@ -15,6 +15,7 @@ from ...clients.kube.permission import Permission
 from ...hardware.sku import Sku
 from ...outcome.errors import InputError
 from ...workload.job import JobResult, JobSpec
+from ...workload.node_use import NodeUse
 from ..benchmark.network import gang_permissions
 from ..benchmark.run_loop import Benchmark
 from ..benchmark.saved_observer import benchmark_observer
@@ -22,7 +23,7 @@ from ..spec import ObserveContext
 from .analysis import SkuCohort, cohorts_of
 from .bandwidth import BandwidthResult, PeerGroup
 from .model import Phase, Plan, Record, Results, Run, SavedObservation, Wanted
-from .nccl_job import NcclJobs, plan_nccl
+from .nccl_job import NcclJobs, plan_nccl, plan_on_hosts
 from .pair_round import PairRound
 from .parse_run import parse_run
 from .settings import ALL_NODES, GATE, AllNodesSettings, FabricValidationSettings
@@ -165,8 +166,18 @@ class NcclBenchmark(Benchmark[Plan, Wanted, Run]):
 
     def make_plan(self, cluster: Cluster) -> Plan:
         """Look at the nodes: free GPUs, adapters for pods."""
-        # A host by itself needs no network.
-        plan = plan_nccl(cluster, self.context, self.settings, connected=len(self.context.site.in_scope) > 1)
+        return self._planned(plan_nccl(cluster, self.context, self.settings, connected=self._connected))
+
+    def plan_on_hosts(self, uses: Mapping[str, NodeUse]) -> Plan:
+        """Take the hosts that are free, with their adapters."""
+        return self._planned(plan_on_hosts(self.context, self.settings, uses, connected=self._connected))
+
+    @property
+    def _connected(self) -> bool:
+        """A host by itself needs no network."""
+        return len(self.context.site.in_scope) > 1
+
+    def _planned(self, plan: Plan) -> Plan:
         self.jobs = NcclJobs(plan, self.context.hardware, self.context.settings_of(ALL_NODES, AllNodesSettings).sharp)
         return plan
 

@@ -92,6 +92,11 @@ class ContinuousSettings:
     slurm_partition: str = setting("With Slurm: partition of the tests. Empty: the default one.", use="run")
     slurm_account: str = setting("With Slurm: account of the tests. Empty: the default one.", use="run")
     slurm_qos: str = setting("With Slurm: QOS of the tests. Empty: the default one.", use="run")
+    slurm_mpi: str = setting(
+        "With Slurm: plugin of `srun --mpi` that starts ranks, such as pmix. Empty: mpirun starts them, and pmix those "
+        "of several nodes in containers of Pyxis.",
+        use="run",
+    )
     slurm_nice: int = setting(
         "With Slurm: by how much the priority of tests is lowered.", minimum=0, maximum=2147483645, use="run"
     )

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.free_nodes import SYSTEM, NodeUse, Use, free_nodes
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.free_nodes import SYSTEM, free_nodes
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.node_use import NodeUse, Use
 
 Json = dict[str, Any]
 

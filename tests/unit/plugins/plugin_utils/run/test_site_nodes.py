@@ -20,7 +20,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.node_tests.
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import ObserveContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import NODES, PODS, Kind
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.free_nodes import NodeUse, Use
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.decisions import Quarantine
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError, InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.site_nodes import (
@@ -31,6 +30,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.site_nodes im
     uses_in_slurm,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.node_use import NodeUse, Use
 
 HOSTS = tuple(Host(name=f"gpu0{n}", sku="dgx-h100", node_name=f"node-{n}", rack=f"r{n % 2}") for n in range(1, 5))
 BAD_FAN = Quarantine(node="gpu04", reason="bad fan", ticket="OPS-7", who="jo")

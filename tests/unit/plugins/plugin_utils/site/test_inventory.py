@@ -166,9 +166,14 @@ def test_a_site_says_whether_nodes_are_added(site_of: Any, stated: Any, word: st
             None,
             {"orchestrator": "slurm", "gates": ["nodes", "gpu_stack", "telemetry", "training_acceptance"]},
             [
-                "'slurm': this release has gates 1 to 5 over Slurm, and not yet training_acceptance.",
+                "'slurm': this release has gates 1 to 6 over Slurm, and not yet training_acceptance: what they run is",
                 "gpufleet_gates: [nodes, gpu_stack, telemetry]",
             ],
+        ),
+        (
+            None,
+            {"orchestrator": "slurm", "gates": ["nodes", "fabric_validation"], "settings": {"continuous": {}}},
+            ["continuous.slurm_dir: is not stated, and jobs of gate fabric_validation", "continuous.slurm_dir=/shared"],
         ),
         (
             None,

@@ -10,11 +10,14 @@ JSON and text are both read, each of them has to say so: Slurm 25.05 has flag BL
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
+from ..hardware.sku import Sku
+from ..outcome.errors import InputError
 from ..probe.slurm_nodes import HARMLESS_FLAGS, SlurmNode
-from .free_nodes import NodeUse, Use, absent
-from .slurm_drain import OWNER
+from ..site.model import Host
+from .node_use import NodeUse, Use, absent
+from .slurm_script import OWNER
 
 
 def free_in_slurm(names: Collection[str], *views: Iterable[SlurmNode]) -> dict[str, NodeUse]:
@@ -47,3 +50,41 @@ def _use(name: str, node: SlurmNode | None) -> NodeUse:
     if node.base == "IDLE" and ours and others == {"DRAIN"}:
         return NodeUse(name=name, use=Use.OURS, why=f"drained by us{why}")
     return NodeUse(name=name, use=Use.CLOSED, why=state)
+
+
+def uses_of_hosts(
+    nodes: Collection[SlurmNode], hosts: Collection[Host], hardware: Mapping[str, Sku]
+) -> dict[str, NodeUse]:
+    """Return by the name of the host what Slurm says of its node.
+
+    A node of which Slurm gives out another number of GPUs than its SKU has is closed: a test of all of them could not
+    be told from one of some.
+
+    Args:
+        nodes: what `scontrol show nodes` says.
+        hosts: which hosts.
+        hardware: the SKUs.
+    """
+    found, known = free_in_slurm({name_in_slurm(host) for host in hosts}, nodes), {node.name: node for node in nodes}
+    uses = {}
+    for host in hosts:
+        use, sku = found[name_in_slurm(host)], hardware.get(host.sku)
+        asked = use.use in (Use.FREE, Use.OURS) and sku is not None
+        problem = _gpus_problem(known[name_in_slurm(host)], sku) if asked and sku else ""
+        uses[host.name] = NodeUse(name=host.name, use=Use.CLOSED if problem else use.use, why=problem or use.why)
+    return uses
+
+
+def name_in_slurm(host: Host) -> str:
+    """Return how Slurm calls a host."""
+    return host.node_name or host.name
+
+
+def _gpus_problem(node: SlurmNode, sku: Sku) -> str:
+    try:
+        gpus = node.gpus
+    except InputError as error:
+        return error.reason
+    if gpus in (None, sku.gpus):
+        return ""
+    return f"Slurm gives out {gpus} GPUs there ({node.gres}), and {sku.name} has {sku.gpus}"

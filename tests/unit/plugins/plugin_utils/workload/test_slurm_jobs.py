@@ -11,18 +11,17 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet import slurm_jobs as module
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.slurm_jobs import (
-    LOG,
-    SlurmCommands,
-    SlurmRunner,
-    SlurmWays,
-)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError, UnavailableError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import Deadline
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.process import CommandResult
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress, silent
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload import slurm_jobs as module
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.job import JobResult, JobSpec
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.slurm_jobs import (
+    SlurmCommands,
+    SlurmRunner,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.slurm_script import LOG, SlurmWays
 
 ME = os.geteuid()
 WAITS = "PENDING Reason=Resources"
@@ -36,6 +35,7 @@ class Slurm(SlurmCommands):
         self.states, self.after_cancel, self.waiting, self.refused = list(states), after_cancel, queue, refused
         self.ran: list[tuple[str, ...]] = []
         self.silent_after = "nothing"
+        self.node, self.nodes = "IDLE", list[str]()
 
     def __setattr__(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
@@ -62,7 +62,8 @@ class Slurm(SlurmCommands):
             )
         if words[:2] == ("show", "hostnames"):
             return words[2].replace(",", "\n")
-        return "NodeName=gpu02\n   Gres=gpu:8\n   State=IDLE\n"
+        state = self.nodes.pop(0) if self.nodes else self.node
+        return "".join(f"NodeName={name}\n   Gres=gpu:8\n   State={state}\n" for name in "".join(words[2:3]).split(","))
 
     @property
     def cancelled(self) -> int:
@@ -72,11 +73,15 @@ class Slurm(SlurmCommands):
 @pytest.fixture
 def follow(tmp_path: Path) -> Callable[..., JobResult]:
     def follow(
-        slurm: Slurm, *, log: str = "gpufleet.bringup: job 41 ended with 0\n", limit_s: float = 60.0
+        slurm: Slurm,
+        *,
+        log: str = "gpufleet.bringup: job 41 ended with 0\n",
+        limit_s: float = 60.0,
+        placing_s: float = 0.0,
     ) -> JobResult:
         spec = JobSpec(
             name="dl-1", nodes=("gpu02",), gpus_per_node=8, image="i", command=("x",), kind="plain-job",
-            files={LOG: log}, schedule_s=0.0,
+            files={LOG: log}, schedule_s=placing_s,
         )  # fmt: skip
         results: list[JobResult] = []
         runner = SlurmRunner(slurm, SlurmWays(directory=tmp_path), "c1", sleep=lambda _seconds: None)
@@ -152,11 +157,11 @@ def test_a_job_in_a_state_that_says_nothing_does_not_keep_its_node(
 
 def test_the_end_of_the_cycle_takes_all_back(follow: Callable[..., JobResult]) -> None:
     slurm = Slurm("RUNNING")
-    assert follow(slurm, limit_s=0.0).state == "aborted" and slurm.cancelled
+    assert follow(slurm, limit_s=0.5).state == "aborted" and slurm.cancelled
 
 
 def test_a_job_that_ended_before_it_was_cancelled_counts(follow: Callable[..., JobResult]) -> None:
-    assert follow(Slurm("RUNNING", after_cancel="COMPLETED"), limit_s=0.0).state == "succeeded"
+    assert follow(Slurm("RUNNING", after_cancel="COMPLETED"), limit_s=0.5).state == "succeeded"
 
 
 def test_what_sbatch_refuses_is_told_in_its_words(follow: Callable[..., JobResult]) -> None:
@@ -194,3 +199,97 @@ def test_a_job_that_only_looks_like_ours_in_the_list_is_left_alone() -> None:
     with pytest.raises(BringupError):
         slurm.job("42")
     assert slurm.remove(["c2"], limit_s=0.0) and not slurm.cancelled
+
+
+def test_nodes_that_others_have_are_left_to_them(follow: Callable[..., JobResult]) -> None:
+    for state, ending in (("MIXED", "preempted"), ("ALLOCATED", "preempted"), ("IDLE+DRAIN", "unschedulable")):
+        slurm = Slurm("RUNNING")
+        slurm.node = state
+        result = follow(slurm)
+        assert result.state == ending and state in result.reason, result
+        assert "sbatch" not in {words[0] for words in slurm.ran}
+
+
+def test_nodes_on_their_way_out_of_a_job_are_waited_for(follow: Callable[..., JobResult]) -> None:
+    slurm = Slurm("RUNNING", "COMPLETED")
+    slurm.nodes = ["IDLE+COMPLETING", "IDLE+COMPLETING"]
+    assert follow(slurm, placing_s=60.0).state == "succeeded"
+    slurm = Slurm("RUNNING", "COMPLETED")
+    slurm.node = "IDLE+COMPLETING"
+    assert follow(slurm).state == "unschedulable"
+
+
+def test_a_job_that_did_not_find_its_program_says_nothing(follow: Callable[..., JobResult]) -> None:
+    log = "gpufleet: n1 has no mpirun\ngpufleet.bringup: job 41 ended with {}\n"
+    assert follow(Slurm("FAILED"), log=log.format(127)).state == "no-program"
+    assert follow(Slurm("COMPLETED"), log=log.format(0)).state == "succeeded"
+
+
+def jobs_of(*nodes: tuple[str, ...]) -> list[JobSpec]:
+    return [
+        JobSpec(name=f"pair-{number}", nodes=names, gpus_per_node=8, image="i", command=("x",), files={LOG: ""})
+        for number, names in enumerate(nodes, 1)
+    ]
+
+
+class Many(Slurm):
+    """Jobs with numbers of their own on the nodes that they ask for; each is seen running `looks` times."""
+
+    def __init__(self, directory: Path, looks: int = 2) -> None:
+        super().__init__("RUNNING")
+        self.directory, self.looks, self.most = directory, looks, 0
+        self.jobs: dict[str, tuple[str, int]] = {}
+        self.shared: list[str] = []
+
+    def run(self, name: str, *words: str, stdin: str = "") -> CommandResult:
+        if name != "sbatch":
+            return super().run(name, *words, stdin=stdin)
+        number = str(41 + len(self.jobs))
+        (nodes,) = [word.partition("=")[2] for word in words if word.startswith("--nodelist=")]
+        going = [held for held, left in self.jobs.values() if left > 0]
+        self.most = max(self.most, len(going) + 1)
+        self.shared += [node for held in going for node in set(held.split(",")) & set(nodes.split(","))]
+        self.jobs[number] = (nodes, self.looks)
+        (path,) = [word.partition("=")[2] for word in words if word.startswith("--output=")]
+        machines = "".join(f"gpufleet.bringup: job {number} has {node} as m-{node}\n" for node in nodes.split(","))
+        Path(path).write_text(f"{machines}gpufleet.bringup: job {number} ended with 0\n")
+        return CommandResult((name,), 0, f"{number}\n", "", 0.1)
+
+    def _scontrol(self, words: tuple[str, ...]) -> str:
+        if words[:2] != ("show", "job"):
+            return super()._scontrol(words)
+        nodes, left = self.jobs[words[2]]
+        self.jobs[words[2]] = (nodes, left - 1)
+        text = (
+            super()
+            ._scontrol(words)
+            .replace("JobId=41", f"JobId={words[2]}")
+            .replace("NodeList=gpu02", f"NodeList={nodes}")
+        )
+        return text.replace("RUNNING", "COMPLETED") if left <= 0 else text
+
+
+@pytest.mark.parametrize(("parallel", "most"), [(0, 2), (1, 1)])
+def test_jobs_that_share_a_node_run_one_after_the_other(tmp_path: Path, parallel: int, most: int) -> None:
+    slurm = Many(tmp_path)
+    specs = jobs_of(("gpu01", "gpu02"), ("gpu02", "gpu03"), ("gpu03", "gpu04"), ("gpu04", "gpu01"))
+    results: list[JobResult] = []
+    runner = SlurmRunner(slurm, SlurmWays(directory=tmp_path), "r1", sleep=lambda _seconds: None)
+    runner.run(specs, Progress(silent), Deadline.after(60.0), results.append, parallel)
+    assert {result.name: result.state for result in results} == dict.fromkeys(
+        (spec.name for spec in specs), "succeeded"
+    )
+    assert slurm.most == most and not slurm.shared
+    (first,) = [result for result in results if result.name == "pair-1"]
+    assert [(pod.node, pod.hostname, pod.role) for pod in first.pods] == [
+        ("gpu01", "m-gpu01", "launcher"), ("gpu02", "m-gpu02", "worker"),
+    ]  # fmt: skip
+    assert first.nodes == ("gpu01", "gpu02") and first.exit_code == 0
+
+
+def test_what_did_not_begin_in_time_is_aborted(tmp_path: Path) -> None:
+    slurm, results = Many(tmp_path, looks=10**9), list[JobResult]()
+    runner = SlurmRunner(slurm, SlurmWays(directory=tmp_path), "r1", sleep=lambda _seconds: None)
+    runner.run(jobs_of(("gpu01",), ("gpu01", "gpu02")), Progress(silent), Deadline.after(0.5), results.append)
+    assert {result.name: result.state for result in results} == {"pair-1": "aborted", "pair-2": "aborted"}
+    assert len(slurm.jobs) == 1

@@ -14,21 +14,23 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.slurm_jobs import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.slurm_jobs import SlurmJob
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.job import JobSpec
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.slurm_script import (
     SlurmWays,
     directory_of,
     ending_of,
     machine_of,
+    machines_of,
     mark,
     no_container,
+    no_program,
     pyxis_image,
     sbatch_words,
     script_of,
     whole_log,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.slurm_jobs import SlurmJob
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.job import JobSpec
 
 SPEC = JobSpec(
     name="dl-unit-1", nodes=("gpu02",), gpus_per_node=8, image="nvcr.io/nvidia/pytorch:25.08-py3",
@@ -79,6 +81,113 @@ def test_ranks_get_the_adapters_and_their_environment() -> None:
     names = "PYTHONDONTWRITEBYTECODE,NCCL_DEBUG"
     assert words[-6:] == ["ranks.sh", "8", names, "/opt/all_reduce_perf", "-b", "8"]
     assert "export MELLANOX_VISIBLE_DEVICES=all" in script_of(spec, WAYS, "c1")
+
+
+PAIR = replace(
+    SPEC, name="pair-1", nodes=("gpu02", "gpu10"), kind="gang-job", command=("/opt/all_reduce_perf", "-b", "8"),
+    env={"NCCL_DEBUG": "INFO"},
+)  # fmt: skip
+BARE = SlurmWays(directory=Path("/shared"), containers="none")
+
+
+def test_a_job_of_two_nodes_has_both_whole_and_a_name_with_its_run() -> None:
+    words = sbatch_words(PAIR, BARE, "r1", 8)
+    expected = {
+        "--nodes=2", "--nodelist=gpu02,gpu10", "--ntasks-per-node=8", "--exclusive", "--gres=gpu:8",
+        "--job-name=gpufleet-pair-1-r1", f"--comment={mark('r1')}", "--time=15",
+    }  # fmt: skip
+    assert expected <= set(words) and "--ntasks=1" not in words
+    assert "--ntasks=1" in sbatch_words(replace(PAIR, nodes=("gpu02",)), BARE, "r1", 8)
+
+
+_TOLD = """#!/bin/sh
+case "$0" in */mpirun) echo "mpirun $SRUN_CPUS_PER_TASK ${SLURM_JOB_ID:-none} $*"; exit $CODE ;; esac
+echo "srun $1 $2 $3 $4"
+shift 4
+export SLURMD_NODENAME=gpu02
+"$@"
+"""
+
+
+@pytest.mark.parametrize("code", [0, 7])
+def test_ranks_of_two_nodes_are_started_by_an_mpirun_that_slurm_helps(tmp_path: Path, code: int) -> None:
+    for name in ("mpirun", "srun"):
+        (tmp_path / name).write_text(_TOLD)
+        (tmp_path / name).chmod(0o755)
+    told = {
+        "PATH": f"{tmp_path}:{os.environ['PATH']}", "SLURM_JOB_ID": "41", "SLURM_CPUS_ON_NODE": "96", "CODE": str(code),
+    }  # fmt: skip
+    script = script_of(PAIR, BARE, "r1")
+    ran = subprocess.run(["sh"], input=script, capture_output=True, text=True, env=told, check=False)
+    body, said = whole_log(ran.stdout, "41")
+    assert ran.returncode == said == code, ran
+    look, has, locked, absent, mpirun = body.splitlines()
+    assert look == "srun --mpi=none --nodes=2 --ntasks=2 --ntasks-per-node=1" and has.endswith(os.uname().nodename)
+    assert machines_of(body, "41") == {"gpu02": os.uname().nodename.partition(".")[0]} and "locked memory" in locked
+    # Slurm's variables stay: by them mpirun knows the nodes.
+    assert mpirun.startswith("mpirun 96 41 --allow-run-as-root -np 16 --map-by ppr:8:node --bind-to numa ")
+    assert mpirun.endswith("-x PYTHONDONTWRITEBYTECODE -x NCCL_DEBUG /opt/all_reduce_perf -b 8")
+    found = no_program(body)
+    assert absent.endswith("has no /opt/all_reduce_perf") and found is not None and found.state == "no-program"
+
+
+def test_ranks_of_several_nodes_in_containers_are_started_by_srun() -> None:
+    text = script_of(PAIR, WAYS, "c1")
+    look, *words = [shlex.split(line) for line in re.findall(r"^srun (?:.|\n)*?(?=^srun|^rc=)", text, re.M)]
+    assert look[:5] == ["srun", "--mpi=none", "--nodes=2", "--ntasks=2", "--ntasks-per-node=1"]
+    assert look[-2:] == ["look.sh", "gpufleet.bringup"], "the image has the programs"
+    ((*srun, _image, _mounts, _home, _root, _entry, _written, names, program, _b, _size),) = words
+    assert srun == [
+        "srun", "--nodes=2", "--ntasks=16", "--ntasks-per-node=8", "--cpus-per-task=$((SLURM_CPUS_ON_NODE / 8))",
+        "--cpu-bind=none", "--kill-on-bad-exit=1", "--mpi=pmix",
+    ]  # fmt: skip
+    expected = "PYTHONDONTWRITEBYTECODE,NCCL_DEBUG,OMPI_MCA_btl,OMPI_MCA_pml,OMPI_MCA_coll"
+    assert (names, program) == (f"--container-env={expected}", "/opt/all_reduce_perf")
+    assert "export OMPI_MCA_btl=tcp,self" in text and "export MELLANOX_VISIBLE_DEVICES=all" in text
+
+
+def test_a_stated_plugin_starts_the_ranks_of_one_node_as_well_and_nothing_else() -> None:
+    stated = replace(BARE, mpi="pmi2")
+    alone = replace(PAIR, nodes=("gpu02",))
+    (line,) = re.findall(r"^srun [^\n]*", script_of(alone, stated, "c1"), re.M)
+    assert shlex.split(line)[-4:] == ["--mpi=pmi2", "/opt/all_reduce_perf", "-b", "8"] and "--ntasks=8" in line
+    assert "--ntasks-per-node=8" in sbatch_words(alone, stated, "c1", 8)
+    assert "srun" not in script_of(SPEC, stated, "c1") and "--ntasks=1" in sbatch_words(SPEC, stated, "c1", 8)
+
+
+# What Slurm 22.05, dash and bash print; what the scripts of this collection do.
+@pytest.mark.parametrize(
+    ("log", "words"),
+    [
+        ("gpufleet: n1 has no /opt/x\ngpufleet: n2 has no /opt/x\n", "/opt/x is not there on n1, n2"),
+        ("/var/spool/slurmd/job00041/slurm_script: 4: srun: not found\n", "srun is not there"),
+        ("ranks.sh: line 24: mpirun: command not found\n", "mpirun is not there"),
+        (
+            "slurmstepd-gpu01: error: execve(): /opt/x: No such file or directory\n"
+            "srun: error: gpu01: task 0: Exited with exit code 2\n", "/opt/x is not there",
+        ),
+        (
+            "srun: error: cannot find mpi plugin for mpi/a\nsrun: error: MPI: Unable to load any plugin\n"
+            "srun: error: Invalid MPI type 'a', --mpi=list for acceptable types\n",
+            "no such plugin (Invalid MPI type 'a'",
+        ),
+        ("the model said: gpufleet: n1 has no /opt/x\n", None),
+        ("gpufleet: locked memory of n1 is 8192\n", None),
+        ("srun: error: gpu01: task 0: Exited with exit code 2\n", None),
+        ("", None),
+    ],
+)  # fmt: skip
+def test_what_a_job_did_not_find_says_nothing_about_its_nodes(log: str, words: str | None) -> None:
+    found = no_program(log)
+    assert (found is None) is (words is None)
+    assert found is None or (found.state == "no-program" and words is not None and words in found.reason), found
+
+
+def test_machines_are_those_of_the_job() -> None:
+    text = (
+        "gpufleet.bringup: job 41 has gpu02 as n2.example\ngpufleet.bringup: job 40 has gpu03 as n3\nhas gpu04 as x\n"
+    )
+    assert machines_of(text, "41") == {"gpu02": "n2"} and machines_of("", "41") == {}
 
 
 def test_a_volume_is_mounted_and_text_of_several_lines_is_no_name_for_the_image() -> None:
@@ -211,12 +320,20 @@ def test_a_log_without_its_last_line_is_not_whole(text: str) -> None:
         (job("DEADLINE"), "unschedulable"),
         (job("REQUEUED"), "unknown"),
         (job("SPECIAL_EXIT"), "unknown"),
+        (job("COMPLETED", restarts=1), "unknown"),
+        (job("RUNNING", restarts=1), "unknown"),
         (job("A_STATE_OF_TOMORROW"), "unknown"),
     ],
 )
 def test_only_a_job_that_completed_on_its_node_succeeded(seen: SlurmJob, state: str) -> None:
     ending = ending_of(seen, "gpu02")
     assert ending is not None and ending.state == state and seen.state in ending.reason
+
+
+def test_a_job_of_several_nodes_succeeded_on_all_of_them() -> None:
+    for nodes, state in (("gpu02,gpu10", "succeeded"), ("gpu02", "unknown"), ("gpu02,gpu10,gpu11", "unknown")):
+        ending = ending_of(job("COMPLETED", nodes=nodes), "gpu02,gpu10")
+        assert ending is not None and ending.state == state
 
 
 @pytest.mark.parametrize("state", ["PENDING", "CONFIGURING", "RUNNING", "COMPLETING", "STAGE_OUT"])

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.free_nodes import NodeUse, Use
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.free_slurm import free_in_slurm
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.slurm_nodes import parse, parse_json
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.free_slurm import free_in_slurm
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.node_use import NodeUse, Use
 
 
 def text(state: str, reason: str = "") -> NodeUse:
