@@ -15,7 +15,9 @@ ROOT = Path(__file__).resolve().parents[2]
 REHEARSAL = "rehearse"
 PLAYBOOKS = sorted({path.stem for path in (ROOT / "playbooks").glob("*.yml")} - {REHEARSAL})
 # Those whose pages or heads show --check.
-IN_CHECK_MODE = ("baseline", "burn_in", "continuous", "converge", "history", "remove", "rollback", "site", "waves")
+IN_CHECK_MODE = (
+    "baseline", "burn_in", "continuous", "converge", "fleet", "history", "remove", "rollback", "site", "waves",
+)  # fmt: skip
 # What a crash says, of Ansible and of ours.
 CRASHES = (
     "Traceback", "is undefined", "has no attribute", "crashed with", "this is a defect", "Unexpected failure",

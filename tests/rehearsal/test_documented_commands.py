@@ -17,7 +17,6 @@ import shutil
 import subprocess
 import time
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,7 @@ from example_lists import NOT_RUN, NOT_THIS_TASK
 from examples import Example, examples, inventory_of, play_of
 from installed import environment_of, installed_collection
 from rehearsal_harness import ROOT
+from signed_record import sign_record
 
 # Programs that a page may call here; a block with another one says why it is not run.
 RUN = ("ansible", "ansible-playbook", "gpufleet")
@@ -59,7 +59,7 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     directory = installed_collection(tmp_path_factory.mktemp("documented"))
     shutil.copytree(ROOT / "inventories" / "example", directory / "inventory")
     write_files(ROOT, directory)
-    _sign(directory / "inventory" / "facility")
+    sign_record(directory / "inventory" / "facility")
     kept = "ansible-playbook gpufleet.bringup.rehearse -i inventory/hosts.yml -e gpufleet_rehearsal_keep=true"
     try:
         done = _run(kept, directory)
@@ -169,22 +169,6 @@ def _variables(work: Path, example: Example) -> dict[str, Any]:
         "server_version": "1.36.3",
         "recipe": recipe,
     }
-
-
-def _sign(facility: Path) -> None:
-    """Issue the record of the example anew, and sign it as its owner, who is listed among those who may."""
-    record, today = facility / "record.yaml", datetime.now(UTC).date()
-    text = record.read_text(encoding="utf-8")
-    for word, days in (("issued", -30), ("expires", 300)):
-        text = re.sub(rf"^{word}: .*$", f"{word}: {today + timedelta(days=days)}", text, flags=re.MULTILINE)
-    record.write_text(text, encoding="utf-8")
-    key = facility / "key"
-    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
-    public = " ".join((facility / "key.pub").read_text(encoding="utf-8").split()[:2])
-    with (facility / "allowed_signers").open("a", encoding="utf-8") as signers:
-        signers.write(f'facility@example.org namespaces="gpufleet-facility" {public}\n')
-    sign = ["ssh-keygen", "-q", "-Y", "sign", "-f", str(key), "-n", "gpufleet-facility", "record.yaml"]
-    subprocess.run(sign, cwd=facility, check=True, capture_output=True)
 
 
 def _run(command: str, work: Path) -> subprocess.CompletedProcess[str]:

@@ -15,6 +15,7 @@ NOT_RUN = {
     "fleet_run": "writes outside the directory of runs",
     "history": "needs the database of another framework, and writes outside the directory",
     "check": _STEP,
+    "clusters_run": "works on clusters of a fleet",
     "gate": _STEP,
     "node_plan_info": _STEP,
     "preflight_contact": _STEP,

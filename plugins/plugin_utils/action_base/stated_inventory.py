@@ -47,7 +47,7 @@ def stated_inventory(
     for host in ("localhost", *(name for name in groups.get("all", ()) if name != "localhost")):
         variables, raw = hostvars[host], hostvars.raw_get(host)
         names = [name for name in raw if not name.startswith(_NEVER) and name not in dropped]
-        secret |= {name for name in names if _vaulted(raw[name])}
+        secret |= {name for name in names if vaulted(raw[name])}
         found[host] = {name: _value(variables, raw, name) for name in names if name not in secret}
     if secret:
         emit(f"rehearsal: left out of its inventory, for they are vaulted: {', '.join(sorted(secret))}")
@@ -87,9 +87,10 @@ def _as_written(value: Any) -> Any:
     return AsWritten(value) if isinstance(value, str) else value
 
 
-def _vaulted(value: Any) -> bool:
+def vaulted(value: Any) -> bool:
+    """Tell whether a raw variable is kept in a vault, or a part of it."""
     if type(value).__name__ in _VAULTED:
         return True
     if isinstance(value, Mapping):
-        return any(_vaulted(item) for item in value.values())
-    return isinstance(value, list) and any(_vaulted(item) for item in value)
+        return any(vaulted(item) for item in value.values())
+    return isinstance(value, list) and any(vaulted(item) for item in value)

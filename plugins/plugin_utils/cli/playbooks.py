@@ -13,9 +13,8 @@ from argparse import Namespace
 from pathlib import Path
 
 from ..outcome.errors import InputError, NotFoundError
-from ..runtime.files import COLLECTION_ROOT
+from ..run.start_ansible import ansible_environment
 
-_PATHS, _CALLBACKS = "ANSIBLE_COLLECTIONS_PATH", "ANSIBLE_CALLBACKS_ENABLED"
 _HOST_LIST = re.compile(r"^DEFAULT_HOST_LIST\((?P<origin>.*?)\) = (?P<places>.*)$", re.MULTILINE)
 
 
@@ -34,7 +33,7 @@ def plan(arguments: Namespace) -> int:
     options = [word for inventory in arguments.inventory or () for word in ("-i", inventory)]
     options += [word for variable in arguments.extra_vars or () for word in ("-e", variable)]
     command = [sys.executable, "-m", "ansible", "playbook", "gpufleet.bringup.site", "--tags", "plan", *options]
-    done = subprocess.run(command, env=os.environ | _environment(), check=False)
+    done = subprocess.run(command, env=os.environ | ansible_environment(), check=False)
     return done.returncode
 
 
@@ -47,19 +46,3 @@ def _configured_inventory() -> bool:
     if found is None or found["origin"] != "default":
         return True
     return any(Path(place).exists() for place in re.findall(r"'([^']+)'", found["places"]))
-
-
-def _environment() -> dict[str, str]:
-    """Return where Ansible finds this collection, before any other one of its name."""
-    paths = [str(_collections()), *filter(None, [os.environ.get(_PATHS)])]
-    found = {_PATHS: os.pathsep.join(paths), _CALLBACKS: os.environ.get(_CALLBACKS) or "gpufleet.bringup.gates"}
-    return found | {"ANSIBLE_PYTHON_INTERPRETER": "auto_silent"}
-
-
-def _collections() -> Path:
-    for base in (*COLLECTION_ROOT.parents[2:3], COLLECTION_ROOT / ".cache"):
-        place = base / "ansible_collections" / "gpufleet" / "bringup"
-        if place.is_dir() and place.samefile(COLLECTION_ROOT):
-            return base
-    hint = f"make -C {COLLECTION_ROOT} setup, or install the collection"
-    raise InputError(str(COLLECTION_ROOT), "is not where Ansible finds a collection by its name.", hint)

@@ -18,6 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
+from typing import Any
 
 from ..outcome.errors import NotFoundError
 
@@ -117,13 +118,14 @@ def run_command(
 
 def _end(process: subprocess.Popen[str], grace_s: float) -> None:
     """End the group; with a grace first by SIGTERM, reading on so that a full pipe cannot keep it from ending."""
-    if grace_s and _signal_group(process, signal.SIGTERM):
+    if grace_s and signal_group(process, signal.SIGTERM):
         with suppress(subprocess.TimeoutExpired):
             process.communicate(timeout=grace_s)
-    _signal_group(process, signal.SIGKILL)
+    signal_group(process, signal.SIGKILL)
 
 
-def _signal_group(process: subprocess.Popen[str], number: signal.Signals) -> bool:
+def signal_group(process: subprocess.Popen[Any], number: signal.Signals) -> bool:
+    """Send a signal to the group of a process that leads one; tell whether there is one."""
     try:
         os.killpg(process.pid, number)
     except ProcessLookupError:
@@ -258,3 +260,16 @@ def _state(pid: int) -> tuple[str, int] | None:
         return fields[0], int(fields[19])
     except (OSError, ValueError, IndexError):
         return None
+
+
+def group_runs(number: int) -> bool:
+    """Tell whether a process of that group still runs; a zombie does not."""
+    for entry in PROC.iterdir():
+        if entry.name.isdecimal():
+            try:
+                state, _parent, group = stat_fields(int(entry.name))[:3]
+            except (OSError, ValueError):
+                continue
+            if group == str(number) and state not in "ZX":
+                return True
+    return False
