@@ -123,7 +123,7 @@ class SlurmCommands:
             left = [job.job_id for job in self.queue() if job.user == os.geteuid() and job.comment in marks]
             for job_id in left:
                 if job_id not in asked and self._ours(job_id, marks):
-                    emit(f"cancelling job {job_id}, which a cycle left in Slurm")
+                    emit(f"cancelling job {job_id}, which an earlier run left in Slurm")
                     self.run("scancel", job_id)
                     asked.add(job_id)
             if not left or deadline.left_s <= 0:

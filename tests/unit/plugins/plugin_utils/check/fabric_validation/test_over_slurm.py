@@ -5,6 +5,7 @@ over a real Slurm in tests/integration/test_slurm_fabric.py."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -30,6 +31,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_vali
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.answer import Answer
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext, ObserveContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.slurm_nodes import parse
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.observing import disturbs_cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.free_slurm import uses_of_hosts
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.job import JobResult, PodResult
@@ -65,6 +67,13 @@ def test_the_checks_of_nccl_and_arithmetic_are_declared_as_jobs_and_those_of_pod
     assert not [check.id for check in found.checks if "pods" in check.disturbs]
     reasons = {entry.id: entry.reason for entry in found.not_declared}
     assert reasons["job-networking"] == "needs kubernetes: Slurm gives the hosts their work"
+
+
+def test_who_runs_jobs_holds_the_hosts_and_who_runs_nothing_does_not() -> None:
+    site = site_of("gpu01", "gpu02")
+    assert disturbs_cluster(declare(GATE, site), site)
+    assert not disturbs_cluster(declare(GATE, site), replace(site, capabilities=("multi_node",)))
+    assert not disturbs_cluster(declare("telemetry", site), site)
 
 
 def test_hosts_that_are_not_free_are_closed_with_what_slurm_says(tmp_path: Path) -> None:
