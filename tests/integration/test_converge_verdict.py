@@ -14,15 +14,33 @@ import yaml
 
 def test_a_host_that_is_refused_is_in_the_list_and_the_playbook_fails(repository: Path, tmp_path: Path) -> None:
     here = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable, "gpufleet_sku": "h100"}
-    hosts = {"n1": here, "n2": here | {"gpufleet_converge": {"drver": {"version": "580"}}}}
-    (tmp_path / "hosts.yml").write_text(yaml.safe_dump({"gpu_nodes": {"hosts": hosts}}))
+    silent = {"ansible_host": "127.0.0.1", "ansible_port": 1, "ansible_ssh_retries": 0}
+    hosts = {"n1": here, "n2": here | {"gpufleet_converge": {"drver": {"version": "580"}}}, "n3": silent}
+    code, said = converge(repository, tmp_path, hosts)
+    assert code == 2 and "Traceback" not in said, said
+    assert "n1  0 changes would be made: gpufleet_converge declares nothing" in said, said
+    assert "n2  not as declared: " in said, said
+    assert "n3  not reached as root: " in said, said
+    assert "verdict  CHECK MODE: nothing was changed; converge: 1 of 3 hosts planned" in said
+
+
+def test_hosts_that_do_not_answer_are_each_in_the_list_with_what_to_try(repository: Path, tmp_path: Path) -> None:
+    """Ansible ends a play of hosts that are all unreachable without another task."""
+    silent = {"ansible_host": "127.0.0.1", "ansible_port": 1, "ansible_ssh_retries": 0}
+    code, said = converge(repository, tmp_path, {"n1": silent, "n2": silent})
+    assert code == 2 and "UNREACHABLE" not in said, said
+    assert "n1  not reached as root: " in said and "n2  not reached as root: " in said, said
+    assert "verdict  CHECK MODE: nothing was changed; converge: 0 of 2 hosts planned" in said
+    assert f"do: try ansible n1 -i {tmp_path / 'hosts.yml'} -b -m raw -a 'id -u'" in said
+
+
+def converge(repository: Path, directory: Path, hosts: dict[str, dict[str, object]]) -> tuple[int, str]:
+    """Return how the playbook in check mode ends over these hosts, and what it says."""
+    (directory / "hosts.yml").write_text(yaml.safe_dump({"gpu_nodes": {"hosts": hosts}}))
     playbook = str(repository / "playbooks/converge.yml")
     done = subprocess.run(
         [sys.executable, "-m", "ansible", "playbook", playbook, "-i", "hosts.yml", "--check"],
-        cwd=tmp_path, capture_output=True, text=True, check=False,
+        cwd=directory, capture_output=True, text=True, check=False,
         env={**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(repository / ".cache"), "ANSIBLE_NOCOLOR": "1"},
     )  # fmt: skip
-    said = done.stdout + done.stderr
-    assert done.returncode == 2 and "Traceback" not in said, said
-    assert "n1  0 changes would be made" in said and "n2  not as declared: " in said, said
-    assert "verdict  CHECK MODE: nothing was changed; converge: 1 of 2 hosts planned" in said
+    return done.returncode, done.stdout + done.stderr
