@@ -23,15 +23,20 @@ _NAMES_INVENTORY = ("-i", "--inventory")
 _PLACE = "<...>"
 # What a rehearsal broke: the run again, of a cluster that was mended, is to pass.
 _FAULTS = "gpufleet_rehearsal_faults"
+# One that holds the cluster is quoted; another playbook may be the way on.
+_OTHER_COMMAND = re.compile(r"`[^`]*`|\bansible-playbook [\w./][^),;\n]*")
+_ENTRY = re.compile(r"\n\s*\d+\. ")
 
 
 def without_mistakes(command: str, problem: str) -> str:
     """Return the command with each word that the problem is about corrected, left out, or replaced by a place.
 
-    A name that was misspelled is corrected. A variable stays with the value that the first way on gives it, else with a
-    place: a run without it may be about more than what was meant, and a shell refuses the place. Tags become the gates
-    that they name. Where no word was the mistake, the variable of the first way on is added.
+    A name that was misspelled is corrected, also within a value, where one name is near it. A variable stays with the
+    value that the first way on gives it, else with a place: a run without it may be about more than what was meant, and
+    a shell refuses the place. Tags become the gates that they name. Where no word was the mistake, the variable of the
+    first way on is added. Commands that the problem quotes or advises are no mistakes of this one.
     """
+    problem = _OTHER_COMMAND.sub("", problem)
     pairs = _pairs(command)
     if pairs is None:
         return command
@@ -44,6 +49,9 @@ def without_mistakes(command: str, problem: str) -> str:
     name, value = _first_way_on(problem)
     as_it_was = " ".join(parts) == " ".join(" ".join(_words(*pair)) for pair in pairs)
     added = ["-e", f"{name}={value}"] if name and as_it_was and name not in command else []
+    # What has to be stated has its place.
+    for missing in dict.fromkeys(re.findall(r"Fix: state it: -e (gpufleet_\w+)=\.\.\.", problem)):
+        added += [] if missing in command else ["-e", f"{missing}={_PLACE}"]
     if "-i INVENTORY" in problem and not inventories_of(command):
         added += ["-i", _PLACE]
     return " ".join([*parts, *added])
@@ -57,15 +65,13 @@ def inventories_of(command: str) -> tuple[str, ...]:
 def _first_way_on(problem: str) -> tuple[str, str]:
     """Return the variable that the first way on sets, and its value; empty where that is something else.
 
-    Only a word is taken: a path is an example, capitals are a place. What is for an option is read with that option,
-    and another playbook is another command.
+    Only a word, or an option of a check, is taken: a path is an example, capitals are a place. What is for an option is
+    read with that option, and another playbook is another command.
     """
-    found = re.search(r"(?m)^(?!\s*(?:\d+\. )?--).*?Fix: (.*)$", problem)
+    found = re.search(r"(?m)^(?!\s*(?:\d+\. )?--).*?Fix: (.*)$", _OTHER_COMMAND.sub("", problem))
     first = re.split(r",? or |; ", found[1])[0] if found else ""
-    word = re.search(r"-e (gpufleet_\w+)=([\w,-]*\w)(?=[\s.,;)?]*(?:$|[\s(]))", first)
-    if word is None or "ansible-playbook" in first or word[2].isupper():
-        return "", ""
-    return word[1], word[2]
+    word = re.search(r"-e (gpufleet_\w+)=([\w-]+(?:\.[\w-]+)+=\w+|[\w,-]*\w)(?=[\s.,;)?]*(?:$|[\s(]))", first)
+    return ("", "") if word is None or word[2].isupper() else (word[1], word[2])
 
 
 def without_faults(command: str) -> str:
@@ -143,22 +149,64 @@ def _extra(option: str, value: str, problem: str) -> Iterator[str]:
         return
     found = _name(name, problem)
     if found == name and _wrong(name, quoted.strip("'\""), problem):
-        meant, value = _first_way_on(problem)
-        yield from (option, f"{name}={value if meant == name else _PLACE}")
+        yield from (option, "=".join(_meant(name, quoted, problem)))
     elif found:
         yield from _words(option, f"{found}={quoted}")
 
 
+def _meant(name: str, value: str, problem: str) -> tuple[str, str]:
+    """Return the variable and the value that were meant: as the ways on of the problems with it say, or with the one
+    name that is near a wrong one in it; with a place where a problem has neither."""
+    title, *entries = _ENTRY.split(problem)
+    about = [entry for entry in entries or [title] if _wrong(name, value.strip("'\""), entry)]
+    for entry in about:
+        other, way = _first_way_on(entry)
+        if other and (other == name or "did you mean -e" in entry):
+            name, value = other, way
+        else:
+            value = _with_near_name(value, entry)
+    return name, value if about and value else _PLACE
+
+
+def _with_near_name(value: str, entry: str) -> str:
+    """Return the value with the wrong word as the only name that is near it; empty where that is not known.
+
+    The wrong word is the one in quotes, or where settings are refused, the last one of the subject.
+    """
+    found, _fix, way = entry.partition("Fix: ")
+    near = re.match(r"did you mean ('?)([\w.@/-]+)\1\?", way)
+    wrong = re.search(r"'([^']+)'", found) or re.match(r"gpufleet_settings\.(?:[\w-]+\.)*([\w-]+):", found)
+    if near is None or wrong is None:
+        return ""
+    new, count = re.subn(rf"(?<![\w-]){re.escape(wrong[1])}(?![\w-])", lambda unused: near[2], value)
+    return new if count == 1 else ""
+
+
 def _structured(option: str, found: dict[str, Any], problem: str) -> Iterator[str]:
     found = {name: value for name, value in found.items() if not _refused(name, problem)}
-    right = {name: value for name, value in found.items() if not _wrong(name, json.dumps(value), problem)}
-    named = {_name(name, problem): value for name, value in found.items() if name in right or _unknown(name, problem)}
+    named: dict[str, Any] = {}
+    places: list[str] = []
+    for name, value in found.items():
+        if _unknown(name, problem) or not _wrong(name, json.dumps(value), problem):
+            named[_name(name, problem)] = value
+            continue
+        meant, text = _meant(name, json.dumps(value), problem)
+        if text == _PLACE:
+            places += [option, _place_of(name, value)]
+        else:
+            named[meant] = _plain(text)
     named.pop("", None)
     if named:
         yield from _words(option, json.dumps(named))
-    for name in found:
-        if name not in right and not _unknown(name, problem):
-            yield from (option, _place_of(name, found[name]))
+    yield from places
+
+
+def _plain(text: str) -> Any:
+    """Return what JSON says; what a way on gives is a word."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 def _refused(name: str, problem: str) -> bool:
@@ -194,7 +242,8 @@ def _wrong(name: str, value: str, problem: str) -> bool:
     checks = re.findall(r"([\w-]+)\.[\w.-]+\s*=", value) if name == "gpufleet_set" else []
     # An option is refused with the variable that does what it was to do.
     problem = re.sub(r"(?m)^(\s*\d+\. )?--.*$", "", problem)
-    about = f"'{value}'" in problem or ("/" in value and value in problem)
+    subject = value not in GATE_IDS and re.search(rf"(?m)^(?:\s*\d+\. )?{re.escape(value)}: ", problem)
+    about = f"'{value}'" in problem or ("/" in value and value in problem) or bool(subject)
     return (
         about
         or any(f"gpufleet_settings.{check}" in problem for check in checks)

@@ -204,6 +204,40 @@ def test_a_rehearsed_fault_is_not_rehearsed_again_unless_it_was_refused(given: s
         ("x: no recipe. Fix: resolve one: ansible-playbook a.b.recipe -e gpufleet_gates=nodes", "-v", "-v"),
         ("x: none. Fix: name it: -e gpufleet_run=.run/latest, or none", "-v", "-v"),
         ("x: none. Fix: name it (-e gpufleet_run=DIRECTORY)", "-v", "-v"),
+        ("cluster: is held by run r2, by `ansible-playbook site -e gpufleet_gates=nodes`, since x. Fix: start this run "
+         "after that one, or let it wait: -e gpufleet_when_held=wait", "-e gpufleet_gates=nodes",
+         "-e gpufleet_gates=nodes"),
+        ("nodir: holds no run (no run.json). Fix: start one (ansible-playbook a.b.site -i INVENTORY), or name another",
+         "-e gpufleet_run=nodir", "-e gpufleet_run=<...>"),
+        ("old.json: cannot be read: No such file.", "-e gpufleet_drift_before=old.json",
+         "-e gpufleet_drift_before=<...>"),
+        ("site: 1 problem found.\n  1. gpufleet_gates: 'node' is not a gate. Fix: did you mean nodes? the gates are x",
+         "-e gpufleet_gates=fabric,node", "-e gpufleet_gates=fabric,nodes"),
+        ("site: 2 problems found.\n  1. gpufleet_gates: 'fabrics' is not a gate. Fix: did you mean fabric? x\n  2. "
+         "gpufleet_gates: 'foo' is not a gate. Fix: the gates are x", "-e gpufleet_gates=fabrics,foo",
+         "-e gpufleet_gates=<...>"),
+        ("site: 1 problem found.\n  1. gpufleet_settings.dcgm-dig: is no gate. Fix: did you mean 'dcgm-diag'?",
+         "-e gpufleet_set=dcgm-dig.level=2", "-e gpufleet_set=dcgm-diag.level=2"),
+        ("x: 3 problems found.\n  1. gpufleet_driver_owner: is 'hosts', expected x. Fix: did you mean -e "
+         "gpufleet_driver_owner=host? y\n  2. gpufleet_orchestrator: is 'k8s', expected x. Fix: choose one: x, y\n  3. "
+         "gpufleet_profile: is 'onprem', expected x. Fix: did you mean -e gpufleet_profile=on_premises? choose one: x",
+         "-e gpufleet_profile=onprem -e gpufleet_driver_owner=hosts -e gpufleet_orchestrator=k8s",
+         "-e gpufleet_profile=on_premises -e gpufleet_driver_owner=host -e gpufleet_orchestrator=<...>"),
+        ("gpufleet_rehearsal_play 'continous': is nothing. Fix: did you mean 'continuous'? known: site",
+         "-e gpufleet_rehearsal_play=continous", "-e gpufleet_rehearsal_play=continuous"),
+        ("gpufleet_rehearsal_faults 'gpu-mising': is unknown. Fix: did you mean 'gpu-missing' or 'mount-missing'?",
+         "-e gpufleet_rehearsal_faults=gpu-mising@gpu03", "-e gpufleet_rehearsal_faults=<...>"),
+        ("x: 1 problem found.\n  1. gpufleet_gates: 'node' is not a gate. Fix: did you mean nodes? the gates are x",
+         """-e '{"gpufleet_gates": ["node", "fabric"]}'""", """-e '{"gpufleet_gates": ["nodes", "fabric"]}'"""),
+        ("gpufleet_settings.dcgm-diag.level: is no mapping. Fix: did you mean -e gpufleet_set=dcgm-diag.level=2?",
+         "-e gpufleet_settings=dcgm-diag.level=2", "-e gpufleet_set=dcgm-diag.level=2"),
+        ("x: 2 problems found.\n  1. gpufleet_snapshot: is not set. Fix: state it: -e gpufleet_snapshot=..., or -e "
+         "gpufleet_x=...\n  2. gpufleet_who: is missing. Fix: state it: -e gpufleet_who=...", "-v",
+         "-v -e gpufleet_snapshot=<...> -e gpufleet_who=<...>"),
+        ("gpufleet_settings.dcgm-diag.level: is no mapping. Fix: did you mean -e gpufleet_set=dcgm-diag.level=2?",
+         """-e '{"gpufleet_settings": {"dcgm-diag.level": 2}}'""",
+         """-e '{"gpufleet_set": "dcgm-diag.level=2"}'"""),
+        ("facility: the record is missing.", "-e gpufleet_gates=facility", "-e gpufleet_gates=facility"),
         ("host n1: no rack.", "-e gpufleet_gates=nodes", "-e gpufleet_gates=nodes"),
     ],
 )  # fmt: skip
@@ -217,6 +251,8 @@ def test_an_inventory_that_is_missing_has_its_place_and_one_that_is_named_stays(
     assert without_mistakes("play site --tags plan", problem) == "play site --tags plan -i <...>"
     assert without_mistakes("play site -i bare.yml", problem) == "play site -i bare.yml"
     assert without_mistakes("play site -ibare.yml", problem) == "play site -i bare.yml"
+    other = "r: holds no run. Fix: start one (ansible-playbook a.b.site -i INVENTORY), or name another"
+    assert without_mistakes("play judge", other) == "play judge"
     assert inventories_of("play site -i a.yml --inventory=b.yml -ic.yml -v --skip-tags x") == (
         "a.yml",
         "b.yml",
