@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 #
 # Removes what deploy.sh of this bundle installed, the last folder first. It may be run again at any time. Releases of
-# others, namespaces, definitions (CRDs) and with them the objects of users stay.
+# others, namespaces, volumes, definitions (CRDs) and with them the objects of users stay.
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")"
 
@@ -50,4 +50,4 @@ for folder in "${folders[@]}"; do
   helm uninstall "$name" --namespace "$namespace" --ignore-not-found --wait --timeout "${timeout_s}s" >/dev/null ||
     fail "$folder: component $(said "$folder/release.env" COMPONENT) is not removed. Fix: what helm names above, then run undeploy.sh again" 8
 done
-printf 'done: namespaces and definitions stay.\n'
+printf 'done: namespaces, volumes and definitions stay.\n'

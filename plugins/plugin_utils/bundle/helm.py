@@ -26,7 +26,7 @@ after the cause is mended. `./deploy.sh --help` has its options.
 
     ./undeploy.sh
 
-It removes what `deploy.sh` installed. Namespaces and definitions (CRDs) stay."""
+It removes what `deploy.sh` installed. Namespaces, volumes and definitions (CRDs) stay."""
 
 
 def files_of(bundle: Bundle) -> Files:
