@@ -122,13 +122,18 @@ def test_the_next_gate_starts_without_running_the_others_again(
     assert judged.rc == 0, judged.output[-3000:]
 
 
+@pytest.fixture(scope="module")
+def differing(site: SharedSite) -> Rehearsed:
+    """A run in which one host has another driver: gate nodes is not passed in it."""
+    faults = ["driver-differs@gpu03", "adapter-firmware-differs@gpu02/mlx5_3"]
+    return again(site, *faults, gates=[*FIRST, "gpu_stack"], from_gate="gpu_stack")
+
+
 @pytest.mark.drawn(2, of="runs after one that passed")
 def test_another_driver_and_another_firmware_are_named_with_their_node_and_proven_again(
-    site: SharedSite, healthy: Rehearsed
+    healthy: Rehearsed, differing: Rehearsed
 ) -> None:
-    faults = ["driver-differs@gpu03", "adapter-firmware-differs@gpu02/mlx5_3"]
-    scope = [*FIRST, "gpu_stack"]
-    run = again(site, *faults, gates=scope, from_gate="gpu_stack")
+    run = differing
     assert run.rc != 0 and set(origins(run)) == {"facility", "fabric"}
     (line,) = [text for text in run.record["resumed"] if text.startswith("nodes is proven again")]
     assert "driver 580.105.08 -> 575.57.08 on gpu03" in line
@@ -142,9 +147,9 @@ def test_another_driver_and_another_firmware_are_named_with_their_node_and_prove
 
 @pytest.mark.drawn(1, of="other drivers and kinds of hosts")
 def test_a_driver_roll_over_the_whole_fleet_is_proven_on_the_way_from_gate_6_and_the_run_passes(
-    site: SharedSite, healthy: Rehearsed
+    site: SharedSite, healthy: Rehearsed, differing: Rehearsed
 ) -> None:
-    # The run before left gate nodes not passed, so this start is refused until it is let.
+    # Gate nodes has not passed since, so this start is refused until it is let.
     refused = again(site, *ROLLED, from_gate="fabric_validation")
     assert refused.rc != 0 and "not passed since" in refused.record["problem"]
     assert "start at nodes: -e gpufleet_from_gate=nodes" in refused.output
@@ -156,7 +161,7 @@ def test_a_driver_roll_over_the_whole_fleet_is_proven_on_the_way_from_gate_6_and
     assert set(whole) == {"facility", "fabric"}
     assert [gate["gate"] for gate in run.record["gates"] if gate["status"] == "passed"] == list(GATE_IDS[2:])
     nodes, *later = (line for line in run.record["resumed"] if "is proven again" in line)
-    # The driver of gpu03 is that of the run before, in which it did not pass.
+    # The driver of gpu03 is that of the run in which it did not pass.
     assert "driver 580.105.08 -> 575.57.08 on 3 hosts (gpu01, gpu02, gpu04)" in nodes
     assert "driver-uniform on gpu03 not passed since: failed" in nodes
     assert [line.split()[0] for line in later] == ["gpu_stack", "telemetry"]
