@@ -132,6 +132,10 @@ aiperf-lock: setup ## Write recipes/workloads/aiperf.txt, the digests of what AI
 rbac-docs: setup ## Write docs/rbac/roles.yaml, the roles that gates need on a cluster
 	@python -m tools.pages $@
 
+.PHONY: awx
+awx: setup ## Write the job templates, surveys and playbooks of extensions/awx/
+	@python -m tools.pages $@
+
 .PHONY: format
 format: setup ## Let ruff format and mend
 	ruff check --fix-only .

@@ -26,7 +26,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.worlds.
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import RECIPES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.host_tools import load_host_tools
 
-from . import aiperf_lock, catalog_docs, check_docs, rbac_docs, settings_docs, tool_docs
+from . import aiperf_lock, awx_data, catalog_docs, check_docs, rbac_docs, settings_docs, tool_docs
 
 ROOT = Path(__file__).resolve().parent.parent
 _REHEARSAL = RECIPES / "rehearsal"
@@ -40,10 +40,11 @@ REFERENCE: Mapping[str, Callable[[], str]] = {
     "tools.md": lambda: tool_docs.page(load_host_tools()),
     "worlds.md": lambda: worlds_page(load_worlds(_REHEARSAL)),
 }
-# By make target: the file, which users apply or the product reads, and what it says.
-COMMITTED: Mapping[str, tuple[str, Callable[[], str]]] = {
-    "aiperf-lock": ("recipes/workloads/aiperf.txt", aiperf_lock.page),
-    "rbac-docs": ("docs/rbac/roles.yaml", rbac_docs.page),
+# By make target: the files, which users apply or the product reads, and what they say.
+COMMITTED: Mapping[str, Callable[[], Mapping[str, str]]] = {
+    "aiperf-lock": lambda: {"recipes/workloads/aiperf.txt": aiperf_lock.page()},
+    "awx": awx_data.files,
+    "rbac-docs": lambda: {"docs/rbac/roles.yaml": rbac_docs.page()},
 }
 
 
@@ -76,9 +77,10 @@ def main(names: Sequence[str]) -> int:
         if name == "reference":
             write_reference()
             continue
-        path, text = COMMITTED[name]
-        (ROOT / path).write_text(text(), encoding="utf-8")
-        print(f"{name}: {path}")
+        written = COMMITTED[name]()
+        for path, text in written.items():
+            (ROOT / path).write_text(text, encoding="utf-8")
+        print(f"{name}: {', '.join(written)}")
     return 0
 
 

@@ -27,7 +27,7 @@ _HEAD = """# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 """
 
 
-class _Indented(yaml.SafeDumper):
+class Indented(yaml.SafeDumper):
     """Writes lists indented, as yamllint wants them."""
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
@@ -52,4 +52,4 @@ def page() -> str:
         *validator_roles(),
     ]
     body = {"apiVersion": "v1", "kind": "List", "items": items}
-    return _HEAD + yaml.dump(body, Dumper=_Indented, sort_keys=False, width=150)
+    return _HEAD + yaml.dump(body, Dumper=Indented, sort_keys=False, width=150)

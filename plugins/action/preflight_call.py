@@ -13,6 +13,7 @@ from ansible.release import __version__ as ansible_version
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.arguments import refuse
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.call import (
     Stated,
+    collection_problems,
     inventory_problems,
     inventory_warnings,
     limit_problems,
@@ -44,6 +45,8 @@ class ActionModule(ModuleAction):
             *stated.problems(),
             *stated.of_choices(options["choices"]),
             *stated.missing(options["one_of"], task_vars),
+            *stated.needed(options["all_of"]),
+            *collection_problems(options["collections"]),
         ]
         if problems and options["followed_by"]:
             # It loads what the next check needs: only where there will be none.

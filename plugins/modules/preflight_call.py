@@ -37,6 +37,16 @@ options:
     type: list
     elements: str
     default: []
+  all_of:
+    description: Variables without which the playbook can do nothing.
+    type: list
+    elements: str
+    default: []
+  collections:
+    description: Collections of others whose modules the playbook calls.
+    type: list
+    elements: str
+    default: []
   choices:
     description: Variables that this playbook alone reads, each with the words that it may be.
     type: dict

@@ -56,7 +56,8 @@ def checked_options(module: str, task: Any) -> dict[str, Any]:
     Raises:
         InputError: every argument that does not fit, by the name of its variable where the task takes it from one.
     """
-    spec, given = argument_spec(module), dict(task.args)
+    spec = argument_spec(module)
+    given = {name: _list_of(spec.get(name, {}), value) for name, value in task.args.items()}
     variables = _variables(task)
     problems: list[BringupError] = [
         InputError(f"module {module}", f"has no option {name!r}.", nearest_hint(name, spec))
@@ -67,6 +68,11 @@ def checked_options(module: str, task: Any) -> dict[str, Any]:
         problems += value_problems(label, name, option, given)
     refuse(f"module {module}", problems)
     return {**given, **ArgumentSpecValidator(spec).validate(given).validated_parameters}
+
+
+def _list_of(option: Mapping[str, Any], value: Any) -> Any:
+    """Return no entries for a list that is an empty text, as AWX sends of a question that was left empty."""
+    return [] if option.get("type") == "list" and isinstance(value, str) and not value.strip() else value
 
 
 def value_problems(

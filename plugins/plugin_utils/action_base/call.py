@@ -5,16 +5,17 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ansible.errors import AnsibleError
 from jinja2.exceptions import TemplateError
 
-from ..outcome.errors import BringupError, InputError
+from ..outcome.errors import BringupError, InputError, NotFoundError
 from ..outcome.gates import GATE_IDS
 from ..outcome.wording import first_of
 from ..run.variables import options, renamed, unknown_names
@@ -74,6 +75,16 @@ def limit_problems(task_vars: Mapping[str, Any]) -> Iterator[InputError]:
         named = ", ".join(left_out[:3]) + (f" and {len(left_out) - 3} more" if len(left_out) > 3 else "")
         hint = "run without a limit; gpufleet_quarantine sets hosts aside"
         yield InputError(f"--limit {limit}", f"leaves {named} out, {what}.", hint)
+
+
+def collection_problems(names: Iterable[str]) -> Iterator[NotFoundError]:
+    """Yield each collection of others that this Ansible does not find."""
+    for name in names:
+        try:
+            importlib.import_module(f"ansible_collections.{name}")
+        except ImportError:
+            words = "is not installed; this playbook works through its modules."
+            yield NotFoundError(f"collection {name}", words, f"ansible-galaxy collection install {name}")
 
 
 def require_ansible(found: str) -> None:
@@ -168,6 +179,12 @@ class Stated:
             others = "".join(f", or -e {name}=..." for name in one_of[1:])
             text = "is not set, so nothing would be kept."
             yield InputError(one_of[0], text, f"state it: -e {one_of[0]}=...{others}")
+
+    def needed(self, names: Sequence[str]) -> Iterator[InputError]:
+        """Yield each of these variables that is not configured."""
+        for name in names:
+            if not (self.extra.get(name) or self.raw["localhost"].get(name)):
+                yield InputError(name, "is not set, and this playbook needs it.", f"-e {name}=...")
 
     def of_choices(self, choices: Mapping[str, Sequence[str]]) -> Iterator[BringupError]:
         """Yield the variables of a playbook that are none of the words that it knows for them."""

@@ -14,7 +14,7 @@ from .run import Run
 # The next node of a workflow gets them as its extra variables.
 STATS = (
     "gpufleet_run_id", "gpufleet_verdict", "gpufleet_passed", "gpufleet_exit_code", "gpufleet_was_rehearsal",
-    "gpufleet_gates_by_status", "gpufleet_report",
+    "gpufleet_gates_by_status", "gpufleet_report", "gpufleet_brought_up",
 )  # fmt: skip
 
 
@@ -24,7 +24,10 @@ def run_stats(run: Run) -> dict[str, Any]:
     gates = () if record.validates or record.work is not None else record.gates
     page = record.work.page if record.work is not None else ""
     by_status = {status.value: [v.gate for v in gates if v.status is status] for status in Status}
+    # Later jobs of a workflow have runs of their own; this one keeps its name through all of them.
+    brought_up = {} if record.validates or record.work is not None else {"gpufleet_brought_up": str(run.path)}
     return {
+        **brought_up,
         "gpufleet_run_id": record.run_id,
         "gpufleet_verdict": run_summary(record),
         "gpufleet_passed": all_passed(record),

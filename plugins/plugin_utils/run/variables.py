@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from ..outcome.errors import InputError
@@ -21,24 +22,34 @@ _NAME = re.compile(rf"\b{PREFIX}[a-z0-9_]+")
 # A name without our prefix that is read where the one with it is not stated.
 _BESIDE = re.compile(rf"(?<![\w.])(?!{PREFIX})([a-z][a-z0-9_]+) \| default\(")
 _READ = ("playbooks/*.yml", "playbooks/parts/*.yml", "roles/*/tasks/*.yml", "roles/*/defaults/*.yml")
-_SPECS = "roles/*/meta/argument_specs.yml"
+_SPECS = "roles/{role}/meta/argument_specs.yml"
 
 
 @cache
 def options() -> dict[str, Mapping[str, Any]]:
     """Return the documented options of all roles."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for path in sorted(COLLECTION_ROOT.glob(_SPECS.format(role="*"))):
+        for name, option in _options_of(path):
+            # Where several roles describe one, the fullest counts.
+            if len(option) > len(found.get(name, ())):
+                found[name] = option
+    return found
+
+
+def role_options(role: str) -> dict[str, Mapping[str, Any]]:
+    """Return the documented options of one role, of its entry point `main`."""
+    return dict(_options_of(COLLECTION_ROOT / _SPECS.format(role=role), ("main",)))
+
+
+def _options_of(path: Path, entries: Iterable[str] = ()) -> Iterator[tuple[str, Mapping[str, Any]]]:
     # Entry points of a role share their options by a merge key, which the strict reader does not take.
     from ..runtime.foreign_yaml import kubernetes_loader
 
-    found: dict[str, Mapping[str, Any]] = {}
-    for path in sorted(COLLECTION_ROOT.glob(_SPECS)):
-        (data,) = documents(path.read_text(encoding="utf-8"), kubernetes_loader())
-        for entry in data["argument_specs"].values():
-            for name, option in (entry.get("options") or {}).items():
-                # Where several roles describe one, the fullest counts.
-                if len(option) > len(found.get(name, ())):
-                    found[name] = option
-    return found
+    (data,) = documents(path.read_text(encoding="utf-8"), kubernetes_loader())
+    for name, entry in data["argument_specs"].items():
+        if not entries or name in entries:
+            yield from (entry.get("options") or {}).items()
 
 
 @cache
