@@ -43,18 +43,21 @@ class ActionModule(ModuleAction):
     def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
         """Do the step; fail if a decided burn-in is not passed."""
         run = Run(existing_run_dir(options["run_dir"]))
-        if options["nodes"] and options["step"] == "soak":
-            narrow(run, options["nodes"], keep=not self.check_mode)
+        # One that goes on is in the directory of its own run, and what keeps this one from it is of the newest.
+        with problem_recorded(Run(existing_run_dir(options["started"])) if options["started"] else run):
+            if options["nodes"] and options["step"] == "soak":
+                narrow(run, options["nodes"], keep=not self.check_mode)
+            if self.check_mode:
+                done = planned(run, options, self.emit)
+            elif options["step"] == "soak":
+                restore_settings(run, stated_settings(options, task_vars, self._templar, silent))
+                done = soak(run, options, self.emit)
         if self.check_mode:
-            done = planned(run, options, self.emit)
             told = f"{', '.join(done.tests)} on {len(done.hosts)} hosts, {hours_text(done.hours)} each"
             self.emit(f"burn-in would run {told}")
             run.save_record(replace(run.record, work=Work(verb=VERB, sentence=f"it would run {told}")))
             return {**_told(done), "changed": options["step"] == "soak", "stats": run_stats(run)}
         if options["step"] == "soak":
-            with problem_recorded(run):
-                restore_settings(run, stated_settings(options, task_vars, self._templar, silent))
-                done = soak(run, options, self.emit)
             return {**_told(done), "changed": bool(done.results)}
         done, verdict = decide_burn_in(run, options, self.emit)
         for entry in verdict.blocking[:10]:

@@ -16,6 +16,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory_hos
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.preflight import check_inventory
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.problem import problem_recorded
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import NO_SITE
 
 
 class ActionModule(ModuleAction):
@@ -26,6 +27,7 @@ class ActionModule(ModuleAction):
     @staticmethod
     def ahead(options: dict[str, Any], task_vars: dict[str, Any], hosts: Mapping[str, Mapping[str, Any]]) -> list[Any]:
         """Raise what this module would refuse, before its turn (`action_base.ahead`)."""
+        _require_orchestrator(options, task_vars)
         simulated = hosts_are_simulated(options["group"], task_vars)
         checked_inventory(options, Inventory(task_vars.get("groups") or {}, hosts, simulated))
         return []
@@ -33,6 +35,7 @@ class ActionModule(ModuleAction):
     def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
         run = Run(existing_run_dir(options["run_dir"]))
         with problem_recorded(run):
+            _require_orchestrator(options, task_vars)
             stated = stated_settings(options, task_vars, self._templar, self.emit)
             return check_inventory(
                 run,
@@ -40,3 +43,15 @@ class ActionModule(ModuleAction):
                 Inventory.of(task_vars, simulated=hosts_are_simulated(options["group"], task_vars)),
                 self.emit,
             )
+
+
+def _require_orchestrator(options: Mapping[str, Any], task_vars: Mapping[str, Any]) -> None:
+    """Refuse a burn-in over Slurm before its gates are: with other gates it would be refused all the same.
+
+    Raises:
+        InputError: the playbook is burn_in, and Slurm gives the nodes work.
+    """
+    if task_vars.get("preflight_verb") == "burn-in" and options.get("orchestrator") == "slurm":
+        from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.burn_in import over_slurm
+
+        raise over_slurm(str(options.get("site_name") or NO_SITE))

@@ -27,7 +27,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack i
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext, ObserveContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.helm.helm import Helm
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import Connection
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import PODS
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import CRDS, PODS, Kind
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.tell import save_results
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.criteria import parse_criteria
@@ -302,3 +302,23 @@ def test_a_server_without_time_for_helm_changes_nothing_of_what_is_installed(
         assert {release.status for release in whole.releases().values()} == {"deployed"}
     finally:
         _remove(bench)
+
+
+def test_definitions_that_are_templates_and_what_others_made_of_them_outlive_a_removal(bench: StackBench) -> None:
+    chart = _chart("prometheus-operator-crds", "28.0.1")
+    build_mirror(bench.mirror, [*CHARTS, chart])
+    recipe = {"componentRefs": [chart], "deploymentOrder": [chart["name"]]}
+    assert set(bench.install(recipe).values()) == {"ready"}
+    definition = "scrapeconfigs.monitoring.coreos.com"
+    kind = Kind("monitoring.coreos.com/v1alpha1", "ScrapeConfig", "scrapeconfigs")
+    theirs = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": "theirs"}}
+    bench.cluster.create(kind, theirs, "default")
+    found = bench.cluster.get(kind, "theirs", "default")
+    for _again in range(2):
+        assert bench.remove(recipe)[chart["name"]].state == "removed"
+        assert bench.cluster.get(kind, "theirs", "default")["metadata"]["uid"] == found["metadata"]["uid"]
+        assert chart["name"] not in " ".join(bench.helm.releases())
+        # What stayed is taken over by the next installation.
+        assert set(bench.install(recipe).values()) == {"ready"}
+    bench.remove(recipe, chart["namespace"], crds=True)
+    assert bench.cluster.find(CRDS, definition) is None

@@ -20,6 +20,7 @@ from .model import Component
 from .owners import is_of_others, marks
 from .removal import Holdings, Ref, custom_refs, definitions_in, is_definition, is_own, ref_of
 from .transitions import AtRisk
+from .workloads import release_of
 
 Json = dict[str, Any]
 
@@ -46,14 +47,15 @@ def holdings_of(
     Raises:
         BringupError: helm or the API server does not answer, or a chart is not there.
     """
-    names = frozenset(str(metadata["name"]) for metadata in cluster.list_metadata(CRDS))
+    there = {str(metadata["name"]): release_of({"metadata": metadata}) for metadata in cluster.list_metadata(CRDS)}
     installer = Installer(helm, cluster, mirror)
-    return {component.name: _one(installer, component, installed, names, remove_crds) for component in components}
+    return {component.name: _one(installer, component, installed, there, remove_crds) for component in components}
 
 
 def _one(
-    installer: Installer, component: Component, installed: Installed, names: frozenset[str], remove_crds: bool
+    installer: Installer, component: Component, installed: Installed, there: Mapping[str, str], remove_crds: bool
 ) -> Holdings:
+    names = frozenset(there)
     ours = frozenset(key for key in installed.releases if installed.is_ours(key))
     # What belongs to another release of ours goes with that, before these definitions or beside them.
     going = {component.release, *(key for key in ours if not installed.releases[key].is_pending)}
@@ -70,14 +72,16 @@ def _one(
     refs = {manifest.title: ref_of(manifest.body, component.namespace) for manifest in plain}
     after = [refs[m.title] for m in plain if not m.before and refs[m.title] not in custom]
     before = [refs[m.title] for m in plain if m.before and refs[m.title] not in custom]
-    with_release = [name for name in definitions_in(bodies) if name in names]
-    crds = {*with_release, *(definitions_in(manifest.body for manifest in own))}
+    crds = {*definitions_in(bodies), *(definitions_in(manifest.body for manifest in own))}
     if chart and not remove_crds:
         known = marks().components.get(component.name)
         crds |= set(known.crds) if known else set()
     if remove_crds and (chart or left):
         brought = installer.helm.crds(installer.request(component, 0), cluster.version())
         crds |= set(definitions_in(_bodies(brought, component.name)))
+        # With the mark of the release, and helm leaves them: an earlier removal kept them, or the chart wants it.
+        crds |= {name for name, release in there.items() if release == component.release}
+        ours |= {component.release}
     strangers: dict[str, int] = {}
     for name in sorted(crds & names):
         definition = cluster.find(CRDS, name)
@@ -99,7 +103,6 @@ def _one(
         after=tuple(after),
         before=tuple(before),
         crds=tuple(sorted(crds & names)),
-        with_release=tuple(with_release),
         strangers=strangers,
     )
 

@@ -27,6 +27,7 @@ from ..runtime.progress import Emit, silent
 from .api_services import NOT_ANSWERED
 from .apply import apply_manifests, preview_manifests
 from .facts import stack_facts
+from .kept_definitions import keep_definitions
 from .model import DIGEST_LABEL, MANAGED_BY, MANAGED_BY_LABEL, REVISION_LABEL, Action, Component, Plan, Step
 from .read import WORKLOAD_KINDS, belongs, installed, read_workloads, readiness, reported_state
 from .workloads import release_of
@@ -341,6 +342,8 @@ class Installer:
         found = self.helm.releases().get(component.release)
         if not found or not found.is_pending:
             return found.revision if found else 0
+        # Where no revision is whole it is uninstalled, and an earlier removal may have left its definitions in use.
+        keep_definitions(self.helm, self.cluster, component.name, component.namespace)
         revision, done = self.helm.recover(component.name, component.namespace)
         self.emit(f"{component.name}: {done}")
         return revision

@@ -18,6 +18,7 @@ from .workloads import release_of
 Json = dict[str, Any]
 # Namespaces that no component owns.
 _OF_THE_CLUSTER = ("default", "gpufleet-system")
+KEEP_ANNOTATION = "helm.sh/resource-policy"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,15 +41,14 @@ class Holdings:
     """What a component has in the cluster.
 
     `custom` are resources of its release and its manifests whose kind a definition brings; `after` and `before` its
-    other manifests that are ours; `crds` the definitions that it brought, and `with_release` those of them that helm
-    takes away with the release; `strangers` the number of objects by definition that are not its own.
+    other manifests that are ours; `crds` the definitions that it brought; `strangers` the number of objects by
+    definition that are not its own.
     """
 
     custom: tuple[Ref, ...] = ()
     after: tuple[Ref, ...] = ()
     before: tuple[Ref, ...] = ()
     crds: tuple[str, ...] = ()
-    with_release: tuple[str, ...] = ()
     strangers: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -57,7 +57,7 @@ class Removal:
     """What is taken away of one component, in this order: `custom`, `after`, the release, `before`, `crds`.
 
     `action` is remove, absent, foreign (not ours, left alone) or refuse; `depends_on_it` are the components that must
-    be gone first.
+    be gone first; `keeps_crds` whether definitions that helm would take away with the release stay.
     """
 
     component: str
@@ -72,6 +72,7 @@ class Removal:
     before: tuple[Ref, ...] = ()
     crds: tuple[str, ...] = ()
     depends_on_it: tuple[str, ...] = ()
+    keeps_crds: bool = True
 
 
 def plan_removal(
@@ -135,6 +136,7 @@ def _one(
             before=have.before if takes else (),
             crds=have.crds if takes and remove_crds else (),
             depends_on_it=needed_by,
+            keeps_crds=not remove_crds,
         )
 
     if release and not installed.is_ours(component.release):
@@ -143,20 +145,11 @@ def _one(
     if release and worked_on and not installed.is_our_revision(component.release):
         reason = f"release {component.release} is {release.status}: another helm works on it or died while it did"
         return made("refuse", reason, f"helm history {component.name} -n {component.namespace}")
-    lost = {name: have.strangers[name] for name in have.with_release if have.strangers.get(name)}
-    if release and lost and not remove_crds:
-        named = ", ".join(f"{count} of {name}" for name, count in sorted(lost.items()))
-        reason = f"helm would take definitions away with the release, and with them objects of others: {named}"
-        return made("refuse", reason, "delete or save those objects (kubectl get -A), or set remove_crds")
     if not release and not own and not (remove_crds and have.crds):
         return made("absent")
-    stays = {name: count for name, count in have.strangers.items() if count and name not in have.with_release}
-    told = ", ".join(f"{count} of {name}" for name, count in sorted(stays.items()))
-    word = "go with their definitions" if remove_crds else "stay, and nobody looks after them"
-    taken = ", ".join(have.with_release) if release else ""
-    reasons = [f"helm takes away with the release: {taken}"] if taken else []
-    reasons += [f"objects that are not ours {word}: {told}"] if told else []
-    return made("remove", "; ".join(reasons))
+    told = ", ".join(f"{count} of {name}" for name, count in sorted(have.strangers.items()) if count)
+    word = "go with their definitions" if remove_crds else "stay, with nothing that looks after them"
+    return made("remove", f"objects that are not ours {word}: {told}" if told else "")
 
 
 def custom_refs(bodies: Iterable[Json], groups: Collection[str], namespace: str) -> tuple[Ref, ...]:
@@ -192,7 +185,7 @@ def is_definition(body: Mapping[str, Any]) -> bool:
 
 def _kept(body: Mapping[str, Any]) -> bool:
     annotations = (body.get("metadata") or {}).get("annotations") or {}
-    return annotations.get("helm.sh/resource-policy") == "keep"
+    return annotations.get(KEEP_ANNOTATION) == "keep"
 
 
 def definitions_in(bodies: Iterable[Json]) -> tuple[str, ...]:

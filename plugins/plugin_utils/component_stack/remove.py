@@ -31,6 +31,7 @@ from ..runtime.clock import Deadline, elapsed_text
 from ..runtime.progress import Emit, silent
 from .api_services import API_SERVICES
 from .installation import Installed
+from .kept_definitions import keep_definitions
 from .model import Component
 from .owners import Objects, existing_of, is_known, leftover_crds
 from .removal import Ref, Removal
@@ -159,6 +160,8 @@ class Remover:
             self._drain(entry, entry.after[::-1])
             if entry.release:
                 known = set(unserved(self.cluster))
+                if entry.keeps_crds:
+                    keep_definitions(self.helm, self.cluster, entry.component, entry.namespace)
                 self.helm.uninstall(entry.component, entry.namespace, wait=True)
                 self._unregister(known)
             self._drain_again(entry)

@@ -71,7 +71,8 @@ def with_burn_in(record: RunRecord, done: Soak, verdict: GateVerdict, directory:
         # Only those that are named are not passed.
         ends |= {host: Status.PASSED for host in done.hosts if host not in held}
     counts = Counter(end.value for end in ends.values())
-    return replace(record, work=Work(
+    # What kept it from going on before does not hold what it found since.
+    return replace(record, problem="", work=Work(
         verb=VERB, head=_HEAD, rows=tuple(_row(done, host, ends[host], held) for host in done.hosts),
         sentence=_sentence(done, counts, held, verdict), passed=verdict.opens_next, failed=not verdict.opens_next,
         again=_again(verdict, directory), counts=dict(counts),
@@ -216,11 +217,16 @@ def refuse_without_kubernetes(site: Site) -> None:
     """
     if site.orchestrator == "kubernetes" and "kubernetes" in site.capabilities:
         return
-    owner = "Slurm gives its nodes work" if site.orchestrator == "slurm" else "it has no Kubernetes"
+    if site.orchestrator == "slurm":
+        raise over_slurm(site.name)
+    hint = "load its nodes by gate nodes instead: gpufleet_set=dcgm-diag.level=4"
+    raise InputError(f"site {site.name}", "it has no Kubernetes, and a burn-in loads hosts by pods.", hint)
+
+
+def over_slurm(site: str) -> InputError:
+    """Return the refusal of a site whose nodes are Slurm's; no choice of gates is a way on."""
     hint = "drain the nodes in Slurm and load them by gate nodes instead: gpufleet_set=dcgm-diag.level=4"
-    if site.orchestrator != "slurm":
-        hint = "load its nodes by gate nodes instead: gpufleet_set=dcgm-diag.level=4"
-    raise InputError(f"site {site.name}", f"{owner}, and a burn-in loads hosts by pods.", hint)
+    return InputError(f"site {site}", "Slurm gives its nodes work, and a burn-in loads hosts by pods.", hint)
 
 
 @contextmanager

@@ -123,12 +123,14 @@ def _expired_lines(site: Site, today: date) -> list[str]:
     ]
 
 
+# What the start of a run wrote into its record, of which the inventory says nothing.
+_OF_THE_START = ("updated", "versions", "command", "kept_command", "history", "check_mode", "work", "ctrf_dest")
+
+
 def _scoped(run: Run, site: Site) -> RunRecord:
     old = run.record
     fresh = new_run(old.run_id, site.name, old.started, site.gates, rehearsal=site.rehearsal)
-    kept = {
-        name: getattr(old, name) for name in ("updated", "versions", "command", "kept_command", "history", "check_mode")
-    }
+    kept = {name: getattr(old, name) for name in _OF_THE_START}
     scoped = replace(fresh, from_gate=site.from_gate, **kept)
     # A validation looks with the observers of gates, and decides none.
     phases = [verdict.gate for verdict in old.phases]

@@ -28,7 +28,7 @@ from ..fleet.others import Others
 from ..fleet.plan import make_plan
 from ..fleet.slurm_drain import SlurmLimits, SlurmNodes
 from ..outcome.errors import BringupError, InputError, UnavailableError
-from ..outcome.wording import first_of
+from ..outcome.wording import count, first_of
 from ..runtime.clock import elapsed_text, moment_of, now_utc
 from ..runtime.progress import Emit
 from ..site.model import DriverOwner, Site
@@ -282,7 +282,8 @@ def begin_or_resume(
     """Return the journal of the roll and whether it is new; with `keep` False a new one is planned and not written.
 
     Raises:
-        InputError: the roll was begun with another order of waves, or of other nodes; a new one has no node to take.
+        InputError: the roll ended well, or was begun with another order of waves, or of other nodes; a new one has no
+            node to take.
     """
     path, policy = journal_path(options), policy_of(options)
     require_possible(run, options["reboot"], options["change"])
@@ -290,6 +291,7 @@ def begin_or_resume(
         journal = Journal(path, run.record.run_id)
         _require_known(journal, run.site)
         _require_same(journal, policy)
+        _require_open(journal)
         return journal, False
     with nodes_of_site(run.site, options, emit) as nodes:
         if keep:
@@ -317,6 +319,17 @@ def _require_known(journal: Journal, site: Site) -> None:
     if open_nodes:
         text = f"has nodes that are not in the inventory any more, or quarantined: {', '.join(open_nodes)}."
         raise InputError(f"roll {journal.roll}", text, "put them back until the roll has ended, or abort it")
+
+
+def _require_open(journal: Journal) -> None:
+    """Refuse a roll that ended well: a schedule with a fixed name would stay green and change nothing."""
+    states = journal.states.values()
+    if not states or any(state.stage is not Stage.RETURNED for state in states):
+        return
+    ended, nodes = journal.events[-1].at, count(len(states), "node")
+    text = f"ended at {ended} with {nodes} returned, and nothing was done."
+    hint = f"for a new roll name a new one, for example -e gpufleet_wave_roll={journal.roll}-{now_utc()[:10]}"
+    raise InputError(f"roll {journal.roll}", text, hint)
 
 
 def _require_same(journal: Journal, policy: Policy) -> None:

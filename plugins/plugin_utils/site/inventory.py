@@ -20,7 +20,7 @@ from ..outcome.gates import GATE_IDS, GATES, STACK_GATE
 from ..outcome.model import SubjectKind
 from ..runtime.strict import decode, nearest_hint
 from .adapters import VARIABLE as HCAS
-from .model import DriverOwner, Host, Profile, Site, SitePool, SiteProfile
+from .model import NO_SITE, DriverOwner, Host, Profile, Site, SitePool, SiteProfile
 
 # Reads waivers, acceptances and quarantine from the inventory, and finds those that can never apply.
 
@@ -254,7 +254,7 @@ def site_from_inventory(facts: InventoryFacts) -> Site:
     from_gate = _from_gate(facts.options, gates, problems)
     options = facts.options
     quarantine = quarantine_of(options.get("quarantine"), hosts, problems)
-    name = str(options.get("site_name") or "cluster")
+    name = str(options.get("site_name") or NO_SITE)
     profile = SiteProfile(options.get("profile") or "on_premises")
     gpus = {host.name: facts.hardware[host.sku].gpus for host in hosts if host.sku in facts.hardware}
     nameable = Nameable(facts.checks, name, hosts, gpus)

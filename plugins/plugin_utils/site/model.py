@@ -20,6 +20,9 @@ from ..runtime.strict import decode, nearest_hint, read_yaml
 
 # The site: what the inventory says there is, in one typed value that every gate reads.
 
+# What a site without a name is called (gpufleet_site_name).
+NO_SITE = "cluster"
+
 
 class SiteProfile(str, Enum):
     """What kind of place it is; it decides which checks can be declared (recipes/site_profiles.yaml)."""

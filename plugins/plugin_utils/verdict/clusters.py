@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from ..outcome.gates import GATE_IDS
 from ..outcome.model import Status
 from ..outcome.wording import count, first_of
+from ..site.model import NO_SITE
 from .gate import GateVerdict
 from .run import RunRecord, all_passed, run_summary
 
@@ -111,12 +112,14 @@ def cluster_states(
     """Return the state of each cluster, by name. Two clusters of one name are two; a run that says not which of them
     it is about counts for both.
 
+    A run that is about no host and no cluster is none of any: a forgotten inventory, a validation of files.
+
     Args:
         runs: what is known of each run from its record.
         looked: returns a run with what takes a look at its files; asked of those that count, and of no older one.
     """
     by_name: dict[str, list[SavedRun]] = {}
-    for run in runs:
+    for run in filter(_of_a_cluster, runs):
         by_name.setdefault(run.cluster, []).append(run)
     states = []
     for name, found in sorted(by_name.items()):
@@ -158,6 +161,14 @@ def _state(name: str, runs: list[SavedRun], looked: Callable[[SavedRun], SavedRu
             decided = (record.gate(gate) for gate in record.scope)
             gates |= {v.gate: v for v in decided if v.status is not Status.PENDING or v.gate not in gates}
     return ClusterState(name=name, bring_up=bring_up, gates=gates, held=tuple(held))
+
+
+def _of_a_cluster(run: SavedRun) -> bool:
+    """Tell whether a run is about a cluster: it has hosts or reached one, or names a site and was refused before."""
+    record = run.record
+    if record is None or record.nodes or run.uid:
+        return True
+    return bool(record.problem) and record.site != NO_SITE
 
 
 def _started(run: SavedRun) -> str:

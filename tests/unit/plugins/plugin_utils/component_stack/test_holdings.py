@@ -80,7 +80,7 @@ def test_objects_of_another_release_of_ours_are_not_those_of_others(
     found = holdings_of(
         cast(Helm, _Helm()), cast(Cluster, _Cluster(release)), components, Installed(releases=releases, labels=labels)
     )
-    assert found["crds"].with_release == (ALERTMANAGERS,)
+    assert found["crds"].crds == (ALERTMANAGERS,)
     assert found["crds"].strangers == {ALERTMANAGERS: strangers}
 
 
@@ -114,3 +114,28 @@ def test_objects_that_a_component_makes_by_itself_are_not_those_of_others() -> N
     )
     found = holdings_of(cast(Helm, Volcano()), cast(Cluster, Volcano()), [component], installed)
     assert found["volcano"].strangers == {queues: 1}
+
+
+@pytest.mark.parametrize(("asked", "others", "goes"), [(True, False, True), (False, False, False), (True, True, False)])
+def test_definitions_that_an_earlier_removal_left_go_when_they_are_asked_for(
+    asked: bool, others: bool, goes: bool
+) -> None:
+    class Without(_Helm):
+        def crds(self, _request: Any, _version: str) -> str:
+            return ""
+
+    class Left(_Cluster):
+        def list_metadata(self, kind: Kind) -> list[dict[str, Any]]:
+            if kind == CRDS:
+                return [cast(dict[str, Any], DEFINITION["metadata"])]
+            return super().list_metadata(kind) if others else []
+
+        def version(self) -> str:
+            return "v1.36.0"
+
+    component = Component(name="crds", namespace="monitoring", chart="crds", version="1.0.0", source="oci://a.example")
+    found = holdings_of(
+        cast(Helm, Without()), cast(Cluster, Left("team-a/own")), [component], Installed(releases={}, labels={}),
+        remove_crds=asked,
+    )  # fmt: skip
+    assert found["crds"].crds == ((ALERTMANAGERS,) if goes else ())

@@ -107,15 +107,16 @@ def test_definitions_stay_unless_they_are_asked_for() -> None:
     assert "2 of a.nvidia.com" in gone.reason and "go with" in gone.reason
 
 
-def test_a_release_is_not_removed_if_helm_would_take_objects_of_others_with_it() -> None:
-    have = {"certs": Holdings(crds=("c.io",), with_release=("c.io",), strangers={"c.io": 7})}
+def test_definitions_that_helm_would_take_are_kept_unless_they_are_asked_for() -> None:
+    have = {"certs": Holdings(crds=("c.io",), strangers={"c.io": 7})}
     found = _installed(certs="deployed")
-    refused = _plan(found, have)["certs"]
-    assert refused.action == "refuse" and "7 of c.io" in refused.reason and "remove_crds" in refused.hint
-    assert _plan(found, have, remove_crds=True)["certs"].action == "remove"
-    alone = {"certs": replace(have["certs"], strangers={"c.io": 0})}
-    entry = _plan(found, alone)["certs"]
-    assert entry.action == "remove" and "c.io" in entry.reason
+    kept, asked = _plan(found, have)["certs"], _plan(found, have, remove_crds=True)["certs"]
+    assert (kept.action, kept.keeps_crds, kept.crds) == ("remove", True, ())
+    assert (asked.action, asked.keeps_crds, asked.crds) == ("remove", False, ("c.io",))
+    # Which it has is not known of a release that the recipe does not name.
+    old = Release("old", "old-system", 3, "deployed", "old", "0.9.0")
+    found = replace(found, releases={"old-system/old": old}, labels={"old-system/old": OURS})
+    assert plan_removal(COMPONENTS, found, {}, remove_crds=True)[0].keeps_crds
 
 
 def test_manifests_without_a_release_are_removed_and_shown() -> None:

@@ -59,6 +59,9 @@ class Api:
     def list_metadata(self, kind: Kind, namespace: str = "") -> list[dict[str, Any]]:
         return self._pods.get(namespace, []) if kind.kind == "Pod" else []
 
+    def manifest(self, _name: str, _namespace: str) -> str:
+        return ""
+
     def uninstall(self, name: str, _namespace: str, *, wait: bool) -> bool:
         if self._broken:
             raise HelmError(f"helm uninstall {name}", "a hook failed.")

@@ -12,9 +12,12 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+import yaml
 from dl_unit_node import HOST, dl_unit, ended, simulated
 from sites import make_site
 
+from ansible_collections.gpufleet.bringup.plugins.action import preflight_inventory
+from ansible_collections.gpufleet.bringup.plugins.action.burn_in import ActionModule
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.burn_in.model import ROUNDS, Soak
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.node_logs import NodeLogs
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import load
@@ -22,6 +25,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.decisions
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import Change, Fault
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.burn_in import (
+    VERB,
     Soaking,
     keep,
     narrow,
@@ -32,7 +36,12 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.burn_in impor
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import silent
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import new_run, with_site
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import (
+    new_run,
+    run_summary,
+    with_site,
+    with_verb,
+)
 
 SOAK = Soak(hours=1.0, tests=("dl_unit",), hosts=("gpu01",))
 
@@ -141,3 +150,37 @@ def test_a_burn_in_that_goes_on_loses_no_host(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="was begun with gpu01, gpu02"):
         narrow(run, ("gpu01",), keep=True)
     assert len(Run(tmp_path).site.in_scope) == 3
+
+
+def _refused(tmp_path: Path, started: str, *, check_mode: bool) -> None:
+    action: Any = SimpleNamespace(check_mode=check_mode, emit=silent)
+    options = {"run_dir": str(tmp_path / "older"), "started": started, "step": "soak", "nodes": ["gpu22"]}
+    with pytest.raises(InputError, match="'gpu22': is not in the inventory"):
+        ActionModule.execute(action, options, {})
+
+
+@pytest.mark.parametrize("check_mode", [False, True])
+def test_a_burn_in_of_an_unknown_host_is_not_started_and_says_why(tmp_path: Path, check_mode: bool) -> None:
+    """Its verdict was that of two gates that nobody had asked for."""
+    run = of_run(tmp_path / "older")
+    run.save_record(with_verb(run.record, VERB))
+    _refused(tmp_path, "", check_mode=check_mode)
+    head = "CHECK MODE, not started" if check_mode else "not started"
+    run.save_record(replace(Run(tmp_path / "older").record, check_mode=check_mode))
+    assert run_summary(run.record).startswith(f"{head}: gpufleet_burn_in_nodes 'gpu22': is not in the inventory")
+
+
+def test_what_keeps_it_from_going_on_is_told_by_the_newest_run_alone(tmp_path: Path) -> None:
+    before, newest = of_run(tmp_path / "older").record, of_run(tmp_path / "newest")
+    _refused(tmp_path, str(newest.path), check_mode=False)
+    assert Run(tmp_path / "older").record == before
+    assert "gpu22" in Run(newest.path).record.problem
+
+
+def test_over_slurm_the_one_way_on_is_named_at_once(repository: Path) -> None:
+    options, burn_in = {"orchestrator": "slurm", "site_name": "jena"}, {"preflight_verb": VERB}
+    with pytest.raises(InputError, match="site jena: Slurm gives its nodes work") as refused:
+        preflight_inventory.ActionModule.ahead(options, burn_in, {})
+    assert "dcgm-diag.level=4" in refused.value.hint
+    plays = yaml.safe_load((repository / "playbooks" / "burn_in.yml").read_text("utf-8"))
+    assert plays[0]["vars"]["preflight_verb"] == VERB

@@ -25,6 +25,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory imp
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory_hosts import Inventory, hosts_to_read
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.plan import plan_lines, planned
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.preflight import check_inventory
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.settings_sources import (
     held_options,
     merged_settings,
@@ -32,6 +34,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.settings_sour
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import recipe_directories
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.layers import laid_over
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import Work, new_run, with_verb
 
 NAMES = ["gpu01", "gpu02", "gpu03"]
 CRITERIA = {"service": "generic", "intent": "training", "os": "ubuntu", "platform": "volcano"}
@@ -400,3 +403,15 @@ def test_what_is_read_before_a_gate_has_settings_may_come_from_private_threshold
     assert "rdma-allocatable" in {check.id for check in declaration.checks}
     own = OPTIONS | {"recipe_data": [str(tmp_path)], "set": ["gpu_stack.image_registry=mine.example"]}
     assert checked_inventory(own, inventory()).site.settings["gpu_stack"] == {"image_registry": "mine.example"}
+
+
+def test_the_inventory_takes_nothing_away_of_what_the_start_wrote(tmp_path: Path) -> None:
+    """A playbook that decides no gate lost its verb, and the variable for a report of CTRF did nothing."""
+    run = Run(tmp_path)
+    started = with_verb(new_run("r1", "lab", "2026-11-22T10:00:00Z", ("nodes",), rehearsal=False), "roll")
+    run.save_record(replace(started, ctrf_dest="/out/ctrf.json", command="ansible-playbook x"))
+    check_inventory(run, OPTIONS | {"fabric_host": ""}, inventory(), lambda _line: None)
+    record = Run(tmp_path).record
+    assert record.work == Work(verb="roll") and (record.ctrf_dest, record.command) == (
+        "/out/ctrf.json", "ansible-playbook x",
+    )  # fmt: skip

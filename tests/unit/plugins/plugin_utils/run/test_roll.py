@@ -40,6 +40,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.gate impo
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import new_run
 
 HOSTS = tuple(Host(name=f"gpu0{n}", sku="dgx-h100", node_name=f"node-{n}", rack=f"r{n % 2}") for n in range(1, 6))
+WAY = (Stage.CORDONED, Stage.DRAINED, Stage.CHANGING, Stage.CHANGED, Stage.VERIFIED, Stage.RETURNED)
 BAD_FAN = Quarantine(node="gpu05", reason="bad fan", ticket="OPS-7", who="jo")
 
 
@@ -99,6 +100,27 @@ def test_a_roll_is_begun_and_taken_up(tmp_path: Path) -> None:
         assert opened.roll.drain(["gpu01"]) == ("gpu01",)
     with pytest.raises(InputError, match="was planned with size '1', now it is '2'"):
         begin_or_resume(run, inventory(), options(tmp_path, size="2"), silent, keep=True)
+
+
+def test_a_roll_that_ended_well_is_refused_and_no_pass_of_a_schedule(tmp_path: Path) -> None:
+    run = run_of(tmp_path)
+    journal, _new = begin_or_resume(run, inventory(), options(tmp_path), silent, keep=True)
+    for place in journal.plan.places:
+        for stage in WAY:
+            journal.add(Event(node=place.node, stage=stage))
+    for keep in (True, False):
+        with pytest.raises(InputError, match=r"ended at 2.+ with 4 nodes returned, and nothing was done") as refused:
+            begin_or_resume(run, inventory(), options(tmp_path), silent, keep=keep)
+        assert "-e gpufleet_wave_roll=driver-580-2" in refused.value.hint
+
+
+def test_a_roll_with_a_node_that_is_held_is_no_finished_one(tmp_path: Path) -> None:
+    run = run_of(tmp_path)
+    journal, _new = begin_or_resume(run, inventory(), options(tmp_path), silent, keep=True)
+    for place in journal.plan.places:
+        for stage in WAY if place.node != "gpu01" else (*WAY[:-1], Stage.HELD):
+            journal.add(Event(node=place.node, stage=stage))
+    assert not begin_or_resume(run, inventory(), options(tmp_path), silent, keep=True)[1]
 
 
 def test_a_roll_that_can_take_no_node_is_refused_and_says_why(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.clusters 
     fleet_sentence,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.gate import TakenOver
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import Work, WorkRow, new_run
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import Work, WorkRow, new_run, with_phases
 
 
 def run(day: int, scope: tuple[str, ...] = GATE_IDS, bad: str = "", name: str = "dc1", **more: Any) -> SavedRun:
@@ -46,7 +46,7 @@ DOUBTS = {
     "edited": run(20, ("telemetry",), problem="NOT CONFIRMED: settings.json: was changed"),
     "not readable": UNREAD,
 }
-NOTHING_DECIDED = new_run("r20", "dc1", "2026-11-20T10:00:00Z", GATE_IDS, rehearsal=False)
+NOTHING_DECIDED = replace(new_run("r20", "dc1", "2026-11-20T10:00:00Z", GATE_IDS, rehearsal=False), nodes=4)
 NO_DOUBTS = {
     "a gate again": run(20, ("telemetry",)),
     "a cycle": run(20, (), work=CYCLE),
@@ -147,3 +147,26 @@ def test_runs_before_the_newest_bring_up_are_not_looked_at() -> None:
     (found,) = cluster_states(runs, looked)
     assert sorted(seen) == [".run/r3", ".run/r5"]
     assert (found.word, found.bring_up.place) == ("in doubt", ".run/r3")
+
+
+NO_SITE = new_run("r20", "cluster", "2026-11-20T10:00:00Z", GATE_IDS, rehearsal=False)
+VALIDATED = with_phases(replace(NO_SITE, site="dc9"), ("readiness",))
+
+
+@pytest.mark.parametrize(
+    ("found", "rows"),
+    [
+        # A forgotten -i, and a validation of a recipe and a snapshot: neither is about a cluster.
+        (SavedRun(cluster="cluster", place=".run/r20", record=replace(NO_SITE, problem="no -i INVENTORY")), 1),
+        (SavedRun(cluster="dc9", place=".run/r20", record=VALIDATED), 1),
+        (SavedRun(cluster="dc9", place=".run/r20", record=replace(VALIDATED, nodes=4)), 2),
+        (SavedRun(cluster="dc9", place=".run/r20", record=VALIDATED, uid="a"), 2),
+        # A cluster of which every run was refused is one that is not accepted.
+        (SavedRun(cluster="dc9", place=".run/r20", record=replace(NO_SITE, site="dc9", problem="no SSH")), 2),
+        (SavedRun(cluster="dc9", place=".run/r20", problem="its record cannot be read: cut"), 2),
+    ],
+)
+def test_a_run_about_no_cluster_is_no_row(found: SavedRun, rows: int) -> None:
+    states = cluster_states([run(1), found])
+    assert len(states) == rows
+    assert fleet_sentence(states).startswith(f"1 of {rows} cluster")
