@@ -404,7 +404,7 @@ COMMANDS: Mapping[str, Command] = {
         help="tell which clusters of a fleet are accepted and what holds the others, from their run directories",
         add=_fleet_status,
         work="clusters:fleet_status",
-        example="gpufleet fleet-status clusters/",
+        example="gpufleet fleet-status .run",
     ),
     "judge": Command(
         help="compute the verdicts of a saved run again, without the cluster",

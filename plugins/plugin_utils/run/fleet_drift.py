@@ -42,9 +42,11 @@ def drift_result(report: Path, began_s: float, status: int | None) -> ClusterRes
         ended = "was ended" if status is None else f"ended with status {status}"
         return ClusterResult(status=Status.OTHER, sentence=f"{ended}, and left no report of its own; see its log")
     about = f"; see {report / 'drift.md'}"
-    if found["important"] != [0.0] or any(found.get("figure_worse", ())):
+    worse, whole = any(found.get("figure_worse", ())), found["complete"] == [1.0]
+    if worse or (whole and found["important"] != [0.0]):
         return ClusterResult(status=Status.FAILED, sentence=f"something that matters changed{about}")
-    if found["complete"] != [1.0]:
+    # What could not be looked at may have changed, and counts as important there.
+    if not whole:
         return ClusterResult(status=Status.OTHER, sentence=f"not everything could be compared{about}")
     if status != 0:
         return ClusterResult(status=Status.OTHER, sentence=f"ended with status {status}{about}")

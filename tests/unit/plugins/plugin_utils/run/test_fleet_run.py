@@ -155,7 +155,7 @@ def test_processes_end_with_the_one_that_started_them(fleet: Fleet, tmp_path: Pa
     finally:
         started.kill()
         started.wait()
-    assert eventually(lambda: (tmp_path / "runs/b/ended").is_file())
+    assert eventually((tmp_path / "runs/b/ended").is_file)
     fleet.cluster("a", "good")
     fleet.cluster("b", "good")
     place = fleet.run([["a"], ["b"]])
@@ -174,6 +174,7 @@ METRICS = (
         (METRICS % (100, 1, 0), 0, "passed"),
         (METRICS % (100, 1, 1), 2, "failed"),
         (METRICS % (100, 0, 0), 2, "other"),
+        (METRICS % (100, 0, 1), 2, "other"),
         (METRICS % (100, 1, 0), 2, "other"),
         (METRICS % (50, 1, 0), 0, "other"),
         (METRICS % (100, 1, 0) + 'gpufleet_drift_figure_worse{figure="x"} 1\n', 2, "failed"),
@@ -181,7 +182,7 @@ METRICS = (
         ('gpufleet_drift_timestamp_seconds{site="a"} 100\n', 0, "other"),
         ("", 0, "other"),
     ],
-    ids=["same", "changed", "incomplete", "status", "old", "figure", "no number", "half", "none"],
+    ids=["same", "changed", "incomplete", "blind", "status", "old", "figure", "no number", "half", "none"],
 )
 def test_a_drift_is_what_its_report_says(tmp_path: Path, text: str, status: int, wanted: str) -> None:
     if text:
