@@ -170,6 +170,7 @@ def test_what_slurm_does_not_take_and_hosts_that_others_have(gate: Gate) -> None
     assert all(status == "other" for entries in found.values() for _check, status, _cause in entries)
     assert not [entry for entry in found["host-gpu04"] if entry[0] == "nccl-results"]
     assert slurm.run("squeue", "-h", "-o", "%A %T").split() == [theirs, "RUNNING"]
+    assert gate.found(gate.site(("gpu02",), continuous={"slurm_reservation": "visitors"})) == {}
 
 
 def test_what_a_killed_run_left_is_cancelled_by_the_next_and_nothing_else(gate: Gate) -> None:

@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Parsers of `scontrol show job <id>` and of a list of `squeue`: how one job stands, and which jobs there are.
+"""Parsers of `scontrol show job <id>`, `scontrol show reservation` and `squeue`: how one job stands, which jobs there
+are, which nodes are reserved.
 
 The text of scontrol has a key at the begin of each of its lines, the same from Slurm 17.11 to 25.11 (SchedMD/slurm,
 src/api/job_info.c: slurm_sprint_job_info). Names and comments are free text of users, who may put line breaks into
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 
 from .text import plain, unreadable
 
-TOOL, QUEUE_TOOL = "scontrol show job", "squeue"
+TOOL, QUEUE_TOOL, RESERVATION_TOOL = "scontrol show job", "squeue", "scontrol show reservation"
 # Number, user, state, reason, partitions, nodes that it asks for, nodes that it is planned for; free text comes last.
 QUEUE_FORMAT = "%A|%U|%T|%r|%P|%n|%Y|%k"
 _FIELDS = QUEUE_FORMAT.count("|") + 1
@@ -32,6 +33,8 @@ _LINES = {
     "nodes": re.compile(r"^\s+NodeList=(\S{0,2000})[ \t]*$", re.MULTILINE),
 }
 _COMMENT = re.compile(r"^\s+Comment=([^\n]*)$", re.MULTILINE)
+_RESERVATION = re.compile(r"^ReservationName=(\S{1,255})(?=\s|$)", re.MULTILINE)
+_RESERVED = re.compile(r"^\s+Nodes=(\S{0,20000}) NodeCnt=\d", re.MULTILINE)
 _NOTHING = ("", "(null)", "None", "N/A")
 
 
@@ -91,6 +94,21 @@ def parse(text: str, job_id: str) -> SlurmJob:
         exit_code=int(exit_code), signal=int(number), partition=found["partition"], nodes=_said(found["nodes"]),
         comment=_said(comments[0] if comments else ""), restarts=int(found["restarts"]),
     )  # fmt: skip
+
+
+def parse_reservation(text: str, name: str) -> str:
+    """Return the nodes of `scontrol show reservation <name>`, as Slurm writes a list; empty for none.
+
+    Raises:
+        InputError: it is not that reservation alone, or it does not say which nodes it has.
+    """
+    clean = plain(text)
+    names, nodes = _RESERVATION.findall(clean), _RESERVED.findall(clean)
+    if names != [name] or len(nodes) != 1:
+        raise unreadable(
+            RESERVATION_TOOL, clean.strip()[:80] or "nothing", f"ReservationName={name} and its Nodes, once"
+        )
+    return _said(nodes[0])
 
 
 def parse_queue(text: str) -> tuple[QueuedJob, ...]:

@@ -427,7 +427,7 @@ def slurm_place(
 
     def stock() -> Stock:
         # What we drained takes no jobs, ours neither: a person resumes it after its repair.
-        uses = uses_in_slurm(commands.scontrol, context.site, context.hardware)
+        uses = uses_in_slurm(commands.scontrol, context.site, context.hardware, ways.reservation)
         hosts = {
             host.name: BenchmarkHost(name=host.name, node=host.node_name or host.name, sku=host.sku)
             for host in run.site.in_scope

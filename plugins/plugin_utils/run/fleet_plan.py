@@ -83,7 +83,8 @@ def fleet_plan(run: Run, options: Mapping[str, Any], emit: Emit, now_s: float | 
 
 def _uses(context: ObserveContext, options: Mapping[str, Any]) -> dict[str, NodeUse]:
     if context.site.orchestrator == "slurm":
-        return uses_in_slurm(options["scontrol"], context.site, context.hardware)
+        reservation = context.settings_of(CONTINUOUS, ContinuousSettings).slurm_reservation
+        return uses_in_slurm(options["scontrol"], context.site, context.hardware, reservation)
     with Cluster(connection_from(options)) as cluster:
         denied = [asked.text for asked in ask_all(cluster, RIGHTS) if not asked.allowed]
         if denied:

@@ -22,6 +22,7 @@ from ..site.model import Site
 from ..workload.capacity import read_gpu_objects
 from ..workload.free_slurm import name_in_slurm, uses_of_hosts
 from ..workload.node_use import NodeUse, Use
+from ..workload.slurm_jobs import SlurmCommands
 
 
 def uses_in_kubernetes(cluster: Cluster, context: ObserveContext) -> dict[str, NodeUse]:
@@ -42,21 +43,22 @@ def uses_in_kubernetes(cluster: Cluster, context: ObserveContext) -> dict[str, N
     return {host.name: replace(found[name_in_slurm(host)], name=host.name) for host in context.site.in_scope}
 
 
-def uses_in_slurm(scontrol: str, site: Site, hardware: Mapping[str, Sku]) -> dict[str, NodeUse]:
+def uses_in_slurm(scontrol: str, site: Site, hardware: Mapping[str, Sku], reservation: str = "") -> dict[str, NodeUse]:
     """Return by the name of the host what Slurm says of its node now.
 
     Args:
         scontrol: the command.
         site: whose hosts.
         hardware: the SKUs.
+        reservation: the one in which tests run; empty for none.
 
     Raises:
-        InputError: what scontrol prints is no list of nodes.
+        InputError: what scontrol prints is no list of nodes, or not that reservation.
         BringupError: there is no scontrol on this controller, or it does not answer.
     """
     # Text, because flag BLOCKED is in no JSON (probe/slurm_nodes.py).
     nodes = parse(ask_scontrol(scontrol, "show", "nodes"))
-    return uses_of_hosts(nodes, site.in_scope, hardware)
+    return uses_of_hosts(nodes, site.in_scope, hardware, SlurmCommands(scontrol).reserved(reservation))
 
 
 def queue_nodes(

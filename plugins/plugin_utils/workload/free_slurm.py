@@ -11,6 +11,7 @@ JSON and text are both read, each of them has to say so: Slurm 25.05 has flag BL
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 
 from ..hardware.sku import Sku
 from ..outcome.errors import InputError
@@ -19,16 +20,26 @@ from ..site.model import Host
 from .node_use import NodeUse, Use, absent
 from .slurm_script import OWNER
 
+# What a reservation adds to the state of its nodes, one for maintenance both.
+_OF_RESERVATION = frozenset({"RESERVED", "MAINTENANCE"})
 
-def free_in_slurm(names: Collection[str], *views: Iterable[SlurmNode]) -> dict[str, NodeUse]:
+
+def free_in_slurm(
+    names: Collection[str], *views: Iterable[SlurmNode], reserved: Collection[str] = ()
+) -> dict[str, NodeUse]:
     """Return what is on each of these nodes, by its name in Slurm.
 
     Args:
         names: which nodes.
         views: what `scontrol show nodes` says, in each form in which it was asked.
+        reserved: nodes of the reservation in which jobs of ours run.
     """
-    seen = [{node.name: node for node in view} for view in views]
+    seen = [{node.name: _in_reservation(node, reserved) for node in view} for view in views]
     return {name: _least([_use(name, view.get(name)) for view in seen], name) for name in sorted(frozenset(names))}
+
+
+def _in_reservation(node: SlurmNode, reserved: Collection[str]) -> SlurmNode:
+    return replace(node, flags=node.flags - _OF_RESERVATION) if node.name in reserved else node
 
 
 def _least(uses: list[NodeUse], name: str) -> NodeUse:
@@ -53,7 +64,10 @@ def _use(name: str, node: SlurmNode | None) -> NodeUse:
 
 
 def uses_of_hosts(
-    nodes: Collection[SlurmNode], hosts: Collection[Host], hardware: Mapping[str, Sku]
+    nodes: Collection[SlurmNode],
+    hosts: Collection[Host],
+    hardware: Mapping[str, Sku],
+    reserved: Collection[str] = (),
 ) -> dict[str, NodeUse]:
     """Return by the name of the host what Slurm says of its node.
 
@@ -64,8 +78,10 @@ def uses_of_hosts(
         nodes: what `scontrol show nodes` says.
         hosts: which hosts.
         hardware: the SKUs.
+        reserved: see free_in_slurm.
     """
-    found, known = free_in_slurm({name_in_slurm(host) for host in hosts}, nodes), {node.name: node for node in nodes}
+    found = free_in_slurm({name_in_slurm(host) for host in hosts}, nodes, reserved=reserved)
+    known = {node.name: node for node in nodes}
     uses = {}
     for host in hosts:
         use, sku = found[name_in_slurm(host)], hardware.get(host.sku)

@@ -107,6 +107,17 @@ class SlurmCommands:
         """
         return slurm_jobs.parse(self.ask("scontrol", "show", "job", job_id), job_id)
 
+    def reserved(self, name: str) -> frozenset[str]:
+        """Return the nodes of a reservation; none without a name.
+
+        Raises:
+            InputError: what scontrol prints is not that reservation.
+            BringupError: there is none of that name, or scontrol does not answer.
+        """
+        if not name:
+            return frozenset()
+        return self.names(slurm_jobs.parse_reservation(self.ask("scontrol", "show", "reservation", name), name))
+
     def names(self, nodes: str) -> frozenset[str]:
         """Return the nodes of a list as Slurm writes it (`gpu[01-04]`)."""
         return frozenset(self.ask("scontrol", "show", "hostnames", nodes).split()) if nodes else frozenset()
@@ -280,7 +291,8 @@ class SlurmRunner:
     def _kept_from(self, entry: _Running, nodes: Sequence[slurm_nodes.SlurmNode]) -> Ending | None:
         """Return why a job is not given to Slurm: somebody else has its nodes now. A job of ours could make room for
         itself there, in a partition that may preempt others."""
-        uses = free_in_slurm(entry.spec.nodes, nodes)
+        reserved = self._commands.reserved(self._ways.reservation)
+        uses = free_in_slurm(entry.spec.nodes, nodes, reserved=reserved)
         held = [use for use in uses.values() if not use.free]
         leaving = any("COMPLETING" in node.flags for node in nodes)
         entry.kept = bool(held)

@@ -66,6 +66,7 @@ class SlurmWays:
     qos: str = ""
     nice: int = 10000
     mpi: str = ""
+    reservation: str = ""
 
 
 def mark(cycle_id: str) -> str:
@@ -102,7 +103,9 @@ def sbatch_words(spec: JobSpec, ways: SlurmWays, cycle_id: str, gpus: int | None
         "--propagate=NONE",
     ]  # fmt: skip
     words += [f"--gres=gpu:{spec.gpus_per_node}"] if gpus is not None and spec.gpus_per_node else []
-    stated = {"partition": ways.partition, "account": ways.account, "qos": ways.qos}
+    stated = {
+        "partition": ways.partition, "account": ways.account, "qos": ways.qos, "reservation": ways.reservation
+    }  # fmt: skip
     return (*words, *(f"--{name}={value}" for name, value in stated.items() if value))
 
 

@@ -50,6 +50,7 @@ def ways_of(settings: ContinuousSettings) -> SlurmWays:
     return SlurmWays(
         directory=directory, containers=settings.slurm_containers, partition=settings.slurm_partition,
         account=settings.slurm_account, qos=settings.slurm_qos, nice=settings.slurm_nice, mpi=settings.slurm_mpi,
+        reservation=settings.slurm_reservation,
     )  # fmt: skip
 
 
@@ -88,11 +89,11 @@ class SlurmPlace:
             BringupError: there is no scontrol on this controller, or it does not answer.
         """
         hosts, limit = self.context.site.in_scope, Deadline.after(settle_s)
-        names = {name_in_slurm(host) for host in hosts}
+        names, reserved = {name_in_slurm(host) for host in hosts}, self.commands.reserved(self.ways.reservation)
         while True:
             nodes = parse(self.commands.ask("scontrol", "show", "nodes"))
             if limit.left_s <= 0 or not any(_leaving(node) for node in nodes if node.name in names):
-                return uses_of_hosts(nodes, hosts, self.context.hardware)
+                return uses_of_hosts(nodes, hosts, self.context.hardware, reserved)
             time.sleep(min(_POLL_S, max(0.0, limit.left_s)))
 
     def sweep(self) -> None:

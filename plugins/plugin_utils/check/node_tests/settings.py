@@ -92,6 +92,9 @@ class ContinuousSettings:
     slurm_partition: str = setting("With Slurm: partition of the tests. Empty: the default one.", use="run")
     slurm_account: str = setting("With Slurm: account of the tests. Empty: the default one.", use="run")
     slurm_qos: str = setting("With Slurm: QOS of the tests. Empty: the default one.", use="run")
+    slurm_reservation: str = setting(
+        "With Slurm: reservation of the tests; its nodes count as free. Empty: none.", use="run"
+    )
     slurm_mpi: str = setting(
         "With Slurm: plugin of `srun --mpi` that starts ranks, such as pmix. Empty: mpirun starts them, and pmix those "
         "of several nodes in containers of Pyxis.",

@@ -61,6 +61,33 @@ def test_what_is_not_this_job_once_is_refused(text: str) -> None:
         slurm_jobs.parse(text, "41")
 
 
+# Slurm 22.05, of Debian's packages.
+RESERVATION = """ReservationName=visitors StartTime=2026-11-30T05:20:35 EndTime=2026-11-30T05:30:35 Duration=00:10:00
+   Nodes=gpu[01-02] NodeCnt=2 CoreCnt=16 Features=(null) PartitionName=(null) Flags=SPEC_NODES
+   TRES=cpu=16
+   Users=root Groups=(null) Accounts=(null) Licenses=(null) State=ACTIVE BurstBuffer=(null) Watts=n/a
+   MaxStartDelay=(null)
+"""
+
+
+def test_a_reservation_says_which_nodes_it_has() -> None:
+    assert slurm_jobs.parse_reservation(RESERVATION, "visitors") == "gpu[01-02]"
+    none = RESERVATION.replace("Nodes=gpu[01-02] NodeCnt=2", "Nodes= NodeCnt=0")
+    assert slurm_jobs.parse_reservation(none, "visitors") == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "No reservations in the system", RESERVATION.replace("=visitors", "=visitors2"), RESERVATION * 2,
+        RESERVATION.replace("   Nodes=gpu[01-02] NodeCnt=2", "  "),
+    ],
+)  # fmt: skip
+def test_what_is_not_that_reservation_is_refused(text: str) -> None:
+    with pytest.raises(InputError, match="scontrol show reservation"):
+        slurm_jobs.parse_reservation(text, "visitors")
+
+
 @given(st.integers(0, len(JOB)), st.text(max_size=40))
 def test_a_cut_job_never_succeeded_elsewhere(at: int, junk: str) -> None:
     for text in (JOB[:at], JOB[:at] + junk):

@@ -38,6 +38,16 @@ def test_every_other_state_is_not(state: str) -> None:
     assert found.use is Use.CLOSED and found.why.startswith("is ")
 
 
+def test_nodes_of_our_own_reservation_are_free_and_those_of_others_are_not() -> None:
+    for state, use in (
+        ("IDLE+RESERVED", Use.FREE), ("IDLE+MAINTENANCE+RESERVED", Use.FREE), ("MIXED+RESERVED", Use.BUSY),
+        ("IDLE+DRAIN+RESERVED", Use.CLOSED), ("IDLE+PLANNED+RESERVED", Use.CLOSED),
+    ):  # fmt: skip
+        nodes = parse(f"NodeName=gpu01 Gres=gpu:8\n   State={state} ThreadsPerCore=1\n")
+        assert free_in_slurm(["gpu01"], nodes, reserved={"gpu01"})["gpu01"].use is use, state
+        assert not free_in_slurm(["gpu01"], nodes, reserved={"gpu02"})["gpu01"].free
+
+
 def test_a_node_with_jobs_is_busy() -> None:
     assert text("ALLOCATED") == NodeUse(name="gpu01", use=Use.BUSY, why="jobs run on it (ALLOCATED)")
     assert text("MIXED+CLOUD").use is Use.BUSY

@@ -50,9 +50,11 @@ def test_a_job_has_the_whole_node_comes_last_and_ends_by_itself() -> None:
     # 890 s of test and 1800 s of image are 45 minutes; it may wait a minute before them.
     assert "--time=45" in words and "--deadline=now+2761" in words and f"--comment={mark('c1')}" in words
     assert not [word for word in words if word.startswith(("--partition", "--account", "--qos"))]
-    bare = SlurmWays(directory=Path("/shared"), containers="none", partition="gpu", account="ops", qos="low")
+    bare = SlurmWays(
+        directory=Path("/shared"), containers="none", partition="gpu", account="ops", qos="low", reservation="r"
+    )
     words = sbatch_words(SPEC, bare, "c1", None)
-    assert {"--time=15", "--partition=gpu", "--account=ops", "--qos=low"} <= set(words)
+    assert {"--time=15", "--partition=gpu", "--account=ops", "--qos=low", "--reservation=r"} <= set(words)
     assert not [word for word in words if word.startswith("--gres")]
 
 
