@@ -27,10 +27,12 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.r
     plan_removal,
     removable_namespaces,
     removal_diff,
+    removal_lines,
     removal_rows,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.remove import (
     Remover,
+    gone_lines,
     removal_failure,
     with_existing,
 )
@@ -181,19 +183,21 @@ class ActionModule(ModuleAction):
             "removal": removal_rows(removals),
             "diff": removal_diff(removals, there),
         }
+        # One component may be a step of a run, which has last lines of its own.
+        last = not options["components"]
         if self.check_mode:
-            return result
+            return result | ({"closing_lines": removal_lines(removals, there)} if last else {})
         take_hold(run, options, self.emit)
         try:
             begin_history(run, STACK_GATE, options["store"])
             with working(run.path):
                 gone = Remover(helm, cluster, options["drain_timeout_s"], self.emit).run(removals, there)
         finally:
-            # One component may be a step of a run, which goes on.
-            if not options["components"]:
+            if last:
                 end_hold(run)
         problem = removal_failure(gone)
         if problem:
             raise problem
         changed = any(entry.state == "removed" for entry in gone)
-        return {**result, "changed": changed, "removed": to_plain(list(gone))}
+        done: dict[str, Any] = {**result, "changed": changed, "removed": to_plain(list(gone))}
+        return done | ({"closing_lines": gone_lines(removals, gone)} if last else {})

@@ -13,6 +13,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.modul
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rma import Asked, make_pack, write_pack
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
 
+_ADD = """do: add files to the pack with -e '{"gpufleet_rma_files": ["nvidia-bug-report.log.gz"]}'"""
+
 
 class ActionModule(ModuleAction):
     """Pack a part."""
@@ -42,8 +44,13 @@ class ActionModule(ModuleAction):
         for text in pack.missing:
             self.emit(f"still to be added: {text}")
         self.emit(f"{'would be written' if self.check_mode else 'pack'}: {path}")
+        lines = [f"{'would be' if self.check_mode else 'pack':8} {path}"]
+        lines += [f"to add   {text}" for text in pack.missing]
+        if pack.missing:
+            lines.append(_ADD)
         return {
             "changed": changed,
+            "closing_lines": lines,
             "path": str(path),
             "sha256": hashlib.sha256(archive).hexdigest(),
             "page": pack.page,

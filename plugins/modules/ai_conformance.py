@@ -55,6 +55,12 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+closing_lines:
+  description: What is not met, the count and the path of the index, printed as the last lines of the playbook.
+  type: list
+  elements: str
+  returned: always
+  sample: ["verdict  5 of 9 requirements met, 0 not met"]
 list_version:
   description: Version of the list.
   type: str

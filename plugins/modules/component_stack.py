@@ -248,6 +248,12 @@ rollback:
       type: list
       elements: str
       returned: always
+closing_lines:
+  description: What went or would go, and what stays, printed as the last lines of the playbook.
+  type: list
+  elements: str
+  returned: O(state=absent) without O(components)
+  sample: ["removed  kueue, cert-manager"]
 removal:
   description: What is taken away of each component, in this order.
   type: list

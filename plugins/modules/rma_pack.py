@@ -61,6 +61,12 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+closing_lines:
+  description: Where the pack is and what is still to be added, printed as the last lines of the playbook.
+  type: list
+  elements: str
+  returned: success
+  sample: ["pack     .run/latest/rma/gpu03-gpu5.tar.gz"]
 path:
   description: The archive.
   type: str

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter, _ArgumentGroup
+from argparse import Action, ArgumentParser, Namespace, RawDescriptionHelpFormatter, _ArgumentGroup
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from io import TextIOWrapper
@@ -54,6 +54,16 @@ class _Parser(ArgumentParser):
         raise InputError(self.prog, reason, _hint(found["word"], known))
 
 
+class _Once(Action):
+    """An option of which two values are a mistake, by whichever of its names."""
+
+    def __call__(self, parser: ArgumentParser, namespace: Namespace, values: Any, option_string: Any = None) -> None:
+        before = getattr(namespace, self.dest, None)
+        if before not in (None, values):
+            raise InputError(parser.prog, f"{option_string} is {values}, and {before} before.", "leave one of them out")
+        setattr(namespace, self.dest, values)
+
+
 def _hint(word: str, known: Sequence[str]) -> str:
     near = nearest(word, known)
     return f"did you mean {near}?" if near else f"there is: {', '.join(known)}"
@@ -88,8 +98,9 @@ def _refuse(unknown: Sequence[str], parser: ArgumentParser) -> NoReturn:
     option = next((word.partition("=")[0] for word in unknown if word.startswith("-")), "")
     if not option:
         raise InputError(prog, f"{' '.join(unknown)!r} is one argument too many.", f"see {prog} --help")
-    known = [name for action in parser._actions for name in action.option_strings]
-    near = nearest(option, known)
+    # Without their dashes, which make short names alike.
+    known = {name.lstrip("-"): name for action in parser._actions for name in action.option_strings}
+    near = known.get(nearest(option.lstrip("-"), known) or "")
     raise InputError(prog, f"{option} is no option.", f"did you mean {near}?" if near else f"see {prog} --help")
 
 
@@ -132,7 +143,7 @@ def _question(parser: ArgumentParser) -> None:
     group = parser.add_argument_group("what the recipe is for")
     for name in ORDER:
         flags = [f"--{name.replace('_', '-')}", *(["--gpu"] if name == "accelerator" else [])]
-        group.add_argument(*flags, dest=name, metavar="VALUE")
+        group.add_argument(*flags, dest=name, metavar="VALUE", action=_Once)
     group.add_argument("--criteria", metavar="FILE", help="the same as a file, or as service=eks,accelerator=h100")
     group.add_argument(
         "--snapshot",

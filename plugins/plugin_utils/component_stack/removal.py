@@ -19,6 +19,7 @@ Json = dict[str, Any]
 # Namespaces that no component owns.
 _OF_THE_CLUSTER = ("default", "gpufleet-system")
 KEEP_ANNOTATION = "helm.sh/resource-policy"
+_STAYS = ("foreign", "refuse")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,3 +231,19 @@ def removal_rows(removals: Iterable[Removal]) -> list[dict[str, Any]]:
         }
         for entry in removals
     ]
+
+
+def removal_lines(removals: Collection[Removal], namespaces: Collection[str]) -> list[str]:
+    """Return the last lines of a look at what would go."""
+    goes = [entry.component for entry in removals if entry.action == "remove"]
+    lines = [f"{entry.action:8} {entry.component}: {entry.reason}" for entry in removals if entry.action in _STAYS]
+    lines.append(f"would go {', '.join((*goes, *(f'namespace {name}' for name in namespaces))) or 'nothing'}")
+    return [*lines, *kept_lines(removals)]
+
+
+def kept_lines(removals: Collection[Removal]) -> list[str]:
+    """Return what stays behind a component that goes."""
+    told = [f"{entry.component}: {entry.reason}" for entry in removals if entry.action == "remove" and entry.reason]
+    keeps = any(entry.action == "remove" and entry.release and entry.keeps_crds for entry in removals)
+    hint = "-e gpufleet_remove_crds=true takes them away, with every object of their kinds"
+    return [f"note     {text}" for text in told] + ([f"stays    definitions; {hint}"] if keeps else [])

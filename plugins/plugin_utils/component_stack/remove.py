@@ -34,7 +34,7 @@ from .installation import Installed
 from .kept_definitions import keep_definitions
 from .model import Component
 from .owners import Objects, existing_of, is_known, leftover_crds
-from .removal import Ref, Removal
+from .removal import Ref, Removal, kept_lines
 
 # Reads a cluster for installations of components that are not ours, in six lists however many components there are.
 
@@ -305,3 +305,12 @@ def removal_failure(gone: Iterable[Gone]) -> BringupError | None:
     first = min(bad, key=lambda entry: entry.state == "waiting")
     texts = tuple(f"{entry.component}: {entry.state}: {entry.reason}" for entry in bad)
     return BringupError(f"component {first.component}", f"{first.state}: {first.reason}", first.hint, texts)
+
+
+def gone_lines(removals: Collection[Removal], gone: Iterable[Gone]) -> list[str]:
+    """Return the last lines of a removal of which nothing is left: what went, and what stays."""
+    ends: dict[str, list[str]] = {}
+    for entry in gone:
+        ends.setdefault(entry.state, []).append(entry.component)
+    lines = [f"{state:8} {', '.join(names)}" for state, names in ends.items() if state != "absent"]
+    return [*(lines or ["removed  nothing: none of it was there"]), *kept_lines(removals)]

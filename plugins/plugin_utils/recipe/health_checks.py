@@ -13,7 +13,7 @@ from __future__ import annotations
 from ..outcome.errors import InputError
 from .dialect import Dialect
 from .model import Catalogue, ComponentRef
-from .tree import read_text
+from .tree import OTHER_TREE, read_text
 
 _READINESS = "components/{}/readiness.yaml"
 
@@ -73,6 +73,6 @@ def _text(file: str, catalogue: Catalogue) -> str:
     if file and file not in catalogue.texts:
         path = catalogue.files.get(file)
         if path is None:
-            raise InputError(f"health check {file}", "does not exist in any tree.")
+            raise InputError(f"health check {file}", "does not exist in any tree.", OTHER_TREE)
         catalogue.texts[file] = read_text(path)
     return catalogue.texts[file] if file else ""

@@ -16,7 +16,7 @@ from .criteria import ANY, UPSTREAM_DIMENSIONS
 from .health_checks import installed_asserts
 from .merge import over_values
 from .model import Catalogue, ComponentRef, Phase, RecipeResult, copied
-from .tree import read_text, unsafe_reason
+from .tree import OTHER_TREE, read_text, unsafe_reason
 from .yaml_dump import dump_yaml
 
 # The quota by which GKE admits a component's pods of system priority, where its registry entry asks for it. GKE
@@ -67,7 +67,7 @@ def file_values(name: str, catalogue: Catalogue) -> Mapping[str, Any]:
         return known
     path = catalogue.files.get(name)
     if unsafe_reason(name) or path is None:
-        raise InputError(f"values file {name}", "does not exist in any tree.")
+        raise InputError(f"values file {name}", "does not exist in any tree.", OTHER_TREE)
     from .yaml_text import decode
 
     data = decode(read_text(path), str(path))
@@ -192,7 +192,7 @@ def manifest_texts(component: ComponentRef, catalogue: Catalogue) -> list[dict[s
         for name in files:
             path = catalogue.files.get(name)
             if unsafe_reason(name) or path is None:
-                raise InputError(f"manifest file {name}", "does not exist in any tree.")
+                raise InputError(f"manifest file {name}", "does not exist in any tree.", OTHER_TREE)
             found.append({"when": when, "file": name, "text": read_text(path)})
     return found
 

@@ -41,6 +41,9 @@ class Written(str):
     __slots__ = ()
 
 
+_FORM = "for example gpu-operator:driver.version=580.105.08"
+
+
 def parse_assignment(text: str) -> tuple[str, Path, Written]:
     """Return component, path and value of `component:path=value`.
 
@@ -50,7 +53,7 @@ def parse_assignment(text: str) -> tuple[str, Path, Written]:
     component, colon, rest = text.partition(":")
     path, equals, value = rest.partition("=")
     if not (component and colon and path and equals):
-        raise InputError(f"override {text!r}", "is not of the form component:path=value.")
+        raise InputError(f"override {text!r}", "is not of the form component:path=value.", _FORM)
     return component.strip(), parse_path(path), Written(value)
 
 

@@ -22,6 +22,9 @@ _NOT_DOCUMENTS = ("components", "checks", "hardware", "accelerators", "threshold
 # JSON is YAML, too.
 _YAML = (".yaml", ".yml", ".json")
 
+# Of a file that a recipe names and the directories that were read do not have.
+OTHER_TREE = "name the directory of recipes that has it: --data DIR, in a playbook gpufleet_recipe_data"
+
 
 @dataclass(frozen=True, slots=True)
 class TreeFile:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from ..outcome.model import Outcome
 from .markdown import plain
+from .words import number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +86,7 @@ def render_page(facts: PackFacts) -> str:
     lines += [
         f"- {plain(past.when)}: {plain(past.check)} on {plain(past.subject)}: {past.status}: {plain(past.text)}"
         for past in facts.past
-    ] or ["- no earlier result about it is on record"]
+    ] or ["- no earlier failure of it is on record"]
     lines += ["", "## Files", "", "| file | SHA-256 |", "| --- | --- |"]
     lines += [f"| {plain(name)} | `{digest}` |" for name, digest in facts.files.items()]
     return "\n".join(lines) + "\n"
@@ -95,7 +96,12 @@ def _section(title: str, sentences: tuple[str, ...]) -> list[str]:
     return ["", f"## {title}", "", *(f"- {plain(text, 600)}" for text in sentences)] if sentences else []
 
 
+# Markdown would escape the signs of a program, and a page is read as text, too.
+_SIGNS = {">=": "at least", "<=": "at most", ">": "more than", "<": "less than"}
+
+
 def _expected(outcome: Outcome) -> str:
     return "; ".join(
-        f"{entry.name} {entry.relation} {entry.value} {entry.unit}".rstrip() for entry in outcome.expected[:4]
+        f"{entry.name} {_SIGNS.get(entry.relation, entry.relation)} {number(entry.value)} {entry.unit}".rstrip()
+        for entry in outcome.expected[:4]
     )

@@ -75,7 +75,7 @@ def with_burn_in(record: RunRecord, done: Soak, verdict: GateVerdict, directory:
     return replace(record, problem="", work=Work(
         verb=VERB, head=_HEAD, rows=tuple(_row(done, host, ends[host], held) for host in done.hosts),
         sentence=_sentence(done, counts, held, verdict), passed=verdict.opens_next, failed=not verdict.opens_next,
-        again=_again(verdict, directory), counts=dict(counts),
+        again=_again(verdict, held, directory), counts=dict(counts),
     ))  # fmt: skip
 
 
@@ -89,10 +89,12 @@ def _by_host(done: Soak, verdict: GateVerdict) -> dict[str, Blocking]:
     return found
 
 
-def _again(verdict: GateVerdict, directory: Path) -> str:
-    """Return what goes on with it: hours that are missing are added; after a failure a new one begins."""
-    short = {entry.cause for entry in verdict.blocking} == {TOO_SHORT}
-    return extra_variable("gpufleet_burn_in_run", str(directory)).removeprefix("-e ") if short else ""
+def _again(verdict: GateVerdict, held: Mapping[str, Blocking], directory: Path) -> str:
+    """Return what goes on with it: hours that are missing are added; after a failure a new one begins, of the hosts
+    alone that did not pass."""
+    if {entry.cause for entry in verdict.blocking} == {TOO_SHORT}:
+        return extra_variable("gpufleet_burn_in_run", str(directory)).removeprefix("-e ")
+    return extra_variable("gpufleet_burn_in_nodes", ",".join(held)).removeprefix("-e ") if held else ""
 
 
 def _row(done: Soak, host: str, end: Status, held: Mapping[str, Blocking]) -> WorkRow:

@@ -505,7 +505,7 @@ def run_cycle(run: Run, options: Mapping[str, Any], emit: Emit) -> CycleDone:
             if going.plan().batch:
                 with place.jobs(going.log.notes) as run_jobs:
                     going.run(run_jobs, Deadline.after(settings.cycle_s))
-        done = save_cycle(run, cycle, going.log, _number(options), emit)
+        done = save_cycle(run, cycle, going.log, _number(options), log_dir_of(options), emit)
         # What was found is written: what follows may fail on its own.
         after = after_cycle(store, cycle, service, now_s=time.time(), cluster=place.cluster, emit=emit)
         report = after.files.get("html")

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -124,8 +124,22 @@ class CycleDone:
         return found
 
 
-def outcome_of(result: NodeResult, gate: str) -> Outcome:
-    """Return a result as an outcome of the suite of its cycle."""
+def outcomes_of(results: Sequence[NodeResult], gate: str, log_dir: str) -> tuple[Outcome, ...]:
+    """Return the results as outcomes of the suite of their cycle; `log_dir` is where their logs are kept."""
+    nodes: dict[tuple[str, Status], list[str]] = {}
+    for result in results:
+        nodes.setdefault((result.test, result.status), []).append(result.node)
+    found = []
+    for result in results:
+        # The same text for all nodes of a test, so that they are told together.
+        named = nodes[result.test, result.status]
+        place = Path(log_dir) / result.test / (named[0] if len(named) == 1 else "*")
+        found.append(outcome_of(result, gate, str(place)))
+    return tuple(found)
+
+
+def outcome_of(result: NodeResult, gate: str, logs: str) -> Outcome:
+    """Return a result as an outcome of the suite of its cycle; `logs` is the directory of the logs of its test."""
     measured = tuple(Measure(f"{f.name} {f.part}".strip(), f.number, f.unit) for f in result.figures)
     evidence = (Evidence(f"log {result.log}", result.node),) if result.log else ()
     rating = _RATINGS.get(result.status, Rating.UNKNOWN)
@@ -139,7 +153,7 @@ def outcome_of(result: NodeResult, gate: str) -> Outcome:
         subjects=(node_subject(result.node),),
         summary=result.summary or f"{result.node}: {result.test}",
         cause=result.cause if result.status is not Status.PASSED else "",
-        hint=_hint(result),
+        hint=_hint(result, logs),
         measured=measured,
         evidence=evidence,
         started=datetime.fromtimestamp(result.started_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -147,15 +161,15 @@ def outcome_of(result: NodeResult, gate: str) -> Outcome:
     )
 
 
-def _hint(result: NodeResult) -> str:
-    """Return what to do about a result: the same text for all nodes of a test, so that they are told together."""
+def _hint(result: NodeResult, logs: str) -> str:
+    """Return what to do about a result."""
     found = _HINTS.get(result.status, "")
     if not found or not result.log:
         return found
-    return f"read the newest log in {result.test}/NODE/ of gpufleet_continuous_log_dir; {found}"
+    return f"read the newest log in {logs}; {found}"
 
 
-def save_cycle(run: Run, cycle: Cycle, log: CycleLog, number: int, emit: Emit) -> CycleDone:
+def save_cycle(run: Run, cycle: Cycle, log: CycleLog, number: int, log_dir: Path, emit: Emit) -> CycleDone:
     """Write the suite of a cycle, decide from what is read back, and record it in the run.
 
     Raises:
@@ -164,10 +178,10 @@ def save_cycle(run: Run, cycle: Cycle, log: CycleLog, number: int, emit: Emit) -
     name = f"cycle-{number:03}"
     results = tuple(log.results.values())
     counts = {status.value: sum(result.status is status for result in results) for status in Status}
-    verdict = _verdict(run, name, tuple(outcome_of(result, name) for result in results), log)
+    verdict = _verdict(run, name, outcomes_of(results, name, str(log_dir)), log)
     document = {
         "schema_version": 1, "cycle": to_plain(cycle), "counts": counts, "batches": log.batches, "notes": log.notes,
-        "results": [to_plain(result) for result in results],
+        "results": [to_plain(result) for result in results], "log_dir": str(log_dir),
     }  # fmt: skip
     write_atomic(run.path / "cycles" / f"{name}.json", dumps(document))
     verdict = replace(verdict, started=cycle.started, duration_s=seconds_since(cycle.started))
@@ -203,7 +217,8 @@ def cycle_outcomes(run: Run, name: str) -> tuple[Outcome, ...]:
     path = run.path / "cycles" / f"{name}.json"
     document = load_json(path)
     results = document.get("results") if isinstance(document, dict) else None
-    return tuple(outcome_of(result, name) for result in from_plain(tuple[NodeResult, ...], results, str(path)))
+    log_dir = str(document.get("log_dir") or "") if isinstance(document, dict) else ""
+    return outcomes_of(from_plain(tuple[NodeResult, ...], results, str(path)), name, log_dir)
 
 
 def _expected(outcomes: Iterable[Outcome]) -> dict[str, tuple[str, ...]]:

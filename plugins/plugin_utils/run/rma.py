@@ -223,8 +223,13 @@ def _accusing(run: Run, subject: str) -> tuple[Run, list[Outcome], tuple[Outcome
     text = f"no check failed about it in run {run.record.run_id}, so a vendor would send it back."
     hint = f"name a run in which one did: -e gpufleet_run={run.path.parent}/<run>"
     if near:
-        hint = f"name what failed there: {', '.join(sorted(near))} (-e gpufleet_rma={min(near)})"
+        hint = f"name what failed there: {', '.join(sorted(near))} (-e gpufleet_rma={min(near, key=_whole_last)})"
     raise InputError(subject, text, hint)
+
+
+def _whole_last(name: str) -> tuple[bool, str]:
+    """Order names of parts before that of their node, which nobody sends back for one of them."""
+    return "/" not in name, name
 
 
 def _proofs(run: Run) -> Iterator[Run]:
@@ -381,8 +386,7 @@ def _missing(part: str, facts: Mapping[str, str], evidence: HostEvidence, files:
         if tool is None or tool.missing:
             found.append(f"the output of {name}: it was not asked in this run")
     if not any(_BUG_REPORT in name for name in files):
-        text = "the output of nvidia-bug-report.sh from right after the fault (`nvidia-bug-report.sh` on the node; "
-        found.append(text + "-e gpufleet_rma_files='[\"nvidia-bug-report.log.gz\"]')")
+        found.append("the output of nvidia-bug-report.sh from right after the fault")
     return tuple(found)
 
 

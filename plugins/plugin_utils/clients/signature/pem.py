@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...outcome.errors import InputError
+from ...outcome.errors import BringupError, InputError, NotFoundError
 
 _MAKE = "openssl genpkey -algorithm ed25519 -out site.key && openssl pkey -in site.key -pubout -out site.pub"
 
@@ -59,13 +59,14 @@ def sign_text(path: Path, text: bytes) -> tuple[str, bytes]:
     """Sign with the private key in a PEM file; return its fingerprint and the signature.
 
     Raises:
-        InputError: there is no such key, it is encrypted, or of another kind.
+        NotFoundError: there is no such file.
+        InputError: it cannot be read, is encrypted, or of another kind.
     """
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
     try:
-        key: Any = load_pem_private_key(_content(path), password=None)
+        key: Any = load_pem_private_key(_content(path, absent=NotFoundError), password=None)
     except TypeError:
         hint = (
             "sign with --ssh-key, whose passphrase ssh-keygen asks for, or decrypt it: openssl pkey -in KEY -out FILE"
@@ -107,8 +108,9 @@ def _ecdsa(key: Any) -> Any:
     return ECDSA(getattr(hashes, _HASHES[key.curve.name])())
 
 
-def _content(path: Path) -> bytes:
+def _content(path: Path, absent: type[BringupError] = InputError) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise InputError(f"key {path}", f"cannot be read: {error.strerror}.", f"make one: {_MAKE}") from None
+        kind = absent if isinstance(error, FileNotFoundError) else InputError
+        raise kind(f"key {path}", f"cannot be read: {error.strerror}.", f"make one: {_MAKE}") from None

@@ -213,3 +213,24 @@ def test_a_defect_shows_no_traceback_until_it_is_wanted(gpufleet: Command, monke
     assert "--debug" in ended.err
     with pytest.raises(ZeroDivisionError):
         gpufleet("recipe", *ASKED, "--debug")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (
+            ["--gpu", "h100", "--accelerator", "h200"],
+            "is h200, and h100 before. Fix: leave one of them out",
+        ),
+        (["--service", "eks", "--foo", "1"], "--foo is no option. Fix: see gpufleet recipe --help"),
+        (["--servise", "eks"], "--servise is no option. Fix: did you mean --service?"),
+        (["--service", "eks", "--set", "gpu-operator.driver.version=1"], "for example gpu-operator:driver.version=580"),
+    ],
+)
+def test_a_mistaken_word_is_told_with_what_helps(gpufleet: Command, words: list[str], told: str) -> None:
+    said = gpufleet("recipe", *words)
+    assert said.code == 2 and told in said.err
+
+
+def test_the_same_value_twice_is_no_mistake(gpufleet: Command) -> None:
+    assert gpufleet("recipe", "--service", "eks", "--gpu", "h100", "--accelerator", "h100").code == 0

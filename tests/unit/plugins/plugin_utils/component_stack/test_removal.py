@@ -26,9 +26,14 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.r
     plan_removal,
     removable_namespaces,
     removal_diff,
+    removal_lines,
     removal_rows,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.remove import Gone, removal_failure
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.remove import (
+    Gone,
+    gone_lines,
+    removal_failure,
+)
 
 OURS = {MANAGED_BY_LABEL: MANAGED_BY}
 POLICY = Ref(api_version="nvidia.com/v1", kind="ClusterPolicy", name="cluster-policy")
@@ -161,3 +166,19 @@ def test_the_error_names_what_blocks_and_not_what_waits_for_it() -> None:
     gone = [Gone(component="a", state="waiting"), Gone(component="b", state="blocked", reason="held", hint="h")]
     error = removal_failure(gone)
     assert error is not None and error.subject == "component b" and error.hint == "h"
+
+
+def test_the_last_lines_say_what_goes_and_what_stays() -> None:
+    found = _installed(certs="deployed", operator="deployed")
+    have = {"certs": Holdings(crds=("c.io",), strangers={"c.io": 7})}
+    plan = plan_removal(COMPONENTS, found, have)
+    lines = removal_lines(plan, ["certs-system"])
+    assert lines[0] == "would go operator, certs, namespace certs-system"
+    assert "7 of c.io" in lines[1] and "-e gpufleet_remove_crds=true" in lines[2]
+    gone = [Gone(component="operator", state="removed"), Gone(component="certs", state="removed")]
+    assert gone_lines(plan, gone) == ["removed  operator, certs", *lines[1:]]
+    asked = plan_removal(COMPONENTS, found, have, remove_crds=True)
+    assert not any(line.startswith("stays") for line in gone_lines(asked, gone))
+    nothing = plan_removal(COMPONENTS, Installed(), {})
+    assert removal_lines(nothing, []) == ["would go nothing"]
+    assert gone_lines(nothing, [Gone(component="certs", state="absent")]) == ["removed  nothing: none of it was there"]

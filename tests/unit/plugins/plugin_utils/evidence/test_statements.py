@@ -38,7 +38,11 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.evidence.envelope
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.evidence.issue import issue
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.evidence.statement import payload_of, statement_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.evidence.verify import Trust, Verified, verify
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError, InputError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import (
+    BringupError,
+    InputError,
+    NotFoundError,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.decision import decide_gate
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.digests import digest_of
@@ -490,10 +494,12 @@ def test_keys_that_do_not_sign_are_refused_in_a_sentence(accepted: Path, keys: K
     subprocess.run(["openssl", "genpkey", "-algorithm", "RSA", "-out", str(rsa)], check=True, capture_output=True)
     for path, word in (
         (locked, "encrypted"), (rsa, "another kind"), (keys.ssh.with_name("vendor.pub"), "no private key"),
-        (tmp_path / "none", "cannot be read"),
     ):  # fmt: skip
         with pytest.raises(InputError, match=word):
             issue(Run(accepted), None, keys=[path])
+    # Its exit code is that of the page: what is named is not there.
+    with pytest.raises(NotFoundError, match="cannot be read"):
+        issue(Run(accepted), None, keys=[tmp_path / "none"])
     for path, word in ((keys.site, "no public key"), (tmp_path / "none", "cannot be read")):
         with pytest.raises(InputError, match=word):
             looked(accepted, Trust(keys=(path,)))

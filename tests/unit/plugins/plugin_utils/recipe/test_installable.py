@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from returned import described, misfits
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.criteria import parse_criteria
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.hydrate import hydrated
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.hydrate import file_values, hydrated
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.installable import not_installable
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.model import Catalogue
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.output import summary
@@ -88,3 +89,9 @@ def test_every_hydrated_recipe_is_as_described(own: Catalogue) -> None:
 def without_values(entry: dict[str, Any]) -> dict[str, Any]:
     """Return a component without its chart values."""
     return {name: value for name, value in entry.items() if name != "values"}
+
+
+def test_a_file_of_another_tree_is_asked_for_by_its_option(own: Catalogue) -> None:
+    with pytest.raises(InputError) as refused:
+        file_values("components/acme-tuner/values.yaml", own)
+    assert "--data DIR" in refused.value.hint

@@ -205,7 +205,8 @@ def test_a_burn_in_has_a_line_for_each_host(tmp_path: Path) -> None:
     told = "burn-in: not passed: 1 of 2 hosts passed 2 h under load; gpu02 (burn-in-soak: failed-under-load)"
     assert f"verdict  {told}" in lines and "1 in 1 round" in lines[2]
     again = [line for line in lines if line.startswith("again: ")]
-    assert again and "gpufleet_burn_in_run" not in again[0]
+    # The repaired host alone, as the reason says.
+    assert again[0].endswith("gpufleet_burn_in_nodes=gpu02") and "gpufleet_burn_in_run" not in again[0]
     short = replace(verdict, blocking=(replace(entry, status=Status.OTHER, cause="soak-too-short"),))
     screen = written(tmp_path, with_burn_in(begun("burn-in"), done, short, tmp_path / "a run"))["screen"]
     assert f"""-e "gpufleet_burn_in_run='{tmp_path}/a run'\"""" in screen

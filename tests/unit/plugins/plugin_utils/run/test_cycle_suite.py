@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Rating, Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.cycle_suite import outcome_of
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.cycle_suite import outcomes_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.records import Figure, NodeResult
 
 
@@ -32,11 +32,16 @@ def test_every_word_is_kept_with_its_node_and_figures(
         cycle_id="c1", node="gpu01", test="nccl_loop", started_s=1736367000.0, duration_s=2.5, status=status,
         rating=rating, cause=cause, summary="what was seen", figures=(figure,), log="nccl_loop/gpu01/x.log.gz",
     )  # fmt: skip
-    found = outcome_of(result, "cycle-001")
+    (found,) = outcomes_of([result], "cycle-001", "/var/log/fleet")
     assert (found.check, found.status, found.rating, found.cause) == ("nccl-loop", status, expected, cause)
     assert [subject.node for subject in found.subjects] == ["gpu01"] and found.started == "2025-01-08T20:10:00Z"
     assert [(m.name, m.value, m.unit) for m in found.measured] == [("busbw", 47.2, "GB/s")]
     assert found.evidence[0].source == "log nccl_loop/gpu01/x.log.gz"
-    place = "the newest log in nccl_loop/NODE/ of gpufleet_continuous_log_dir"
+    place = "read the newest log in /var/log/fleet/nccl_loop/gpu01; "
     assert (place in found.hint) is (status in (Status.FAILED, Status.OTHER))
-    assert "log" not in outcome_of(replace(result, log=""), "cycle-001").hint, "passive checks leave none"
+    (silent,) = outcomes_of([replace(result, log="")], "cycle-001", "/var/log/fleet")
+    assert "log" not in silent.hint, "passive checks leave none"
+    # Several nodes of one test are told together, with a place that a shell finds.
+    both = outcomes_of([result, replace(result, node="gpu02")], "cycle-001", "/var/log/fleet")
+    assert len({outcome.hint for outcome in both}) == 1
+    assert ("/var/log/fleet/nccl_loop/*; " in both[0].hint) is (status in (Status.FAILED, Status.OTHER))

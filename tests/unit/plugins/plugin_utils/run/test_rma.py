@@ -15,7 +15,16 @@ from archives import files_in, unpack
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evidence import evidence_file, read_evidence
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.loads import Moment, load_kind
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError, NotFoundError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import (
+    Basis,
+    Expectation,
+    Outcome,
+    Rating,
+    Status,
+    node_subject,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe import nvidia_smi_xml
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.rma_page import PackFacts, Part, render_page
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run import rma
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rma import (
     Asked,
@@ -70,6 +79,8 @@ def test_a_pack_holds_the_page_the_tools_and_their_digests(bad: Run) -> None:
             assert f"`{hashlib.sha256(data).hexdigest()}`" in page, name
     assert files["tools/nvidia_smi_xml.txt"].startswith(b"$ nvidia-smi -q -x")
     assert any("nvidia-bug-report" in text for text in pack.missing)
+    # It is for a vendor, as text too: no command of ours, no signs that Markdown escapes, no claim about passes.
+    assert "gpufleet_rma" not in page and "\\>" not in page and "no earlier failure of it is on record" in page
     assert (
         pack.archive() == make_pack(bad, Asked(subject="gpu02", case="00123456", contact="ops@example.org")).archive()
     )
@@ -278,3 +289,26 @@ def test_tools_that_did_not_answer_give_no_identity(bad: Run) -> None:
     evidence = read_evidence(bad.path / "evidence/hosts/gpu02.json")
     evidence.tools.clear()
     assert identity("gpu0", evidence) == identity("mlx5_0", evidence) == identity("", evidence) == {}
+
+
+def test_the_part_is_named_before_its_node(bad: Run) -> None:
+    with pytest.raises(InputError) as refused:
+        make_pack(bad, Asked(subject="gpu02/gpu1"))
+    assert refused.value.hint == "name what failed there: gpu02, gpu02/gpu0 (-e gpufleet_rma=gpu02/gpu0)"
+
+
+@pytest.mark.parametrize(
+    ("relation", "value", "text"), [(">=", 1 / 180, "at least 0.0055556 h"), ("<=", 24.0, "at most 24 h")]
+)
+def test_expected_values_are_read_without_a_program(relation: str, value: float, text: str) -> None:
+    outcome = Outcome(
+        check="burn-in-soak", gate="burn_in", status=Status.FAILED, rating=Rating.BAD,
+        subjects=(node_subject("gpu02"),), summary="s", cause="c", hint="h",
+        expected=(Expectation("soaked", relation, value, Basis.RULE, "h"),),
+    )  # fmt: skip
+    part = Part(name="gpu02", node="gpu02", kind="node", facts={})
+    page = render_page(PackFacts(
+        case="", contact="", run_id="r", started="2026-11-02T10:00:00Z", rehearsal=False, part=part, against=(outcome,),
+        cleared=(), past=(), files={}, missing=(),
+    ))  # fmt: skip
+    assert f"expected soaked {text}" in page
