@@ -28,6 +28,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.drift_repo
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import now_utc
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import file_mode, make_dirs, write_atomic
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.difference import Importance
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.restart import PLACE
 
 
 class ActionModule(ModuleAction):
@@ -76,7 +77,11 @@ class ActionModule(ModuleAction):
 def _closing(facts: DriftFacts, page: Path) -> list[str]:
     lines = [f"verdict  {drift_verdict(facts)}", "", f"report   {page}"]
     step = next_step(facts)
-    command = command_line(sys.argv, os.environ, Path.cwd()) if facts.reasons else ""
+    without = ("gpufleet_run",) if facts.hosts_missed else ()
+    command = command_line(sys.argv, os.environ, Path.cwd(), without=without) if facts.reasons else ""
+    if command and without:
+        # The same run again would leave out the same.
+        command += f" -e gpufleet_run={PLACE}"
     return [*lines, *(["", f"do: {step}"] if step else []), *([f"again: {command}"] if command else [])]
 
 

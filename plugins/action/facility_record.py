@@ -23,6 +23,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility.se
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.settings_layers import (
     applied,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.signature.ssh_keygen import how_to_list
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware, sku_or_error
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError, ProblemsError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory import checked_settings_of
@@ -50,7 +51,8 @@ class ActionModule(ModuleAction):
         file_to_write(path)
         if path.exists() and not options["force"]:
             hint = (
-                "name another path, or replace it (force: true; in the playbook -e gpufleet_facility_record_force=true)"
+                "name another path (-e gpufleet_facility_record_path=FILE), or replace it (force: true; in the "
+                "playbook -e gpufleet_facility_record_force=true)"
             )
             raise InputError(f"facility record {path}", "is already there.", hint)
         hardware = load_hardware(recipe_directories("hardware", options["recipe_data"]))
@@ -75,6 +77,9 @@ class ActionModule(ModuleAction):
         if not self.check_mode:
             write_atomic(path, text)
         closing = [f"record   {path}", "", f"do: complete it, then sign it: {command}"]
+        signers = self._allowed_signers(options, task_vars)
+        if not signers.is_file():
+            closing.append(f"do: {how_to_list(NAMESPACE, options['signed_by'])}, in {signers}")
         diff = {"before": before, "after": text, "before_header": str(path), "after_header": str(path)}
         return {
             "changed": before != text, "path": str(path), "sign_command": command, "diff": diff,
@@ -85,7 +90,7 @@ class ActionModule(ModuleAction):
         self, racks: Iterable[str], options: dict[str, Any], task_vars: dict[str, Any]
     ) -> dict[str, Allowance]:
         """Return what the gate will count in each rack beside its hosts, by the settings of release and site."""
-        stated = stated_settings(options, task_vars, self._templar, self.emit)["settings"].get(GATE) or {}
+        stated = self._stated(options, task_vars)
         # What is wrong with a setting of another gate is said by preflight; a draft needs none of them.
         loaded, _problems = checked_settings_of({GATE: stated}, [str(path) for path in options["recipe_data"]], ())
         settings = applied(loaded, FacilitySettings, GATE)
@@ -93,16 +98,23 @@ class ActionModule(ModuleAction):
 
     def _path(self, options: dict[str, Any], task_vars: dict[str, Any]) -> Path:
         """Return where the record is: as the task says, else as the settings say."""
-        stated = options["path"]
-        if not stated:
-            settings = stated_settings(options, task_vars, self._templar, self.emit)["settings"]
-            stated = (settings.get(GATE) or {}).get("record")
+        stated = options["path"] or self._stated(options, task_vars).get("record")
         if not stated:
             hint = (
                 "state it in group_vars/all.yml, as inventories/example does, or -e gpufleet_facility_record_path=FILE"
             )
             raise InputError(f"gpufleet_settings.{GATE}.record", "is not set; it names the file of the record.", hint)
         return Path(str(stated)).expanduser()
+
+    def _allowed_signers(self, options: dict[str, Any], task_vars: dict[str, Any]) -> Path:
+        """Return where the list of signers is by the settings, else where the guide has it: beside the record."""
+        stated = self._stated(options, task_vars).get("allowed_signers")
+        return Path(str(stated)).expanduser() if stated else self._path(options, task_vars).with_name("allowed_signers")
+
+    def _stated(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
+        """Return what the site states of the gate."""
+        settings: dict[str, Any] = stated_settings(options, task_vars, self._templar, self.emit)["settings"]
+        return settings.get(GATE) or {}
 
 
 def _racks(group: str, task_vars: dict[str, Any]) -> dict[str, list[str]]:

@@ -65,18 +65,26 @@ class ActionModule(ModuleAction):
             "detection": plain_detection(detection),
             "criteria": criteria_lines(detection),
             "dest": place,
-            "closing_lines": self._closing(place) if place else [],
+            "closing_lines": self._closing(place, options["run_dir"] or "") if place else [],
             "warnings": warnings,
             "exit_code": 0,
         }
 
-    def _closing(self, place: str) -> list[str]:
+    def _closing(self, place: str, run_dir: str) -> list[str]:
         written = " would be written" if self.check_mode else ""
-        return [f"snapshot {place}{written}", f"compare: {_compare()} {extra_variable('gpufleet_drift_before', place)}"]
+        before = extra_variable("gpufleet_drift_before", place)
+        return [f"snapshot {place}{written}", f"compare: {_compare(run_dir)} {before}"]
 
 
-def _compare() -> str:
-    """Return the command of a drift on the same cluster: this one with the other playbook, where it can be read."""
-    typed = command_line(sys.argv, os.environ, Path.cwd(), without=_OF_SNAPSHOT)
+def _compare(run_dir: str) -> str:
+    """Return the command of a drift on the same cluster: this one with the other playbook, where it can be read.
+
+    The run whose hosts are in the snapshot is named itself: `latest` is another one after the next run.
+    """
+    run = Path(run_dir).expanduser()
+    named = str(run.with_name(run.readlink().name)) if run_dir and run.is_symlink() else ""
+    left_out = (*_OF_SNAPSHOT, "gpufleet_run") if named else _OF_SNAPSHOT
+    typed = command_line(sys.argv, os.environ, Path.cwd(), without=left_out)
     words, number = _PLAYBOOK.subn("drift", typed, count=1)
-    return words.replace(" --check", "") if number else _DRIFT
+    command = words.replace(" --check", "") if number else _DRIFT
+    return f"{command} {extra_variable('gpufleet_run', named)}" if named else command

@@ -61,6 +61,8 @@ def _judged(inventory: Path) -> Outcome:
 
 
 def test_draft_complete_sign(inventory: Path) -> None:
+    signers = inventory / "facility" / "allowed_signers"
+    kept = signers.rename(inventory / "kept")
     drafted = _play(inventory, f"gpufleet_facility_record_signed_by={SIGNER}")
     assert drafted.returncode == 0, drafted.stdout + drafted.stderr
     record = inventory / "facility" / "record.yaml"
@@ -69,6 +71,8 @@ def test_draft_complete_sign(inventory: Path) -> None:
     sign = f"ssh-keygen -Y sign -f KEY -n gpufleet-facility {record}"
     end = drafted.stdout[drafted.stdout.index("PLAY RECAP") :]
     assert f"do: complete it, then sign it: {sign}" in end and drafted.stdout.count(sign) == 1, drafted.stdout
+    assert f"do: list who may sign, one line each: `{SIGNER} namespaces=" in end and f", in {signers}" in end, end
+    kept.rename(signers)
     # What stands beside the hosts is in the inventory's settings, and the gate demands it, too.
     assert text.count("# hosts draw 4 x dgx-h100 at 10.2 kW + 3.5 kW beside the hosts = 44.3 kW") == 2
     again = _play(inventory, f"facility_record_signed_by={SIGNER}")

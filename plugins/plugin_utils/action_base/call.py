@@ -119,7 +119,11 @@ def inventory_problems(sources: Sequence[str]) -> Iterator[InputError]:
             str(near): near for near in path.parent.parent.glob(f"*/{path.name}")
         }
         near = nearest(str(path), beside)
-        hint = f"did you mean -i {_as_typed(Path(near[0]))}?" if near else "name the file of your hosts with -i"
+        hint = (
+            f"did you mean -i {_as_typed(Path(near[0]))}?"
+            if near
+            else f"name the file of your hosts with -i; paths count from {Path.cwd()}"
+        )
         yield InputError(f"-i {_as_typed(path)}", "does not exist, so there would be no host.", hint)
 
 

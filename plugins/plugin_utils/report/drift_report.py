@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from .metrics import Families
 
 PREFIX = "gpufleet_drift"
 HOSTS = "hosts"
+_OF_HOSTS = re.compile(r"not compared: .* of \d+ hosts? \(")
 _SAME = "nothing that matters changed"
 _NOT_COMPARED = "not one figure could be compared with an accepted one"
 
@@ -78,6 +80,11 @@ class DriftFacts:
         return not self.reasons and not self.snapshot.one_sided
 
     @property
+    def hosts_missed(self) -> bool:
+        """Whether the run that was to say what hosts are did not ask them all of it: a validation asks them nothing."""
+        return bool(self.hosts_run) and any(_OF_HOSTS.match(line) for line in self.snapshot.lines)
+
+    @property
     def found(self) -> tuple[str, ...]:
         """Return the verdict in parts: the reasons, or that there are none, and what was not compared."""
         left_out = self.snapshot.one_sided
@@ -101,7 +108,12 @@ def next_step(facts: DriftFacts) -> str:
     """Return what a person does about the first of the reasons, or to compare the rest; empty if nothing is left."""
     again = f"; then let gate nodes read the hosts again, for {facts.hosts_run} is as it was" if facts.hosts_run else ""
     if facts.snapshot.important and not facts.snapshot.complete:
-        return "let it look at what it could not (named above), and compare again"
+        run = (
+            f"; {facts.hosts_run} did not read all of the hosts: name a run whose gate nodes did (gpufleet list)"
+            if facts.hosts_missed
+            else ""
+        )
+        return f"let it look at what it could not (named above), and compare again{run}"
     if facts.snapshot.important:
         return (
             "undo what was not planned; after a planned change prove the cluster again (playbook "

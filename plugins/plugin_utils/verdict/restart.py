@@ -20,7 +20,7 @@ from .run import RunRecord, can_open
 
 _GATES = "gpufleet_gates"
 _NAMES_INVENTORY = ("-i", "--inventory")
-_PLACE = "<...>"
+PLACE = "<...>"
 # What a rehearsal broke: the run again, of a cluster that was mended, is to pass.
 _FAULTS = "gpufleet_rehearsal_faults"
 # One that holds the cluster is quoted; another playbook may be the way on.
@@ -51,9 +51,9 @@ def without_mistakes(command: str, problem: str) -> str:
     added = ["-e", f"{name}={value}"] if name and as_it_was and name not in command else []
     # What has to be stated has its place.
     for missing in dict.fromkeys(re.findall(r"Fix: state it: -e (gpufleet_\w+)=\.\.\.", problem)):
-        added += [] if missing in command else ["-e", f"{missing}={_PLACE}"]
+        added += [] if missing in command else ["-e", f"{missing}={PLACE}"]
     if "-i INVENTORY" in problem and not inventories_of(command):
-        added += ["-i", _PLACE]
+        added += ["-i", PLACE]
     return " ".join([*parts, *added])
 
 
@@ -165,7 +165,7 @@ def _meant(name: str, value: str, problem: str) -> tuple[str, str]:
             name, value = other, way
         else:
             value = _with_near_name(value, entry)
-    return name, value if about and value else _PLACE
+    return name, value if about and value else PLACE
 
 
 def _with_near_name(value: str, entry: str) -> str:
@@ -191,7 +191,7 @@ def _structured(option: str, found: dict[str, Any], problem: str) -> Iterator[st
             named[_name(name, problem)] = value
             continue
         meant, text = _meant(name, json.dumps(value), problem)
-        if text == _PLACE:
+        if text == PLACE:
             places += [option, _place_of(name, value)]
         else:
             named[meant] = _plain(text)
@@ -218,8 +218,8 @@ def _place_of(name: str, value: Any) -> str:
     """Return a place for the value, in the form that it has to have: mappings are JSON."""
     entries = isinstance(value, list) and any(isinstance(entry, dict) for entry in value)
     if not entries and not isinstance(value, dict):
-        return f"{name}={_PLACE}"
-    place = f"[{_PLACE}]" if entries else f"{{{_PLACE}}}"
+        return f"{name}={PLACE}"
+    place = f"[{PLACE}]" if entries else f"{{{PLACE}}}"
     return f"'{{\"{name}\": {place}}}'"
 
 
@@ -266,7 +266,7 @@ def _tags(option: str, value: str, problem: str) -> Iterator[str]:
         yield from _words(option, "plan")
     else:
         gates = [tag for tag in meant if tag in GATE_IDS]
-        yield from ("-e", f"{_GATES}={','.join(gates) or _PLACE}")
+        yield from ("-e", f"{_GATES}={','.join(gates) or PLACE}")
 
 
 def _skipped(option: str, value: str, problem: str) -> Iterator[str]:
@@ -274,7 +274,7 @@ def _skipped(option: str, value: str, problem: str) -> Iterator[str]:
     if not _about("--skip-tags", problem):
         yield from _words(option, value)
     elif len(left) < len(GATE_IDS):
-        yield from ("-e", f"{_GATES}={','.join(left) or _PLACE}")
+        yield from ("-e", f"{_GATES}={','.join(left) or PLACE}")
 
 
 def _left_out(name: str) -> Callable[[str, str, str], Iterator[str]]:
@@ -292,7 +292,7 @@ def _inventory(option: str, value: str, problem: str) -> Iterator[str]:
     if meant is None:
         yield from _words(option, value)
     else:
-        yield from (option, shell_word(meant[1]) if meant[1] else _PLACE)
+        yield from (option, shell_word(meant[1]) if meant[1] else PLACE)
 
 
 _OPTIONS: dict[str, Callable[[str, str, str], Iterator[str]]] = {

@@ -114,7 +114,10 @@ def _settings_of(
 ) -> dict[str, Setting]:
     """Return the settings among the options of a gate or check, and note what is not one."""
     if key not in kinds:
-        problems.append(InputError(layer.at(key), "is no gate, check or test of nodes.", nearest_hint(str(key), kinds)))
+        # `-e gpufleet_settings=check.option=value` is a mapping of that form as well.
+        dotted = str(key).partition(".")[0] in kinds and not isinstance(options, Mapping) and "." in str(key)
+        hint = f"did you mean -e gpufleet_set={key}={options}?" if dotted else nearest_hint(str(key), kinds)
+        problems.append(InputError(layer.at(key), "is no gate, check or test of nodes.", hint))
         return {}
     if not isinstance(options, Mapping):
         reason = f"is {type(options).__name__}, expected options."

@@ -43,7 +43,7 @@ class SignatureFacts:
 
 
 def verify_text(
-    text: str, signature: Path, allowed_signers: Path, *, namespace: str, identity: str = ""
+    text: str, signature: Path, allowed_signers: Path, *, namespace: str, identity: str = "", list_needed: bool = True
 ) -> SignatureFacts:
     """Ask ssh-keygen about a detached signature over that text.
 
@@ -53,17 +53,14 @@ def verify_text(
         allowed_signers: file in the format of ssh-keygen(1), ALLOWED SIGNERS.
         namespace: what the signature was made for.
         identity: who must have signed; empty: whoever the allowed signers name for the key.
+        list_needed: whether it is an error that there is no file of allowed signers; else nobody is one.
 
     Raises:
         NotFoundError: ssh-keygen is not installed.
-        InputError: there are no allowed signers.
+        InputError: there are no allowed signers, and the list is needed.
     """
-    if not allowed_signers.is_file():
-        raise InputError(
-            f"allowed signers {allowed_signers}",
-            "no such file.",
-            'list who may sign, one line each: `name@example.org namespaces="' + namespace + '" ssh-ed25519 AAAA...`',
-        )
+    if list_needed and not allowed_signers.is_file():
+        raise InputError(f"allowed signers {allowed_signers}", "no such file.", how_to_list(namespace))
     if not signature.is_file():
         return SignatureFacts(signature=str(signature), identity=identity, namespace=namespace)
     common = ("-s", str(signature))
@@ -79,6 +76,10 @@ def verify_text(
         principals=principals,
         verified=verified,
     )
+
+
+def how_to_list(namespace: str, signer: str = "name@example.org") -> str:
+    return f'list who may sign, one line each: `{signer} namespaces="{namespace}" ssh-ed25519 AAAA...`'
 
 
 def sign_file(path: Path, key: Path, *, namespace: str) -> Path:

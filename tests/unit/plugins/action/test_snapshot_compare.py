@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -33,4 +34,16 @@ KEPT = "-i .run/rehearsal/inventory.yml -e gpufleet_run=.run/latest"
 def test_a_snapshot_is_compared_on_the_same_cluster(monkeypatch: pytest.MonkeyPatch, typed: str, command: str) -> None:
     monkeypatch.setattr(sys, "argv", shlex.split(typed))
     monkeypatch.delenv("AWX_HOST", raising=False)
-    assert snapshot_info._compare() == command
+    assert snapshot_info._compare("") == command
+
+
+def test_the_run_that_latest_is_now_is_named_itself(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """After a validation `latest` has no hosts, and the comparison of them could not be made."""
+    (tmp_path / "r1").mkdir()
+    (tmp_path / "latest").symlink_to("r1")
+    word = f"-e gpufleet_run={tmp_path}"
+    monkeypatch.setattr(sys, "argv", shlex.split(f"ansible-playbook playbooks/snapshot.yml {word}/latest -v"))
+    monkeypatch.delenv("AWX_HOST", raising=False)
+    assert snapshot_info._compare(f"{tmp_path}/latest") == f"ansible-playbook playbooks/drift.yml -v {word}/r1"
+    monkeypatch.setattr(sys, "argv", shlex.split(f"ansible-playbook playbooks/snapshot.yml {word}/r1 -v"))
+    assert snapshot_info._compare(f"{tmp_path}/r1") == f"ansible-playbook playbooks/drift.yml {word}/r1 -v"

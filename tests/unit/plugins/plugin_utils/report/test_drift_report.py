@@ -77,6 +77,15 @@ def test_a_part_that_one_snapshot_does_not_have_is_in_the_verdict_and_no_plain_p
     assert drift_verdict(replace(blind, figures=WORSE)).endswith(f"tpot is worse than accepted; {said}")
 
 
+def test_a_run_that_did_not_read_the_hosts_is_not_the_one_to_compare_again() -> None:
+    line = "not compared: boot of 4 hosts (gpu01, gpu02, gpu03, gpu04): not given in the second snapshot"
+    blind = replace(QUIET, snapshot=replace(SAME, important=True, complete=False, lines=(line,)), hosts_run="r/latest")
+    assert blind.hosts_missed and "r/latest did not read all of the hosts: name a run" in next_step(blind)
+    other = replace(blind, snapshot=replace(blind.snapshot, lines=("not compared: releases: no answer",)))
+    assert not other.hosts_missed and "name a run" not in next_step(other)
+    assert not replace(blind, hosts_run="").hosts_missed
+
+
 def test_a_rehearsal_says_so() -> None:
     told = replace(QUIET, rehearsal=True)
     assert "This is a rehearsal" in render_drift_markdown(told) and "rehearsal" not in render_drift_markdown(QUIET)

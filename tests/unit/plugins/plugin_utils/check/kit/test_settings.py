@@ -100,6 +100,7 @@ def test_what_ships_is_right_and_later_layers_win() -> None:
     ("stated", "words"),
     [
         ({"gat": {}}, ["gpufleet_settings.gat: is no gate, check or test of nodes.", "did you mean 'gate'?"]),
+        ({"gate.timeout_s": "5"}, ["is no gate", "Fix: did you mean -e gpufleet_set=gate.timeout_s=5?"]),
         ({"gate": 5}, ["gpufleet_settings.gate: is int, expected options."]),
         ({"gate": {"timeout": 5}}, ["gpufleet_settings.gate.timeout: unknown setting.", "did you mean 'timeout_s'?"]),
         ({"gate": {"offset_s": 5}}, ["gpufleet_settings.gate.offset_s: unknown", "it is a setting of clock-sync"]),
