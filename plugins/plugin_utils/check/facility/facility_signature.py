@@ -28,6 +28,8 @@ SPEC = CheckSpec(
 
 
 _IDENTITY = "gpufleet_settings.facility.identity"
+# What ssh-keygen prints where there is no list of allowed signers.
+_NO_FILE = "No such file or directory"
 
 
 def judge(seen: FacilityObservation, context: JudgeContext) -> tuple[Outcome, ...]:
@@ -37,9 +39,7 @@ def judge(seen: FacilityObservation, context: JudgeContext) -> tuple[Outcome, ..
     if facts.intact is None or facts.principals is None or facts.verified is None:
         hint = f"have the room's owner sign it: ssh-keygen -Y sign -f KEY -n {facts.namespace} {seen.record_path}"
         summary = f"no signature at {facts.signature}{_also_of_another_site(seen, context.site.name)}"
-        if seen.signers_missing:
-            summary += f"; and {_no_list(seen)}"
-            hint += f"; {how_to_list(facts.namespace, facts.identity)}"
+        hint += f", and list the key in {seen.settings.allowed_signers}"
         return (answer.failed("signature-missing", summary, hint),)
     runs = (facts.intact, facts.principals, facts.verified)
     if any(run.rc is None for run in runs):
@@ -60,9 +60,10 @@ def _judge_signature(
         summary = f"the record is not what was signed: {_last_words(intact)}"
         hint = f"restore the signed record, or have {seen.record_path} checked and signed again"
         return answer.failed("signature-bad", summary, hint, **details)
-    if seen.signers_missing:
+    if principals.rc != 0 and _NO_FILE in principals.stderr:
+        summary = f"signed, but the list of allowed signers, {seen.settings.allowed_signers}, does not exist"
         hint = how_to_list(facts.namespace, facts.identity)
-        return answer.unknown("signature-not-verified", f"signed, but {_no_list(seen)}", hint, **details)
+        return answer.unknown("signature-not-verified", summary, hint, **details)
     signers = [name for name in principals.stdout.split() if name != facts.identity]
     if verified.rc != 0 and principals.rc == 0 and signers:
         summary = f"signed by {', '.join(signers)}, and {_IDENTITY} is {facts.identity}"
@@ -100,10 +101,6 @@ def _judge_owner(answer: Answer, record: FacilityRecord, seen: FacilityObservati
     return answer.passed(
         f"signed by {facts.identity}: {facts.verified.stdout.strip() if facts.verified else ''}", **details
     )
-
-
-def _no_list(seen: FacilityObservation) -> str:
-    return f"the list of allowed signers, {seen.settings.allowed_signers}, does not exist"
 
 
 def _also_of_another_site(seen: FacilityObservation, site: str) -> str:

@@ -29,7 +29,7 @@ class EvidenceDigest:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FacilityObservation:
     """What the observer saw. `record_text` is the whole record as signed, `record_sha256` its digest; the checks
-    parse it again. `signers_missing`: there is no file that lists who may sign."""
+    parse it again."""
 
     record_path: str
     record_text: str
@@ -37,7 +37,6 @@ class FacilityObservation:
     signature: SignatureFacts
     digests: tuple[EvidenceDigest, ...]
     settings: FacilitySettings
-    signers_missing: bool = False
 
     def record(self) -> FacilityRecord:
         """Return the record.

@@ -34,11 +34,10 @@ def observe(context: ObserveContext) -> dict[str, Any]:
     path = Path(settings.record).expanduser()
     text = _record_text(path)
     record = _record_or_none(text, str(path))
-    signers = Path(settings.allowed_signers).expanduser()
     signature = verify_text(
         text,
         path.with_name(f"{path.name}.sig"),
-        signers,
+        Path(settings.allowed_signers).expanduser(),
         namespace=NAMESPACE,
         identity=settings.identity or (record.signed_by if record else ""),
         # What else is wrong with the record is reported all the same.
@@ -52,7 +51,6 @@ def observe(context: ObserveContext) -> dict[str, Any]:
         signature=signature,
         digests=digests,
         settings=settings,
-        signers_missing=not signers.is_file(),
     )
     context.emit(f"facility record {path}: {len(digests)} evidence file(s) read")
     plain: dict[str, Any] = to_plain(seen)

@@ -230,7 +230,7 @@ def test_a_list_of_signers_that_is_missing_hides_nothing_else(make_room: Any) ->
     room = make_room(signer="nobody", margins={"rack-a2": {"power": 0.9}}).with_settings(allowed_signers=absent)
     assert room.held() == [over, ("facility-signature", "test", "failed", "signature-missing")]
     (found,) = (outcome for outcome in room.judge() if outcome.check == "facility-signature")
-    assert absent in found.summary and "ssh-keygen -Y sign" in found.hint and "list who may sign" in found.hint
+    assert "ssh-keygen -Y sign" in found.hint and f"list the key in {absent}" in found.hint
 
 
 def test_a_signature_for_another_purpose_is_refused(make_room: Any) -> None:
