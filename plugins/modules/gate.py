@@ -313,6 +313,11 @@ stats:
       type: str
       returned: always
       sample: /srv/acceptance/.run/20261121T101500Z-3fa2/report.html
+    gpufleet_brought_up:
+      description: Directory of the run, which jobs behind it in a workflow keep.
+      type: str
+      returned: where the run is a bring-up
+      sample: /srv/acceptance/.run/20261121T101500Z-3fa2
 just_read:
   description:
     - Hosts that were read after the load of this gate so short a time ago that the next load needs no other reading.

@@ -68,6 +68,11 @@ stats:
       type: str
       returned: always
       sample: /srv/acceptance/.run/20261121T101500Z-3fa2/report.html
+    gpufleet_brought_up:
+      description: Directory of the run, which jobs behind it in a workflow keep.
+      type: str
+      returned: where the run is a bring-up
+      sample: /srv/acceptance/.run/20261121T101500Z-3fa2
 not_passed:
   description: Gates that were decided and are not passed.
   type: list

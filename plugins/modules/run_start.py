@@ -121,4 +121,9 @@ stats:
       type: str
       returned: always
       sample: /srv/acceptance/.run/20261121T101500Z-3fa2/report.html
+    gpufleet_brought_up:
+      description: Directory of the run, which jobs behind it in a workflow keep.
+      type: str
+      returned: where the run is a bring-up
+      sample: /srv/acceptance/.run/20261121T101500Z-3fa2
 """

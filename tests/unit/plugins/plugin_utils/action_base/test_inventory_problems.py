@@ -20,7 +20,7 @@ def test_a_file_or_its_directory_that_was_misspelled_is_named(tmp_path: Path, mo
     assert [text.partition(":")[0] for text in said] == ["-i my-site/host.yml", "-i my-sight/hosts.yml"]
     assert all("does not exist" in text and "did you mean -i my-site/hosts.yml?" in text for text in said)
     (alone,) = inventory_problems([str(tmp_path / "x/y/zz")])
-    assert alone.hint == "name the file of your hosts with -i"
+    assert alone.hint == f"name the file of your hosts with -i; paths count from {tmp_path}"
 
 
 def test_what_exists_a_list_of_hosts_and_the_default_of_ansible_pass(tmp_path: Path) -> None:
