@@ -168,8 +168,9 @@ def _state(cluster: Cluster) -> str:
     try:
         states = states_of([Path(cluster.stated.run_dir)])
     except BringupError:
-        return "no run"
-    return next((state.word for state in states if not state.accepted), "accepted")
+        states = ()
+    # Runs that are about no cluster say nothing of this one.
+    return next((state.word for state in states if not state.accepted), "accepted" if states else "no run")
 
 
 def _own_inventory(loader: Any, path: Path, source: Path) -> OwnInventory:

@@ -115,3 +115,10 @@ def test_an_own_inventory_may_not_be_that_of_the_fleet(fleet: Path) -> None:
 def test_the_example_of_ansible_doc_is_an_inventory(tmp_path: Path) -> None:
     (example,) = (found for found in examples(ROOT) if found.kind == "inventory")
     assert listed(inventory_of(example, tmp_path))["ring_lab"]["children"] == ["cluster_lab1"]
+
+
+def test_runs_that_are_about_no_cluster_make_none_accepted(fleet: Path) -> None:
+    """A validation of files alone, for one: it lies in the cluster's directory of runs, and is about no host."""
+    run = write_run(fleet.parent / ".run/prod3/1", "cluster", "2026-11-01T10:00:00Z") / "run.json"
+    run.write_text(json.dumps(json.loads(run.read_text("utf-8")) | {"nodes": 0}), "utf-8")
+    assert listed(fleet)["acceptance_no_run"]["children"] == ["cluster_prod3"]
