@@ -176,10 +176,7 @@ class Stated:
 
         A rehearsal sets its own as variables of the play (`of_play`).
         """
-        stated = {
-            name for name in one_of if self.extra.get(name) or self.raw["localhost"].get(name) or of_play.get(name)
-        }
-        if one_of and not stated:
+        if one_of and not any(self._has(name) or of_play.get(name) for name in one_of):
             others = "".join(f", or -e {name}=..." for name in one_of[1:])
             text = "is not set, so nothing would be kept."
             yield InputError(one_of[0], text, f"state it: -e {one_of[0]}=...{others}")
@@ -187,8 +184,11 @@ class Stated:
     def needed(self, names: Sequence[str]) -> Iterator[InputError]:
         """Yield each of these variables that is not configured."""
         for name in names:
-            if not (self.extra.get(name) or self.raw["localhost"].get(name)):
+            if not self._has(name):
                 yield InputError(name, "is not set, and this playbook needs it.", f"-e {name}=...")
+
+    def _has(self, name: str) -> Any:
+        return self.extra.get(name) or self.raw["localhost"].get(name)
 
     def of_choices(self, choices: Mapping[str, Sequence[str]]) -> Iterator[BringupError]:
         """Yield the variables of a playbook that are none of the words that it knows for them."""

@@ -40,9 +40,8 @@ def write_bundle(directory: Path, files: Files) -> bool:
         try:
             _fill(fresh, files)
             _put(fresh, target)
-        except BaseException:
+        finally:
             shutil.rmtree(fresh, ignore_errors=True)
-            raise
     return True
 
 

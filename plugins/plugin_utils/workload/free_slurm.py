@@ -85,8 +85,8 @@ def uses_of_hosts(
     uses = {}
     for host in hosts:
         use, sku = found[name_in_slurm(host)], hardware.get(host.sku)
-        asked = use.use in (Use.FREE, Use.OURS) and sku is not None
-        problem = _gpus_problem(known[name_in_slurm(host)], sku) if asked and sku else ""
+        offered = use.use in (Use.FREE, Use.OURS)
+        problem = _gpus_problem(known[name_in_slurm(host)], sku) if offered and sku else ""
         uses[host.name] = NodeUse(name=host.name, use=Use.CLOSED if problem else use.use, why=problem or use.why)
     return uses
 
