@@ -55,12 +55,13 @@ def unconfirmed_record(run_dir: Path) -> RunRecord | None:
 
 
 def _run_dirs(place: Path) -> list[Path]:
-    """Return the directories of the runs there, links resolved.
+    """Return the directories of the runs there, links resolved. What a run keeps of itself (looks) is no other run.
 
     Raises:
         NotFoundError: there is no run.
     """
-    found = sorted({path.parent.resolve() for depth in _DEPTHS for path in place.glob(depth)})
+    records = {path.parent.resolve() for depth in _DEPTHS for path in place.glob(depth)}
+    found = sorted(path for path in records if records.isdisjoint(path.parents))
     if not found:
         looked = ", ".join(depth.removesuffix(f"/{RUN}") for depth in _DEPTHS[1:])
         raise NotFoundError(

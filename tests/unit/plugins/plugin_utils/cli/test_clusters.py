@@ -57,6 +57,14 @@ def test_an_edited_or_unreadable_run_is_not_accepted(gpufleet: Command, fleet: P
     assert said.code == 8 and "its record cannot be read: " in said.out and " accepted, with 0 of " in said.out
 
 
+def test_what_a_run_read_behind_a_gate_is_no_run_of_its_own(gpufleet: Command, fleet: Path) -> None:
+    rows = gpufleet("fleet-status", str(fleet)).out
+    write_run(fleet / "west" / ".run" / "1" / "looks", "west", "2026-11-01T11:00:00Z")
+    for place in (fleet, fleet / "west" / ".run", fleet / "west" / ".run" / "1"):
+        assert "looks" not in gpufleet("fleet-status", str(place)).out
+    assert gpufleet("fleet-status", str(fleet)).out == rows
+
+
 def test_verdicts_are_computed_again_on_demand(gpufleet: Command, fleet: Path) -> None:
     """A record that was written by hand has no results behind it."""
     said = gpufleet("fleet-status", str(fleet / "east"), "--confirm", "--exit-code")
