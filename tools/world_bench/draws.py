@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -32,6 +32,8 @@ from .place import settle
 _PATIENT = "hang"
 # A rack of eighteen takes as long as five smaller worlds.
 _MOST_HOSTS = 9
+# Of faults that are not drawn.
+_SEED = 1
 
 
 @dataclass(frozen=True)
@@ -151,17 +153,7 @@ def problems_of(drawn: Drawn, directory: Path, *, only: str = "") -> list[str]:
     right. The gates come in their order, and what comes after the one that finds it is not reached; with `only` that
     gate alone is asked."""
     world, definition = load_worlds(DATA)[drawn.world], load_catalogue(DATA)[drawn.fault]
-    place = settle(world, directory / "first")
-    alike = Counter(host.sku for host in place.site.in_scope)
-    least = max((number for word, number in HOSTS_WANTED.items() if word in definition.needs), default=1)
-    # What is set aside, or no part of the inventory, is not looked at; the only host of its kind has no peers.
-    looked_at = {host.name for host in place.site.in_scope if alike[host.sku] >= least}
-    (fault,) = choose_faults(drawn.fault, place.healthy, {drawn.fault: definition}, drawn.seed)
-    for seed in range(drawn.seed, drawn.seed + 50):
-        (fault,) = choose_faults(drawn.fault, place.healthy, {drawn.fault: definition}, seed)
-        node = fault.subject.partition("/")[0]
-        if definition.kind not in ("node", "gpu", "hca") or node in looked_at:
-            break
+    fault = _placed(drawn, directory)
     world = replace(world, gates=(only,)) if only else world
     expect = definition.expect
     if definition.earlier is not None and definition.earlier.gate in judged_gates(world):
@@ -172,6 +164,47 @@ def problems_of(drawn: Drawn, directory: Path, *, only: str = "") -> list[str]:
         if found := held(outcomes):
             return [f"{fault.subject}: gate {gate} says {_said(found)}"]
     return [] if expect.status == "passed" else [f"{fault.subject}: nothing says it"]
+
+
+def each_fault(directory: Path) -> list[Drawn]:
+    """Return every fault of the gates that are judged here, by id, in the smallest world that it fits.
+
+    Args:
+        directory: where SKU files of worlds may be written.
+    """
+    worlds, catalogue = load_worlds(DATA), load_catalogue(DATA)
+    fitting = _fitting(worlds, catalogue, directory)
+    smallest = {
+        fault: min(names, key=lambda name: (len(worlds[name].nodes), name)) for fault, names in fitting.items() if names
+    }
+    return [Drawn(smallest[fault], fault, _SEED) for fault in sorted(smallest)]
+
+
+def until_found(drawn: Drawn, directory: Path) -> Iterator[tuple[str, list[Outcome]]]:
+    """Yield each gate with what it says of a drawn fault, up to the one that should find it."""
+    world, definition = load_worlds(DATA)[drawn.world], load_catalogue(DATA)[drawn.fault]
+    fault = _placed(drawn, directory)
+    for gate, outcomes in judge_gates(world, directory / "run", faults=(fault,)):
+        yield gate, outcomes
+        if gate == definition.expect.gate:
+            return
+
+
+def _placed(drawn: Drawn, directory: Path) -> Fault:
+    """Return a drawn fault on a subject that is looked at, if its world has one."""
+    definition = load_catalogue(DATA)[drawn.fault]
+    place = settle(load_worlds(DATA)[drawn.world], directory / "first")
+    alike = Counter(host.sku for host in place.site.in_scope)
+    least = max((number for word, number in HOSTS_WANTED.items() if word in definition.needs), default=1)
+    # What is set aside, or no part of the inventory, is not looked at; the only host of its kind has no peers.
+    looked_at = {host.name for host in place.site.in_scope if alike[host.sku] >= least}
+    (fault,) = choose_faults(drawn.fault, place.healthy, {drawn.fault: definition}, drawn.seed)
+    for seed in range(drawn.seed, drawn.seed + 50):
+        (fault,) = choose_faults(drawn.fault, place.healthy, {drawn.fault: definition}, seed)
+        node = fault.subject.partition("/")[0]
+        if definition.kind not in ("node", "gpu", "hca") or node in looked_at:
+            break
+    return fault
 
 
 def _at_its_gate(outcomes: list[Outcome], fault: Fault, expected: tuple[str, str, str]) -> list[str]:
