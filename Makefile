@@ -97,6 +97,7 @@ rehearse-stop: setup ## Stop a rehearsal cluster that was kept, and remove what 
 # More workers than cores: rehearsals wait for their clusters most of the time (with three workers two cores are idle a
 # third of it). Their API servers live for a minute each: they collect garbage less often than one that stays.
 test: setup ## All tests: unit, integration, rehearsal (ARGS="-k name", or paths: only those)
+	@[ -e .cache/pycache ] || $(compiled) tools/compile
 	$(compiled) GOGC=$${GOGC:-400} pytest -n 4 --durations=40 $(ARGS)
 
 .PHONY: test-long

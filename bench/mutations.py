@@ -6,9 +6,9 @@
 
 Each place is one comparison, condition, number or returned value of the core, drawn by the seed over all rooms but
 those of the rehearsal, changed in a copy of the checkout. The files of unit tests that import the changed module are
-run, those of its own room first, until one fails or the budget for one place is used up. What no test found is
-printed: it is found by the integration tests and rehearsals, or by nothing. Ends with 1 if fewer are found than
-`--least` says.
+run, those of its own room first, until one fails or the budget for one place is used up. Seconds are those of the
+processor, so that a machine with other work finds the same. What no test found is printed: it is found by the
+integration tests and rehearsals, or by nothing. Ends with 1 if fewer are found than `--least` says.
 """
 
 from __future__ import annotations
@@ -19,15 +19,16 @@ import json
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from math import ceil
 from pathlib import Path
 from queue import SimpleQueue
-from time import monotonic
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -38,6 +39,8 @@ from tools import reach, tree, unit_files
 CORE = "plugins/plugin_utils/"
 LEFT_OUT = (f"{CORE}rehearsal/",)
 TESTS = "tests/unit/plugins/"
+# Statuses of `timeout`, and of a shell or `timeout` whose command the kernel ended for its processor time.
+_TIME_IS_UP, _CPU_IS_UP = 124, int(signal.SIGXCPU)
 _OTHER = {
     ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">", ast.Eq: "!=", ast.NotEq: "==",
     ast.In: "not in", ast.NotIn: "in", ast.Is: "is not", ast.IsNot: "is",
@@ -56,7 +59,7 @@ class Place(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What became of a change: the file of tests that found it, empty if none did, and after how many seconds."""
+    """What became of a change: the test that found it, empty if none did, and the processor's seconds until then."""
 
     place: Place
     by: str
@@ -106,33 +109,35 @@ def tried(copy: Path, place: Place, tests: list[str], budget_s: float) -> Found:
     line = lines[place.line - 1]
     lines[place.line - 1] = f"{line[: place.begin]}{place.after}{line[place.end :]}"
     path.write_text("".join(lines), encoding="utf-8")
-    began = monotonic()
+    used_s = 0.0
     try:
         for start in range(0, len(tests), 4):
-            left_s = budget_s - (monotonic() - began)
-            if left_s <= 0:
+            if used_s >= budget_s:
                 break
-            if by := _failed(copy, tests[start : start + 4], left_s):
-                return Found(place, by, monotonic() - began)
+            by, took_s = _failed(copy, tests[start : start + 4], budget_s - used_s)
+            used_s += took_s
+            if by:
+                return Found(place, by, used_s)
     finally:
         path.write_text(text, encoding="utf-8")
-    return Found(place, "", monotonic() - began)
+    return Found(place, "", used_s)
 
 
-def _failed(copy: Path, tests: list[str], limit_s: float) -> str:
-    """Return the test that failed first; time that ran out finds nothing, unless one test hangs alone."""
+def _failed(copy: Path, tests: list[str], limit_s: float) -> tuple[str, float]:
+    """Return the test that failed first, and the seconds used; who ran out of time, or hangs, found nothing."""
     words = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "--hypothesis-profile=quick", "-p", "no:randomly"]
     env = os.environ | {"PYTHONPATH": str(copy / ".cache"), "GPUFLEET_TEST_SEED": "1"}
-    try:
-        done = subprocess.run(
-            [*words, *tests], cwd=copy, env=env, capture_output=True, text=True, timeout=limit_s, check=False
-        )
-    except subprocess.TimeoutExpired:
-        return ""
-    if done.returncode in (0, 5):
-        return ""
-    named = [text for text in done.stdout.splitlines() if text.startswith(("FAILED ", "ERROR "))]
-    return named[0].split()[1] if named else tests[0]
+    limited = ["prlimit", f"--cpu={ceil(limit_s)}", "timeout", str(ceil(10 * limit_s)), *words, *tests]
+    with tempfile.TemporaryFile(mode="w+") as output:
+        process = subprocess.Popen(limited, cwd=copy, env=env, stdout=output, stderr=subprocess.DEVNULL)
+        _pid, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        output.seek(0)
+        named = [text for text in output if text.startswith(("FAILED ", "ERROR "))]
+    took_s = used.ru_utime + used.ru_stime
+    if process.returncode in (0, 5, _TIME_IS_UP, 128 + _CPU_IS_UP) or process.returncode < 0:
+        return "", took_s
+    return (named[0].split()[1] if named else tests[0]), took_s
 
 
 def _copy(place: Path) -> Path:
@@ -151,7 +156,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--places", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--budget-s", type=float, default=60.0, help="for the tests of one place")
+    parser.add_argument("--budget-s", type=float, default=60.0, help="of the processor, for the tests of one place")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--least", type=float, default=0.0, help="share that has to be found")
     parser.add_argument("--into", type=Path, help="write what became of each place, JSON lines")
