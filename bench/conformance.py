@@ -22,18 +22,12 @@ from tempfile import TemporaryDirectory
 from time import monotonic, sleep
 from types import SimpleNamespace
 from typing import Any, cast
-from unittest.mock import patch
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.declare import PlannedCheck
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.observation import saved_observation
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import (
-    AnyObserver,
-    all_checks,
-    observer_for,
-)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.selection import PhaseDeclaration, declare_phase
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import ObserveContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import PHASE_GATES
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run import observing
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.validation_looks import observe_phase
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
@@ -56,13 +50,10 @@ def declared(names: Sequence[str]) -> tuple[Site, dict[str, Any], PhaseDeclarati
 
 def durations(declaration: PhaseDeclaration, slowest_s: float) -> dict[str, float]:
     """Return how long each observer waits, by its key: what its checks say of themselves, in one scale."""
-    needed = {
-        observer_for(check, check.spec.gate).key: 0.0 for check in all_checks() if check.spec.id in declaration.expected
-    }
-    for check in all_checks():
-        key = observer_for(check, check.spec.gate).key
-        if check.spec.gate in PHASE_GATES[PHASE] and key in needed:
-            needed[key] = max(needed[key], check.spec.duration_s)
+    needed: dict[str, float] = {}
+    for planned in (planned for part in declaration.parts for planned in part.checks):
+        key = planned.observer.key
+        needed[key] = max(needed.get(key, 0.0), planned.spec.duration_s)
     scale = slowest_s / max(needed.values())
     return {key: seconds * scale for key, seconds in needed.items()}
 
@@ -72,16 +63,16 @@ def waited(names: Sequence[str], slowest_s: float) -> tuple[float, dict[str, flo
     site, recipe, declaration = declared(names)
     seconds = durations(declaration, slowest_s)
 
-    def waiting(check: Any, gate: str) -> AnyObserver:
-        observer = observer_for(check, gate)
-
+    def waiting(planned: PlannedCheck) -> PlannedCheck:
         def wait(_context: ObserveContext) -> dict[str, str]:
-            sleep(seconds[observer.key])
+            sleep(seconds[planned.observer.key])
             return {}
 
-        return replace(observer, observe=wait)
+        return replace(planned, observer=replace(planned.observer, observe=wait))
 
-    with TemporaryDirectory() as text, patch.object(observing, "observer_for", waiting):
+    parts = (replace(part, checks=tuple(map(waiting, part.checks))) for part in declaration.parts)
+    declaration = replace(declaration, parts=tuple(parts))
+    with TemporaryDirectory() as text:
         path = Path(text)
         context = ObserveContext(site=site, run_dir=path, today=date.today(), recipe=recipe)
         run = cast(Run, SimpleNamespace(path=path, recipe=recipe, site=site))

@@ -1,11 +1,12 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What is declared: which checks a gate must answer at this site, for which subjects, and what is left out and why."""
+"""The plan of a gate: which checks it must answer at a site, for which subjects, who looks for them, and what is left
+out and why. It is made once, and observers and judges go by it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,29 +14,48 @@ from ..outcome.errors import BringupError
 from ..outcome.model import SubjectKind
 from ..site.model import Site
 from ..verdict.gate import NotDeclared
-from .registry import checks_of
+from .registry import AnyCheck, AnyObserver, checks_of, observer_for
 from .spec import Capabilities, CheckSpec, Place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeclaredCheck:
-    """A check that the gate must answer, with the names of the subjects that each need an answer."""
+class PlannedCheck:
+    """A check that the gate must answer, its observer in that gate, and the names of the subjects that each need an
+    answer."""
 
-    id: str
-    title: str
+    check: AnyCheck
+    observer: AnyObserver
     subjects: tuple[str, ...]
-    disturbs: str
-    duration_s: float
+
+    @property
+    def spec(self) -> CheckSpec:
+        """What the check says of itself."""
+        return self.check.spec
+
+    @property
+    def id(self) -> str:
+        """The id of the check."""
+        return self.check.spec.id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Declaration:
-    """The checks that a gate must answer at a site, and those that it is not asked."""
+class GatePlan:
+    """The checks that a gate must answer at a site, and those that it is not asked; `of_gate` are all that belong to
+    the gate there, asked or not."""
 
     gate: str
-    checks: tuple[DeclaredCheck, ...]
+    checks: tuple[PlannedCheck, ...]
     not_declared: tuple[NotDeclared, ...] = ()
-    schema_version: int = 1
+    of_gate: tuple[AnyCheck, ...] = ()
+
+    def only(self, ids: Collection[str]) -> GatePlan:
+        """Return the plan with these of its checks alone; what is left out stays left out."""
+        return replace(self, checks=tuple(planned for planned in self.checks if planned.id in ids))
+
+    def driver_part(self) -> GatePlan:
+        """Return what of the plan needs the driver."""
+        needs = {check.spec.id for check in self.of_gate if check.spec.needs_driver}
+        return replace(self.only(needs), not_declared=tuple(entry for entry in self.not_declared if entry.id in needs))
 
 
 def declare(
@@ -43,8 +63,8 @@ def declare(
     site: Site,
     components: tuple[str, ...] | None = None,
     recipe: Mapping[str, Any] | None = None,
-) -> Declaration:
-    """Return what the gate declares.
+) -> GatePlan:
+    """Return the plan of a gate.
 
     Args:
         gate: gate id.
@@ -54,7 +74,7 @@ def declare(
         recipe: the resolved recipe, of which some checks ask what it promises; None where it is not known.
 
     Raises:
-        BringupError: this release has no check for that gate at all.
+        BringupError: this release has no check for that gate at all, or an observer of it makes another type.
     """
     candidates = checks_of(gate, site)
     if not candidates:
@@ -64,27 +84,17 @@ def declare(
             "leave it out of gpufleet_gates; the verdict then names the gates that were proven",
         )
     place = Place(site=site, recipe=recipe, components=components)
-    asked = [_asked(check.spec, place) for check in candidates]
+    asked = [_asked(check, gate, place) for check in candidates]
     # First what is not asked at all, then what is not asked of some subjects.
     left_out = [entry for found, entries in asked if found is None for entry in entries]
     left_out += [entry for found, entries in asked if found is not None for entry in entries]
     declared = tuple(found for found, _entries in asked if found is not None)
-    return Declaration(gate=gate, checks=declared, not_declared=tuple(left_out))
+    return GatePlan(gate=gate, checks=declared, not_declared=tuple(left_out), of_gate=candidates)
 
 
-def driver_part(declaration: Declaration, site: Site) -> Declaration:
-    """Return what of a declaration needs the driver."""
-    needs = {check.spec.id for check in checks_of(declaration.gate, site) if check.spec.needs_driver}
-    return replace(
-        declaration,
-        checks=tuple(check for check in declaration.checks if check.id in needs),
-        not_declared=tuple(entry for entry in declaration.not_declared if entry.id in needs),
-    )
-
-
-def _asked(spec: CheckSpec, place: Place) -> tuple[DeclaredCheck | None, list[NotDeclared]]:
+def _asked(check: AnyCheck, gate: str, place: Place) -> tuple[PlannedCheck | None, list[NotDeclared]]:
     """Return the check with the subjects that it is asked of, None where there are none, and what is left out."""
-    site, names, left_out = place.site, set[str](), list[NotDeclared]()
+    spec, site, names, left_out = check.spec, place.site, set[str](), list[NotDeclared]()
     subjects = place.components or () if spec.per is SubjectKind.COMPONENT else site.expected_subjects(spec.per)
     for rule in (Capabilities(spec.requires), *spec.applies):
         left = rule.left_out(subjects, place)
@@ -99,11 +109,4 @@ def _asked(spec: CheckSpec, place: Place) -> tuple[DeclaredCheck | None, list[No
     if hosts and hosts <= names:
         return None, left_out
     subjects = tuple(name for name in subjects if name not in names)
-    found = DeclaredCheck(
-        id=spec.id,
-        title=spec.title,
-        subjects=subjects,
-        disturbs=spec.disturbs_at(site).value,
-        duration_s=spec.duration_s,
-    )
-    return found, left_out
+    return PlannedCheck(check=check, observer=observer_for(check, gate), subjects=subjects), left_out

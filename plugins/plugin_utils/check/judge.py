@@ -13,10 +13,10 @@ from ..outcome.errors import BringupError, DeadlineError
 from ..outcome.model import NOT_OBSERVED, Outcome, Rating, Status, Subject, SubjectKind, answered_by
 from ..runtime.clock import time_limit
 from ..runtime.redaction import redact
-from .declare import Declaration, DeclaredCheck
+from .declare import GatePlan
 from .kit.answer import Answer
 from .observation import Observation, require_whole, saved_observation
-from .registry import AnyCheck, AnyObserver, checks_of, observer_for
+from .registry import AnyCheck, AnyObserver
 from .spec import JudgeContext
 
 # What reading an observation, or one judge, may take, and more for each host. Both are done in seconds; what takes so
@@ -27,24 +27,21 @@ _AGAIN = "read the observation in the run directory, fix the reason and run the 
 _Restored = dict[str, tuple[Observation | None, Any, BringupError | None]]
 
 
-def judge_gate(declaration: Declaration, context: JudgeContext, run_dir: Path) -> tuple[Outcome, ...]:
+def judge_gate(plan: GatePlan, context: JudgeContext, run_dir: Path) -> tuple[Outcome, ...]:
     """Return an outcome for every subject of every declared check, from the saved observations alone.
 
     Reading an observation and each judge have a time limit; what does not end is `other`, by its name.
 
     What could not be observed is told by the first check that rests on it; the others wait for that one.
     """
-    declared = {check.id: check for check in declaration.checks}
     restored: _Restored = {}
     told: dict[str, str] = {}
     outcomes: list[Outcome] = []
-    for check in checks_of(declaration.gate, context.site):
-        if check.spec.id not in declared:
-            continue
-        observer = observer_for(check, declaration.gate)
+    for planned in plan.checks:
+        check, observer = planned.check, planned.observer
         if observer.key not in restored:
-            restored[observer.key] = _restore(observer, declaration.gate, context, run_dir)
-        answers = _answers(check, declared[check.spec.id], context, restored[observer.key])
+            restored[observer.key] = _restore(observer, plan.gate, context, run_dir)
+        answers = _answers(check, planned.subjects, context, restored[observer.key])
         failure = restored[observer.key][2]
         if failure is not None:
             first = told.setdefault(observer.key, check.spec.id)
@@ -91,7 +88,7 @@ def _defect(subject: str, crash: Exception | SystemExit) -> BringupError:
 
 def _answers(
     check: AnyCheck,
-    declared: DeclaredCheck,
+    subjects: tuple[str, ...],
     context: JudgeContext,
     restored: tuple[Observation | None, Any, BringupError | None],
 ) -> list[Outcome]:
@@ -111,8 +108,8 @@ def _answers(
             failure, cause = _defect(f"check {check.spec.id}", crash), "check-crashed"
     stamped = [replace(o, started=o.started or started, duration_s=o.duration_s or duration_s) for o in outcomes]
     answered = {name for outcome in stamped for name in answered_by(outcome, context.site.name)}
-    missing = [name for name in declared.subjects if name not in answered]
-    if not declared.subjects and not stamped:
+    missing = [name for name in subjects if name not in answered]
+    if not subjects and not stamped:
         missing = [context.site.name]
     return [*stamped, *(_unanswered(check, name, context, failure, cause, started, duration_s) for name in missing)]
 

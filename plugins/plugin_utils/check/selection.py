@@ -18,8 +18,8 @@ from ..runtime.files import RECIPES
 from ..runtime.strict import nearest_hint, read_yaml
 from ..site.model import Site
 from ..verdict.gate import NotDeclared
-from .declare import Declaration, declare
-from .registry import all_checks, checks_of
+from .declare import GatePlan, declare
+from .registry import all_checks
 from .validators.catalog import ValidatorImage, seconds_of
 
 COMPONENT_HEALTH, RECIPE_CONSTRAINTS = "component-health", "recipe-constraints"
@@ -43,7 +43,7 @@ class PhaseDeclaration:
     the recipe for which this release has no check, which is no pass; `images` are validators of the site."""
 
     phase: str
-    parts: tuple[Declaration, ...]
+    parts: tuple[GatePlan, ...]
     skipped: tuple[SkippedCheck, ...] = ()
     unknown: tuple[str, ...] = ()
     images: tuple[ValidatorImage, ...] = ()
@@ -55,8 +55,7 @@ class PhaseDeclaration:
 
     def without_newer(self, known: Collection[str]) -> PhaseDeclaration:
         """Return it without the checks that a run that left results of these checks did not have."""
-        kept = tuple(replace(part, checks=tuple(c for c in part.checks if c.id in known)) for part in self.parts)
-        return replace(self, parts=kept)
+        return replace(self, parts=tuple(part.only(known) for part in self.parts))
 
     @property
     def not_declared(self) -> tuple[NotDeclared, ...]:
@@ -162,20 +161,19 @@ def declare_phase(
     gates = dict.fromkeys((*PHASE_GATES[phase], *(gate_of[i] for i in sorted(wanted or ()))))
     parts, skipped = [], []
     for gate in gates:
-        own = {check.spec.id for check in checks_of(gate, site) if _belongs(check.spec, phase, site, wanted)}
-        own |= {name for name in also if gate_of[name] == gate}
         whole = declare(gate, site, components, recipe)
+        own = {check.spec.id for check in whole.of_gate if _belongs(check.spec, phase, site, wanted)}
+        own |= {name for name in also if gate_of[name] == gate}
         left = [check.id for check in whole.checks if check.id in own & left_out]
         skipped += [SkippedCheck(id=name, reason=_LEFT_OUT) for name in left]
         reason = f"the recipe's validation.{phase} does not name it; it names {', '.join(named) or 'none'}"
         unnamed = tuple(
             NotDeclared(id=check.spec.id, title=check.spec.title, reason=reason)
-            for check in checks_of(gate, site)
+            for check in whole.of_gate
             if check.spec.id not in own and check.spec.phase_at(site) == phase
         )
-        kept = tuple(check for check in whole.checks if check.id in own - left_out)
         not_here = tuple(entry for entry in whole.not_declared if entry.id in own)
-        parts.append(replace(whole, checks=kept, not_declared=(*not_here, *unnamed)))
+        parts.append(replace(whole.only(own - left_out), not_declared=(*not_here, *unnamed)))
     skipped += _not_here({name: found for name, found in ids.items() if _applies(name, site)}, parts, left_out)
     skipped += [SkippedCheck(id=i.name, reason=_LEFT_OUT) for i in asked if i.name in skip]
     theirs = {image.name for image in asked}
@@ -199,9 +197,7 @@ def _applies(name: str, site: Site) -> bool:
     return without not in site.capabilities and (needed is None or needed in site.capabilities)
 
 
-def _not_here(
-    ids: Mapping[str, list[str]], parts: Iterable[Declaration], left_out: Collection[str]
-) -> list[SkippedCheck]:
+def _not_here(ids: Mapping[str, list[str]], parts: Iterable[GatePlan], left_out: Collection[str]) -> list[SkippedCheck]:
     """Return the names of the recipe whose checks cannot be asked at this site, none of them: that is no pass."""
     asked = {check.id for part in parts for check in part.checks} | set(left_out)
     why = {entry.id: entry.reason for part in parts for entry in part.not_declared}

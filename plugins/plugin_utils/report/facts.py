@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from ..check.declare import DeclaredCheck
+from ..check.declare import PlannedCheck
 from ..fingerprint.dependencies import digest
 from ..outcome.codec import dumps, load, load_json, to_plain
 from ..outcome.errors import InputError
@@ -236,12 +236,12 @@ def write_suites(run_dir: Path, gate: str, outcomes: tuple[Outcome, ...], record
     write_junit(junit_path(run_dir, gate), gate, outcomes, rehearsal=record.rehearsal)
 
 
-def pending_outcomes(gate: str, checks: Iterable[DeclaredCheck], site: str) -> tuple[Outcome, ...]:
+def pending_outcomes(gate: str, checks: Iterable[PlannedCheck], site: str) -> tuple[Outcome, ...]:
     """Return one pending outcome for each check that a gate declares and that nobody answered yet."""
     return tuple(_pending(gate, check, site) for check in checks)
 
 
-def _pending(gate: str, check: DeclaredCheck, site: str) -> Outcome:
+def _pending(gate: str, check: PlannedCheck, site: str) -> Outcome:
     count = len(check.subjects)
     expected = f"; to be answered for {count} subject{'s' if count != 1 else ''}" if count else ""
     return Outcome(
@@ -250,7 +250,7 @@ def _pending(gate: str, check: DeclaredCheck, site: str) -> Outcome:
         status=Status.PENDING,
         rating=Rating.UNKNOWN,
         subjects=(Subject(SubjectKind.SITE, site),),
-        summary=f"not reached: {check.title}{expected}",
+        summary=f"not reached: {check.spec.title}{expected}",
     )
 
 

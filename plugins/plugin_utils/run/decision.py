@@ -11,7 +11,7 @@ from datetime import date
 from pathlib import Path
 
 from ..check.comparison.gate import compare_gate
-from ..check.declare import Declaration
+from ..check.declare import GatePlan
 from ..check.judge import judge_gate
 from ..outcome.errors import BringupError, InputError
 from ..outcome.model import Outcome, Status
@@ -94,7 +94,7 @@ def _timed(verdict: GateVerdict, record: RunRecord) -> GateVerdict:
     return replace(verdict, started=record.updated, duration_s=seconds_since(record.updated))
 
 
-def verdict_from_files(run: Run, declaration: Declaration) -> GateVerdict:
+def verdict_from_files(run: Run, declaration: GatePlan) -> GateVerdict:
     """Return the verdict of a gate from its CTRF files; a file that cannot be read decides `other`."""
     gate = declaration.gate
     try:
@@ -103,7 +103,7 @@ def verdict_from_files(run: Run, declaration: Declaration) -> GateVerdict:
         return _unreadable(gate, error, len(_expected(declaration, run.site)), declaration)
 
 
-def verdict_of(run: Run, declaration: Declaration, own: tuple[Outcome, ...]) -> GateVerdict:
+def verdict_of(run: Run, declaration: GatePlan, own: tuple[Outcome, ...]) -> GateVerdict:
     """Return the verdict of a gate from these outcomes of its own checks, and from the suites of third parties.
 
     Raises:
@@ -113,20 +113,20 @@ def verdict_of(run: Run, declaration: Declaration, own: tuple[Outcome, ...]) -> 
     expected = _expected(declaration, site)
     outcomes = (*own, *read_foreign_outcomes(run.path, gate, site))
     compared = compare_gate(gate, own, run.judge_context(gate, run_day(run.record)))
-    expected |= {check.id: check.subjects for check in compared.declared}
+    expected |= dict.fromkeys(compared.declared, (site.name,))
     left_out = (*declaration.not_declared, *compared.not_declared)
     verdict = decide(gate, expected, outcomes, site, run_day(run.record), left_out)
     rules = load_key_figures(RECIPES / "key_figures.yaml")
     return replace(verdict, key_figure=verdict.key_figure or key_figure(rules.get(gate), outcomes))
 
 
-def _expected(declaration: Declaration, site: Site) -> dict[str, tuple[str, ...]]:
+def _expected(declaration: GatePlan, site: Site) -> dict[str, tuple[str, ...]]:
     """Return by check, and by suite of a third party, the subjects that each need an answer."""
     own = {check.id: check.subjects for check in declaration.checks}
     return own | dict.fromkeys(foreign_suites(site, declaration.gate), (site.name,))
 
 
-def _unreadable(gate: str, error: BringupError, checks: int, declaration: Declaration) -> GateVerdict:
+def _unreadable(gate: str, error: BringupError, checks: int, declaration: GatePlan) -> GateVerdict:
     entry = Blocking(
         check="ctrf",
         subject=gate,

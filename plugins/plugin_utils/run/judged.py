@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..check.comparison.gate import compare_gate
-from ..check.declare import Declaration
+from ..check.declare import GatePlan
 from ..check.judge import judge_gate
 from ..check.kit.saved_settings import stated_by_thresholds
 from ..check.kit.settings import Setting, merged, settings_in
@@ -249,7 +249,7 @@ def _again(run: Run, recorded: GateVerdict) -> tuple[GateVerdict, list[str]]:
     return _as_confirmed("gate", recorded, verdict_of(run, declaration, judged), changed)
 
 
-def declaration_then(run: Run, gate: str) -> Declaration:
+def declaration_then(run: Run, gate: str) -> GatePlan:
     """Return what the gate declared when it was judged: without the checks that are newer than the run.
 
     The run wrote that down (declared.json). Of a release that did not, a check without a result is newer only if the
@@ -263,12 +263,11 @@ def declaration_then(run: Run, gate: str) -> Declaration:
         if len(known) + len(foreign_suites(run.site, gate)) != recorded.checks:
             return declaration
     newer = tuple(
-        NotDeclared(id=check.id, title=check.title, reason="the check is newer than the run")
+        NotDeclared(id=check.id, title=check.spec.title, reason="the check is newer than the run")
         for check in declaration.checks
         if check.id not in known
     )
-    kept = tuple(check for check in declaration.checks if check.id in known)
-    return replace(declaration, checks=kept, not_declared=(*declaration.not_declared, *newer))
+    return replace(declaration.only(known), not_declared=(*declaration.not_declared, *newer))
 
 
 def _declared_then(run: Run, gate: str) -> list[str]:
@@ -292,7 +291,7 @@ def _failing_without_results(run: Run, gate: str) -> list[str]:
         return []
     kept = {check.id for check in declaration_then(run, gate).checks}
     whole = run.declaration(gate)
-    left = replace(whole, checks=tuple(c for c in whole.checks if c.id in FIRST_CHECKS and c.id not in kept))
+    left = whole.only(FIRST_CHECKS - kept)
     if not left.checks:
         return []
     found = judge_gate(left, run.judge_context(gate, run_day(run.record)), run.path)

@@ -13,7 +13,7 @@ import shutil
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
-from ..check.declare import Declaration
+from ..check.declare import GatePlan
 from ..check.judge import judge_gate
 from ..check.nodes.dcgm_diag_settings import DCGM_DIAG
 from ..component_stack.model import INSTALL_RESULT
@@ -75,14 +75,10 @@ def _first_bring_up(record: RunRecord, store: str | None) -> bool:
     return all(entry.gate != record.scope[-1] for entry in known)
 
 
-def _readable(run: Run, gate: str) -> Declaration:
+def _readable(run: Run, gate: str) -> GatePlan:
     declaration, patterns = run.declaration(gate), gate_spec(gate).reads_on_failure
-    checks = tuple(
-        check
-        for check in declaration.checks
-        if check.id not in _OF_THE_LOAD and any(fnmatchcase(check.id, pattern) for pattern in patterns)
-    )
-    return replace(declaration, checks=checks)
+    ids = {check.id for check in declaration.checks} - set(_OF_THE_LOAD)
+    return declaration.only({name for name in ids if any(fnmatchcase(name, pattern) for pattern in patterns)})
 
 
 def look_on(run: Run, emit: Emit, connections: dict[str, str], helm: str) -> dict[str, tuple[Outcome, ...]]:

@@ -14,9 +14,9 @@ from threading import Event
 from time import monotonic
 from typing import Any
 
-from ..check.declare import Declaration
+from ..check.declare import GatePlan
 from ..check.observation import Observation, look, observe, save_observation
-from ..check.registry import AnyObserver, checks_of, observer_for
+from ..check.registry import AnyObserver
 from ..check.site_checks import site_limit_s
 from ..check.spec import Disturbance, ObserveContext
 from ..outcome.errors import BringupError, DeadlineError
@@ -33,15 +33,17 @@ LONGER = (
 _SITE_ENDS_S = 120.0
 
 
-def disturbs_cluster(declaration: Declaration, site: Site) -> bool:
+def disturbs_cluster(declaration: GatePlan, site: Site) -> bool:
     """Tell whether a declared check of the gate makes test pods or jobs, or loads GPUs in pods that are there."""
     if not {"kubernetes", "slurm"} & set(site.capabilities):
         return False
-    return declaration.gate == STACK_GATE or any(Disturbance(check.disturbs).makes_pods for check in declaration.checks)
+    return declaration.gate == STACK_GATE or any(
+        check.spec.disturbs_at(site).makes_pods for check in declaration.checks
+    )
 
 
 def observe_gate(
-    declaration: Declaration,
+    declaration: GatePlan,
     context: ObserveContext,
     *,
     check_mode: bool,
@@ -56,7 +58,7 @@ def observe_gate(
     """
     progress = Progress(context.emit)
     context = replace(context, check_mode=check_mode)
-    needed = needed_observers(declaration, context)
+    needed = needed_observers(declaration)
     alone = check_mode or refused is not None or len(needed) == 1
     beside = {} if alone else {entry.key: entry for entry, disturbs in needed if disturbs is Disturbance.PLAIN_PODS}
     looking = [
@@ -147,15 +149,14 @@ def _told(entry: Observation, progress: Progress) -> Observation:
     return entry
 
 
-def needed_observers(declaration: Declaration, context: ObserveContext) -> list[tuple[AnyObserver, Disturbance]]:
+def needed_observers(declaration: GatePlan) -> list[tuple[AnyObserver, Disturbance]]:
     """Return the observers that the declared checks of a gate need, each with the most that one of them disturbs."""
-    declared, order = {check.id for check in declaration.checks}, list(Disturbance)
+    order = list(Disturbance)
     needed: dict[str, tuple[AnyObserver, Disturbance]] = {}
-    for check in checks_of(declaration.gate, context.site):
-        if check.spec.id in declared:
-            observer = observer_for(check, declaration.gate)
-            before = needed.get(observer.key, (observer, Disturbance.NOTHING))[1]
-            needed[observer.key] = (observer, max(before, check.spec.disturbs, key=order.index))
+    for check in declaration.checks:
+        observer = check.observer
+        before = needed.get(observer.key, (observer, Disturbance.NOTHING))[1]
+        needed[observer.key] = (observer, max(before, check.spec.disturbs, key=order.index))
     return list(needed.values())
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ..check.declare import Declaration
+from ..check.declare import GatePlan
 from ..check.gpu_stack.observe_hosts_in_pods import OBSERVER as IN_PODS
 from ..check.gpu_stack.observe_hosts_in_pods import observe_without_load
 from ..check.judge import judge_gate
@@ -125,7 +125,7 @@ def _kinds(site: Site) -> tuple[str, ...]:
     return (*kinds, DRIVERS) if in_pods else kinds
 
 
-def _observe(run: Run, context: ObserveContext, kinds: Sequence[str]) -> dict[str, Declaration]:
+def _observe(run: Run, context: ObserveContext, kinds: Sequence[str]) -> dict[str, GatePlan]:
     """Look at the hosts, and return the checks that are asked by the kind of evidence that they rest on."""
     parts = {}
     if HOSTS in kinds:
@@ -140,11 +140,11 @@ def _observe(run: Run, context: ObserveContext, kinds: Sequence[str]) -> dict[st
     return parts
 
 
-def _passive(declaration: Declaration) -> Declaration:
-    return replace(declaration, checks=tuple(check for check in declaration.checks if check.id in CHECKS))
+def _passive(declaration: GatePlan) -> GatePlan:
+    return declaration.only(CHECKS)
 
 
-def _judging(run: Run, part: Declaration) -> JudgeContext:
+def _judging(run: Run, part: GatePlan) -> JudgeContext:
     return replace(run.judge_context(part.gate, run_day(run.record)), in_service=True)
 
 

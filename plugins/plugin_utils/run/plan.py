@@ -12,7 +12,6 @@ from typing import Any
 
 from ..check.declare import declare
 from ..check.nodes.dcgm_diag_settings import DCGM_DIAG
-from ..check.registry import checks_of, observer_for
 from ..outcome.gates import GATES
 from ..runtime.clock import elapsed_text
 from ..site.model import Site
@@ -108,17 +107,18 @@ def _entry(
     if gate not in site.gates:
         return entry
     declaration = declare(gate, site, components, recipe)
-    ids = {check.id for check in declaration.checks}
     # Several checks judge one observation: its time counts once.
     longest: dict[str, float] = {}
-    for check in checks_of(gate, site):
-        if check.spec.id in ids:
-            key = observer_for(check, gate).key
-            takes_s = waves.duration_s if waves and check.spec.id == DCGM_DIAG else check.spec.duration_s
-            longest[key] = max(longest.get(key, 0.0), takes_s)
-    disturbed = {check.disturbs for check in declaration.checks}
+    for check in declaration.checks:
+        takes_s = waves.duration_s if waves and check.id == DCGM_DIAG else check.spec.duration_s
+        longest[check.observer.key] = max(longest.get(check.observer.key, 0.0), takes_s)
+    checks = [
+        {"id": check.id, "title": check.spec.title, "disturbs": check.spec.disturbs_at(site).value}
+        for check in declaration.checks
+    ]
+    disturbed = {check["disturbs"] for check in checks}
     return entry | {
-        "checks": [{"id": c.id, "title": c.title, "disturbs": c.disturbs} for c in declaration.checks],
+        "checks": checks,
         "not_declared": [{"id": left.id, "reason": left.reason} for left in declaration.not_declared],
         "duration_s": sum(longest.values()),
         "disturbs": sorted(disturbed - {_NOTHING}) or sorted(disturbed),

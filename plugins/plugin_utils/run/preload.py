@@ -23,7 +23,6 @@ def preload() -> None:
     that is not there is reported by preflight, not here.
     """
     with compiled_files():
-        from ..check.declare import Declaration
         from ..check.registry import all_checks
         from ..hardware.sku import Sku
         from ..outcome.codec import prepare
@@ -41,4 +40,4 @@ def preload() -> None:
     with suppress(ImportError):
         tables()
     with suppress(ImportError):
-        prepare(Declaration, Outcome, RunRecord, Site, Sku)
+        prepare(Outcome, RunRecord, Site, Sku)

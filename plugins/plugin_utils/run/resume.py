@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..check.comparison.specs import comparisons_of
-from ..check.declare import Declaration
-from ..check.registry import checks_of
+from ..check.declare import GatePlan
 from ..fingerprint.dependencies import DRIVER_FACTS
 from ..outcome.errors import BringupError, InputError, NotFoundError, ProblemsError
 from ..outcome.model import Outcome, Rating, Status, Subject, SubjectKind
@@ -104,7 +103,7 @@ def _compared(run: Run, gate: str, made: Collection[tuple[str, str]]) -> list[Ne
     ]
 
 
-def _look_again(run: Run, wanted: Sequence[Declaration], emit: Emit) -> None:
+def _look_again(run: Run, wanted: Sequence[GatePlan], emit: Emit) -> None:
     """Read the facility record anew; hosts and fabric were looked at by the plays before."""
     context = run.observe_context(run_day(run.record), emit)
     for declaration in wanted:
@@ -112,10 +111,9 @@ def _look_again(run: Run, wanted: Sequence[Declaration], emit: Emit) -> None:
             observe_gate(declaration, context, check_mode=False)
 
 
-def _needed(run: Run, declaration: Declaration) -> list[Needed]:
-    kinds = {check.spec.id: check.spec.per for check in checks_of(declaration.gate, run.site)}
+def _needed(run: Run, declaration: GatePlan) -> list[Needed]:
     own = [
-        Needed(check=check.id, kind=kinds[check.id], subject=subject)
+        Needed(check=check.id, kind=check.spec.per, subject=subject)
         for check in declaration.checks
         for subject in check.subjects
     ]

@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..check.declare import Declaration, declare, driver_part
+from ..check.declare import GatePlan, declare
 from ..check.kit.saved_settings import read_settings, settings_document
 from ..check.kit.settings_layers import Loaded
 from ..check.registry import all_settings
@@ -162,10 +162,10 @@ class Run:
             holder=holder,
         )
 
-    def declaration(self, gate: str) -> Declaration:
-        """Return what that gate declares at this site with this recipe."""
+    def declaration(self, gate: str) -> GatePlan:
+        """Return the plan of that gate at this site with this recipe."""
         found = declare(gate, self.site, components_of(self.recipe), self.recipe)
-        return driver_part(found, self.site) if self.record.driver_only else found
+        return found.driver_part() if self.record.driver_only else found
 
     def save_site(self, site: Site) -> None:
         """Write the checked inventory, without the secrets in it; the run has none from here on."""

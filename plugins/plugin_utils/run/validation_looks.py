@@ -10,10 +10,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ..check.declare import Declaration
+from ..check.declare import GatePlan
 from ..check.observation import Observation, observe
 from ..check.readiness.observe_snapshot import OBSERVER, SNAPSHOT, Taken, keep_snapshot
-from ..check.registry import AnyObserver, checks_of, observer_for
+from ..check.registry import AnyObserver
 from ..check.selection import PhaseDeclaration, limits_of
 from ..check.site_checks import site_limit_s
 from ..check.spec import Disturbance, ObserveContext
@@ -154,7 +154,7 @@ def observe_phase(
         if not _looks_now(declaration.phase, part.gate, gate) or not part.checks:
             continue
         context, refused = context_of(part.gate)
-        limits = _observer_limits(part.gate, context, {check.id for check in part.checks}, by_check)
+        limits = _observer_limits(part, by_check)
 
         def limit_s(observer: AnyObserver, limits: Mapping[str, float] = limits) -> float:
             left_s = max(deadline.left_s, 0.001) if deadline else 0.0
@@ -166,13 +166,11 @@ def observe_phase(
             Looking(
                 observer=observer, gate=part.gate, context=here, limit_s=limit_s(observer), pods=disturbs.makes_pods
             )
-            for observer, disturbs in (needed_observers(part, context) if refused is None else ())
+            for observer, disturbs in (needed_observers(part) if refused is None else ())
             if not disturbs.makes_pods or (disturbs is Disturbance.PLAIN_PODS and not check_mode)
         ]
         looking += beside
-        one_by_one.append(
-            (_without(part, {entry.observer.key for entry in beside}, context), context, refused, limit_s)
-        )
+        one_by_one.append((_without(part, {entry.observer.key for entry in beside}), context, refused, limit_s))
     with looking_meanwhile(looking) as seen:
         for part, context, refused, limit_s in one_by_one:
             found += observe_gate(part, context, check_mode=check_mode, refused=refused, limit_s=limit_s)
@@ -256,20 +254,14 @@ def _over(deadline: Deadline | None) -> BringupError | None:
     return DeadlineError("validators of the site", "were not run: the time of the phase is over.", LONGER)
 
 
-def _without(part: Declaration, keys: set[str], context: ObserveContext) -> Declaration:
-    """Return a declaration without the checks of these observers."""
-    theirs = {
-        check.spec.id for check in checks_of(part.gate, context.site) if observer_for(check, part.gate).key in keys
-    }
-    return replace(part, checks=tuple(check for check in part.checks if check.id not in theirs))
+def _without(part: GatePlan, keys: set[str]) -> GatePlan:
+    """Return a plan without the checks of these observers."""
+    return part.only({check.id for check in part.checks if check.observer.key not in keys})
 
 
-def _observer_limits(
-    gate: str, context: ObserveContext, declared: set[str], by_check: Mapping[str, float]
-) -> dict[str, float]:
+def _observer_limits(part: GatePlan, by_check: Mapping[str, float]) -> dict[str, float]:
     """Return by observer the longest time of its checks, none where a check of it has no limit."""
     found: dict[str, list[float]] = {}
-    for check in checks_of(gate, context.site):
-        if check.spec.id in declared:
-            found.setdefault(observer_for(check, gate).key, []).append(by_check.get(check.spec.id, 0.0))
+    for check in part.checks:
+        found.setdefault(check.observer.key, []).append(by_check.get(check.id, 0.0))
     return {key: max(limits) for key, limits in found.items() if all(limits)}

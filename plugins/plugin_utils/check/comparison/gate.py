@@ -14,18 +14,17 @@ from ...outcome.gates import COMPARED_GATES
 from ...outcome.model import Outcome
 from ...runtime.redaction import redact
 from ...verdict.gate import NotDeclared
-from ..declare import DeclaredCheck
 from ..kit.answer import Answer
-from ..spec import CheckSpec, JudgeContext
+from ..spec import JudgeContext
 from .model import Compared, Comparison
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedGate:
-    """The outcomes of a gate's comparisons, those that are declared, and those that are not, with the reason."""
+    """The outcomes of a gate's comparisons, the ids of those that the site is asked, and what is left out and why."""
 
     outcomes: tuple[Outcome, ...] = ()
-    declared: tuple[DeclaredCheck, ...] = ()
+    declared: tuple[str, ...] = ()
     not_declared: tuple[NotDeclared, ...] = ()
 
 
@@ -42,7 +41,7 @@ def compare_gate(gate: str, outcomes: Iterable[Outcome], context: JudgeContext) 
     own = {entry.spec.id for entry in comparisons_of(gate)}
     judged = tuple(outcome for outcome in outcomes if outcome.check not in own)
     found: list[Outcome] = []
-    declared: list[DeclaredCheck] = []
+    declared: list[str] = []
     left_out: list[NotDeclared] = []
     for entry in comparisons_of(gate):
         spec = entry.spec
@@ -51,7 +50,7 @@ def compare_gate(gate: str, outcomes: Iterable[Outcome], context: JudgeContext) 
             left_out.append(NotDeclared(id=spec.id, title=spec.title, reason=compared.reason))
             continue
         found += compared.outcomes
-        declared.append(_declared(spec, context))
+        declared.append(spec.id)
     return ComparedGate(tuple(found), tuple(declared), tuple(left_out))
 
 
@@ -64,9 +63,3 @@ def _judged(comparison: Comparison, outcomes: tuple[Outcome, ...], context: Judg
     except Exception as crash:  # noqa: BLE001 - a crashed judge must become `other`
         text = f"not known: it crashed with {type(crash).__name__}: {redact(str(crash))[:400]}."
         return Compared((answer.unknown("check-crashed", text, "this is a defect: report it with the run directory"),))
-
-
-def _declared(spec: CheckSpec, context: JudgeContext) -> DeclaredCheck:
-    return DeclaredCheck(
-        id=spec.id, title=spec.title, subjects=(context.site.name,), disturbs=spec.disturbs.value, duration_s=0.0
-    )

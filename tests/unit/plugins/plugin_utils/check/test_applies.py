@@ -11,7 +11,7 @@ import pytest
 from sites import make_site
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check import declare as declaring
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.declare import Declaration, declare
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.declare import GatePlan, declare
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import (
     Applies,
     Bmc,
@@ -50,7 +50,7 @@ def judge(_value: list[Any], _context: Any) -> tuple[Outcome, ...]:
     return ()
 
 
-def declared(monkeypatch: pytest.MonkeyPatch, *rules: Applies, site: Site = SITE, **known: Any) -> Declaration:
+def declared(monkeypatch: pytest.MonkeyPatch, *rules: Applies, site: Site = SITE, **known: Any) -> GatePlan:
     spec = CheckSpec(
         id="probe", gate="nodes", title="t", per=SubjectKind.NODE, requires=("kubernetes",), applies=rules
     )  # fmt: skip

@@ -19,7 +19,7 @@ import pytest
 from sites import make_site
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check import judge as judging
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.declare import Declaration, DeclaredCheck, declare
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.declare import GatePlan, PlannedCheck, declare
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.answer import Answer
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.observation import (
     Observation,
@@ -54,9 +54,13 @@ NODES = ("gpu01", "gpu02")
 SITE = make_site(tuple(Host(name=n, sku="h100", node_name=n) for n in NODES), name="s", profile=SiteProfile.CLOUD)
 SPEC = CheckSpec(id="probe", gate="nodes", title="t", per=SubjectKind.NODE)
 CONTEXT = JudgeContext(gate="nodes", site=SITE, today=date(2026, 11, 21))
-DECLARED = DeclaredCheck(id="probe", title="t", subjects=NODES, disturbs="nothing", duration_s=1)
-DECLARATION = Declaration(gate="nodes", checks=(DECLARED,))
 Judge = Callable[[Any, JudgeContext], tuple[Outcome, ...]]
+
+
+def planned(*checks: Check[Any], subjects: tuple[str, ...] = NODES) -> GatePlan:
+    """Return a plan of these checks, each with its own observer."""
+    found = tuple(PlannedCheck(check=check, observer=check.observer, subjects=subjects) for check in checks)
+    return GatePlan(gate="nodes", checks=found)
 
 
 def good(value: Any, context: JudgeContext) -> tuple[Outcome, ...]:
@@ -64,16 +68,14 @@ def good(value: Any, context: JudgeContext) -> tuple[Outcome, ...]:
 
 
 @pytest.fixture
-def judged(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., tuple[Outcome, ...]]:
+def judged(tmp_path: Path) -> Callable[..., tuple[Outcome, ...]]:
     """Observe and judge one check whose observer and judge are given."""
 
     def run(look: Callable[[ObserveContext], Any], judge: Judge = good, *, saved: bool = True) -> tuple[Outcome, ...]:
         observer = Observer("things", list, look, lambda data, _run_dir, _site: data)
-        monkeypatch.setattr(judging, "checks_of", lambda _gate, _site: (Check(SPEC, observer, judge),))
-        monkeypatch.setattr(judging, "observer_for", lambda _spec, _gate: observer)
         if saved:
             observe(observer, "nodes", ObserveContext(site=SITE, run_dir=tmp_path, today=CONTEXT.today))
-        return judging.judge_gate(DECLARATION, CONTEXT, tmp_path)
+        return judging.judge_gate(planned(Check(SPEC, observer, judge)), CONTEXT, tmp_path)
 
     return run
 
@@ -104,18 +106,16 @@ def test_a_subject_without_an_answer_is_other(judged: Judged) -> None:
 
 @pytest.mark.parametrize(("good_part", "causes"), [(False, ["slow"]), (True, ["", "no-outcome"])])
 def test_a_part_that_is_not_good_answers_for_the_site_and_one_that_is_good_does_not(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, good_part: bool, causes: list[str]
+    tmp_path: Path, good_part: bool, causes: list[str]
 ) -> None:
     def judge(_value: Any, context: JudgeContext) -> tuple[Outcome, ...]:
         answer = Answer(SPEC, context, Subject(SubjectKind.LINK, "a:1 - b:2"))
         return (answer.passed("fine") if good_part else answer.failed("slow", "it is slow", "look"),)
 
     observer = Observer("things", list, lambda _context: [1], lambda data, _run_dir, _site: data)
-    monkeypatch.setattr(judging, "checks_of", lambda _gate, _site: (Check(SPEC, observer, judge),))
-    monkeypatch.setattr(judging, "observer_for", lambda _spec, _gate: observer)
     observe(observer, "nodes", ObserveContext(site=SITE, run_dir=tmp_path, today=CONTEXT.today))
-    declared = Declaration(gate="nodes", checks=(replace(DECLARED, subjects=("s",)),))
-    assert [outcome.cause for outcome in judging.judge_gate(declared, CONTEXT, tmp_path)] == causes
+    plan = planned(Check(SPEC, observer, judge), subjects=("s",))
+    assert [outcome.cause for outcome in judging.judge_gate(plan, CONTEXT, tmp_path)] == causes
 
 
 @pytest.mark.parametrize("error", [UnavailableError("API", "does not answer."), RuntimeError("boom"), KeyError("x")])
@@ -154,16 +154,11 @@ def test_a_judge_that_hangs_is_other_with_its_name_and_leaves_no_thread(judged: 
 
 
 @pytest.mark.usefixtures("short_limit")
-def test_an_observation_that_is_never_read_is_other_and_the_other_checks_of_it_wait(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_an_observation_that_is_never_read_is_other_and_the_other_checks_of_it_wait(tmp_path: Path) -> None:
     observer = Observer("things", list, lambda _context: [1], _hangs)
-    both = (Check(SPEC, observer, good), Check(replace(SPEC, id="other-check"), observer, good))
-    monkeypatch.setattr(judging, "checks_of", lambda _gate, _site: both)
-    monkeypatch.setattr(judging, "observer_for", lambda _spec, _gate: observer)
     observe(observer, "nodes", ObserveContext(site=SITE, run_dir=tmp_path, today=CONTEXT.today))
-    declared = Declaration(gate="nodes", checks=(DECLARED, replace(DECLARED, id="other-check")))
-    outcomes = judging.judge_gate(declared, CONTEXT, tmp_path)
+    both = (Check(SPEC, observer, good), Check(replace(SPEC, id="other-check"), observer, good))
+    outcomes = judging.judge_gate(planned(*both), CONTEXT, tmp_path)
     assert {(o.check, o.cause) for o in outcomes} == {
         (SPEC.id, "observation-failed"),
         ("other-check", f"blocked-by-{SPEC.id}"),
@@ -184,19 +179,13 @@ def test_nothing_observed_is_other(judged: Judged) -> None:
     )
 
 
-def test_what_was_not_observed_is_told_by_one_check_and_the_others_wait_for_it(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_what_was_not_observed_is_told_by_one_check_and_the_others_wait_for_it(tmp_path: Path) -> None:
     error = UnavailableError("API", "does not answer.", "start it")
     observer = Observer("things", list, _raises(error), lambda data, _run_dir, _site: data)
     other = replace(SPEC, id="other-check")
-    monkeypatch.setattr(
-        judging, "checks_of", lambda _g, _s: (Check(SPEC, observer, good), Check(other, observer, good))
-    )
-    monkeypatch.setattr(judging, "observer_for", lambda _spec, _gate: observer)
     observe(observer, "nodes", ObserveContext(site=SITE, run_dir=tmp_path, today=CONTEXT.today))
-    declared = Declaration(gate="nodes", checks=(DECLARED, replace(DECLARED, id=other.id)))
-    outcomes = judging.judge_gate(declared, CONTEXT, tmp_path)
+    plan = planned(Check(SPEC, observer, good), Check(other, observer, good))
+    outcomes = judging.judge_gate(plan, CONTEXT, tmp_path)
     assert {(o.check, o.status, o.cause, o.blocked_by) for o in outcomes} == {
         (SPEC.id, Status.OTHER, "observation-failed", ""),
         (other.id, Status.OTHER, f"blocked-by-{SPEC.id}", SPEC.id),

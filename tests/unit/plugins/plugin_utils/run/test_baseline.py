@@ -17,7 +17,7 @@ from archives import unpack
 from old_runs import without_unrecorded
 from returned import described, misfits
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.declare import Declaration
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.declare import GatePlan
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Rating, Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run import decision
@@ -66,9 +66,9 @@ def as_declared_then(monkeypatch: pytest.MonkeyPatch) -> None:
     """The checks that the release of the saved run had: it has no observations for newer ones."""
     declaration = Run.declaration
 
-    def then(run: Run, gate: str) -> Declaration:
+    def then(run: Run, gate: str) -> GatePlan:
         found = declaration(run, gate)
-        return replace(found, checks=tuple(check for check in found.checks if check.id not in NEWER))
+        return found.only({check.id for check in found.checks} - set(NEWER))
 
     monkeypatch.setattr(Run, "declaration", then)
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.declare import Declaration
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.declare import GatePlan
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.observation import observation_path
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import (
     Disturbance,
@@ -84,7 +84,7 @@ def test_in_a_gate_pods_without_gpus_are_beside_the_others_which_follow_each_oth
     monkeypatch.setattr(observing, "needed_observers", lambda *_words: needed)
     plain.set()
     found = observing.observe_gate(
-        Declaration(gate="telemetry", checks=()), entries[0].context, check_mode=how == "check mode",
+        GatePlan(gate="telemetry", checks=()), entries[0].context, check_mode=how == "check mode",
         refused=UnavailableError("the cluster", "is another one.") if how == "refused" else None,
     )  # fmt: skip
     assert order == {"together": ["metrics", "autoscaling", "alert"], "check mode": ["metrics"], "refused": []}[how]

@@ -14,7 +14,8 @@ from typing import Any, cast
 import pytest
 from sites import make_site
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.declare import Declaration, DeclaredCheck
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.declare import GatePlan, PlannedCheck
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_checks
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evidence import (
     DRIVERS,
@@ -57,7 +58,7 @@ class Bench:
     def read(self, name: str, started: str = "2026-11-21T10:20:00.000Z") -> None:
         write_evidence(self.path, HostEvidence(host=name, reached=True, started=started))
 
-    def _judge(self, part: Declaration, context: JudgeContext, *_rest: Any) -> tuple[Outcome, ...]:
+    def _judge(self, part: GatePlan, context: JudgeContext, *_rest: Any) -> tuple[Outcome, ...]:
         # An XID 94 is a note on a node that works (domain.md T222); at acceptance a person decides.
         assert context.in_service
         assert [check.id for check in part.checks] == [name for name in self.asked if name == ECC]
@@ -65,14 +66,15 @@ class Bench:
 
     def results(self, before: tuple[NodeResult, ...] = ()) -> dict[str, NodeResult]:
         checks = tuple(
-            DeclaredCheck(id=name, title="", subjects=NAMES, disturbs="host command", duration_s=1.0)
-            for name in self.asked
+            PlannedCheck(check=check, observer=check.observer, subjects=NAMES)
+            for check in all_checks()
+            if check.spec.id in self.asked
         )
         run = SimpleNamespace(
             path=self.path,
             site=self.site,
             record=SimpleNamespace(run_id=RUN_ID, started="2026-11-21T10:15:00Z"),
-            declaration=lambda gate: Declaration(gate=gate, checks=checks),
+            declaration=lambda gate: GatePlan(gate=gate, checks=checks),
             judge_context=lambda gate, today: JudgeContext(gate=gate, site=self.site, today=today),
         )
         found = passive.passive_results(
@@ -148,7 +150,7 @@ def test_a_fault_that_was_seen_is_told_whatever_was_not_seen_beside_it(
                 read = HostEvidence(host=name, reached=True, started="2026-11-21T10:21:00Z")
                 write_evidence(bench.path, read, DRIVERS)
 
-    def judge(part: Declaration, *rest: Any) -> tuple[Outcome, ...]:
+    def judge(part: GatePlan, *rest: Any) -> tuple[Outcome, ...]:
         seen_by = "gpu_stack" if unread == "hosts" else "nodes"
         return bench._judge(part, *rest) if part.gate == seen_by else tuple(outcome(name) for name in NAMES)
 

@@ -128,7 +128,7 @@ def test_a_gate_that_may_not_look_says_why_and_looks_at_nothing(
     watching = replace(SEEN, observe=looked.append)
     monkeypatch.setattr(
         "ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.observing.needed_observers",
-        lambda _declaration, _context: [(watching, True)],
+        lambda _plan: [(watching, True)],
     )
     refused = InputError("Kubernetes API", "now it is another cluster.", "")
     context = run.observe_context(date(2026, 11, 22), lambda _line: None)

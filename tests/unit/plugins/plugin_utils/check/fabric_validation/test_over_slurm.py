@@ -29,7 +29,11 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_vali
     FabricValidationSettings,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.answer import Answer
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext, ObserveContext
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import (
+    Disturbance,
+    JudgeContext,
+    ObserveContext,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.slurm_nodes import parse
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.observing import disturbs_cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site
@@ -58,13 +62,14 @@ def plan(path: Path, site: Site, *states: str, gpus: int = 8) -> Plan:
 
 
 def test_the_checks_of_nccl_and_arithmetic_are_declared_as_jobs_and_those_of_pods_are_not() -> None:
-    found = declare(GATE, site_of("gpu01", "gpu02"))
-    jobs = {check.id for check in found.checks if check.disturbs == "test jobs"}
+    site = site_of("gpu01", "gpu02")
+    found = declare(GATE, site)
+    jobs = {check.id for check in found.checks if check.spec.disturbs_at(site) is Disturbance.TEST_JOBS}
     assert jobs == {
         "gpu-gemm-rate", "gpu-numerics", "nccl-all-nodes-bw", "nccl-intra-node-bw", "nccl-pair-bw", "nccl-results",
         "nccl-transport",
     }  # fmt: skip
-    assert not [check.id for check in found.checks if "pods" in check.disturbs]
+    assert not [check.id for check in found.checks if "pods" in check.spec.disturbs_at(site).value]
     reasons = {entry.id: entry.reason for entry in found.not_declared}
     assert reasons["job-networking"] == "needs kubernetes: Slurm gives the hosts their work"
 
