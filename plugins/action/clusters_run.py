@@ -52,7 +52,7 @@ class ActionModule(ModuleAction):
                 raise InputError(
                     f"gpufleet_fleet_{name}", f"is {options[name]:g}, expected {least} or more.", "correct it"
                 )
-        members = members_of(task_vars, options["clusters"])
+        members = members_of(task_vars, options["clusters"], options["rings"])
         rings = rings_of({member.name: member.ring for member in members}, options["rings"])
         if self.check_mode:
             return self._planned(rings, options)

@@ -75,8 +75,13 @@ from ansible.inventory.manager import InventoryManager
 from ansible.plugins.inventory import BaseInventoryPlugin
 from ansible.vars.manager import VariableManager
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError, InputError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import (
+    BringupError,
+    InputError,
+    ProblemsError,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.cluster_files import (
+    UNREAD,
     Cluster,
     ClusterHost,
     OwnInventory,
@@ -121,12 +126,20 @@ class InventoryModule(BaseInventoryPlugin):  # type: ignore[misc,unused-ignore]
                 besides=[source],
             )
         except BringupError as error:
-            raise AnsibleParserError(str(error)) from None
+            raise _unread(inventory, error) from None
         except ModuleNotFoundError as missing:
-            raise AnsibleParserError(str(missing_module(str(missing.name)))) from None
+            raise _unread(inventory, missing_module(str(missing.name))) from None
         inventory.add_group(_GROUP)
         for cluster in clusters:
             _add(inventory, cluster, _state(cluster) if self.get_option("acceptance") else "")
+
+
+def _unread(inventory: Any, error: BringupError) -> AnsibleParserError:
+    """Return what Ansible warns of, and leave it in the inventory: playbook fleet ends with it."""
+    found = error.problems if isinstance(error, ProblemsError) else (error,)
+    problems = [{"subject": each.subject, "reason": each.reason, "hint": each.hint} for each in found]
+    inventory.set_variable("all", UNREAD, {"subject": error.subject, "problems": problems})
+    return AnsibleParserError(str(error))
 
 
 def _add(inventory: Any, cluster: Cluster, state: str) -> None:

@@ -39,7 +39,8 @@ options:
   rings:
     description:
       - Rings in their order, as cluster files state them. Clusters of other rings, and of none, are the ring V(rest),
-        which comes last unless it is named here.
+        which comes last unless it is named here. One that is the ring of no cluster is refused, except V(lab) and
+        V(canary).
     type: list
     elements: str
     default: [lab, canary]

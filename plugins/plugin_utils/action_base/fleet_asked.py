@@ -17,18 +17,22 @@ from typing import Any
 
 from ansible import context
 
-from ..outcome.errors import BringupError, InputError
+from ..outcome.errors import BringupError, InputError, ProblemsError
+from ..run.cluster_files import UNREAD
 from ..run.fleet_drift import DRIFT
 from ..run.fleet_run import Asked, FleetPlace
 from ..run.start_ansible import ansible_environment
 from ..runtime.files import PRIVATE_FILE, write_atomic
 from ..runtime.inventory_values import plain
 from ..runtime.strict import nearest_hint
+from ..verdict.fleet_run import REST
 from .arguments import refuse
 from .stated_inventory import vaulted
 
 GROUP, ABOUT = "clusters", "gpufleet_cluster"
 PLAYS = ("site", "validate", "drift", "continuous", "revalidate", "waves")
+# The order by default (clusters_run): no fleet needs to have them.
+USUAL_RINGS = ("lab", "canary")
 _PREFIX = "gpufleet_"
 # Of the run over the fleet, or of one run.
 _NOT_PASSED_ON = ("gpufleet_fleet_", "gpufleet_cluster", "gpufleet_rehearsal_")
@@ -59,15 +63,19 @@ class Member:
         return str(self.about["ring"])
 
 
-def members_of(task_vars: Mapping[str, Any], only: Sequence[str]) -> tuple[Member, ...]:
+def members_of(
+    task_vars: Mapping[str, Any], only: Sequence[str], order: Sequence[str] = USUAL_RINGS
+) -> tuple[Member, ...]:
     """Return the clusters of the inventory, by name.
 
     Args:
         task_vars: what Ansible knows.
         only: clusters, rings, or groups of the inventory; empty: all clusters.
+        order: the rings in their order.
 
     Raises:
-        InputError: there is no cluster, a limit would be without effect, or a variable cannot be passed on.
+        InputError: there is no cluster, a limit would be without effect, a ring of the order is that of no cluster (its
+            clusters would be run with the rest), or a variable cannot be passed on.
     """
     groups, hostvars = task_vars.get("groups") or {}, task_vars["hostvars"]
     if task_vars.get("ansible_limit"):
@@ -75,12 +83,17 @@ def members_of(task_vars: Mapping[str, Any], only: Sequence[str]) -> tuple[Membe
         raise InputError(f"--limit {task_vars['ansible_limit']}", "does not choose clusters.", hint)
     names = sorted(groups.get(GROUP) or ())
     if not names:
-        hint = (
-            "name a source of plugin gpufleet.bringup.clusters with -i; see ansible-inventory -i clusters.yml --graph"
-        )
-        raise InputError("the inventory", f"has no cluster (group {GROUP}), or could not be read.", hint)
+        raise _no_cluster(plain(task_vars.get(UNREAD) or {}))
+    rings: dict[str, set[str]] = {}
+    for name in names:
+        rings.setdefault(str(hostvars[name][ABOUT]["ring"]), set()).add(name)
     problems: list[BringupError] = []
-    wanted = _wanted(names, only, groups, hostvars, problems)
+    stated = sorted({*rings} - {""})
+    for ring in order:
+        if ring not in (*stated, *USUAL_RINGS, REST):
+            hint = nearest_hint(ring, [*stated, REST])
+            problems.append(InputError(f"gpufleet_fleet_rings {ring}", "is the ring of no cluster.", hint))
+    wanted = _wanted(names, only, groups, rings, problems)
     found = []
     for name in names if not only else sorted(wanted):
         found.append(Member(about=plain(hostvars[name][ABOUT]), variables=_variables(name, hostvars, problems)))
@@ -88,12 +101,22 @@ def members_of(task_vars: Mapping[str, Any], only: Sequence[str]) -> tuple[Membe
     return tuple(found)
 
 
+def _no_cluster(unread: Mapping[str, Any]) -> InputError:
+    """Return why the inventory has no cluster: what is wrong with its files, of which Ansible makes warnings."""
+    if unread:
+        found = (InputError(each["subject"], each["reason"], each["hint"]) for each in unread["problems"])
+        return ProblemsError(str(unread["subject"]), tuple(found))
+    hint = "name a source of plugin gpufleet.bringup.clusters with -i; see ansible-inventory -i clusters.yml --graph"
+    return InputError("the inventory", f"has no cluster (group {GROUP}), or could not be read.", hint)
+
+
 def _wanted(
-    names: Sequence[str], only: Sequence[str], groups: Mapping[str, Any], hostvars: Any, problems: list[BringupError]
+    names: Sequence[str],
+    only: Sequence[str],
+    groups: Mapping[str, Any],
+    rings: Mapping[str, set[str]],
+    problems: list[BringupError],
 ) -> set[str]:
-    rings: dict[str, set[str]] = {}
-    for name in names:
-        rings.setdefault(str(hostvars[name][ABOUT]["ring"]), set()).add(name)
     wanted: set[str] = set()
     for word in only:
         found = {word} & {*names} or rings.get(word, set()) or {*names} & {*groups.get(word, ())}

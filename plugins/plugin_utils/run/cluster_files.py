@@ -17,6 +17,8 @@ from ..outcome.wording import first_of
 from ..runtime.strict import decode_file
 from .variables import unknown_names
 
+# The variable of an inventory whose files have problems: Ansible makes a warning of them, above pages of others.
+UNREAD = "_gpufleet_cluster_files"
 SUFFIXES = (".yml", ".yaml")
 KUBERNETES, SLURM = "kubernetes", "slurm"
 # Names of groups of Ansible are made from it: it has no character that these may not have, except the hyphen.

@@ -13,6 +13,7 @@ import pytest
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base import fleet_asked
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.fleet_asked import asked_of, members_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.cluster_files import UNREAD
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.fleet_run import FleetPlace
 
 
@@ -76,6 +77,29 @@ def test_clusters_are_chosen_by_name_ring_or_group(only: list[str], names: str) 
 def test_what_cannot_be_asked_is_refused(given: dict[str, Any], only: list[str], told: str) -> None:
     with pytest.raises(BringupError, match=told):
         members_of(given, only)
+
+
+@pytest.mark.parametrize("order", [["lab", "canary"], ["canary", "lab"], ["rest", "lab"], ["canary"], []])
+def test_an_order_of_rings_may_have_the_usual_ones(order: list[str]) -> None:
+    assert len(members_of(task_vars(), [], order)) == 3
+
+
+def test_a_ring_of_no_cluster_is_refused_with_the_nearest() -> None:
+    """Its clusters would be run with the rest, and the canary order be lost."""
+    with pytest.raises(BringupError) as caught:
+        members_of(task_vars(), [], ["labs"])
+    assert str(caught.value).startswith("gpufleet_fleet_rings labs: is the ring of no cluster. Fix: did you mean 'lab'")
+    # Chosen clusters may all be of another ring.
+    assert [member.name for member in members_of(task_vars(), ["c"], ["lab"])] == ["c"]
+
+
+def test_what_is_wrong_with_files_of_clusters_is_why_there_are_none() -> None:
+    """Ansible makes a warning of it, far above the end."""
+    problem = {"subject": "prod1.yml:8: skuu", "reason": "unknown key.", "hint": "did you mean 'sku'?"}
+    given = {"groups": {}, "hostvars": HostVars(), UNREAD: {"subject": "clusters", "problems": [problem, problem]}}
+    with pytest.raises(BringupError) as caught:
+        members_of(given, [])
+    assert str(caught.value).splitlines()[-1].endswith("prod1.yml:8: skuu: unknown key. Fix: did you mean 'sku'?")
 
 
 def test_credentials_of_the_controller_stay_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
