@@ -15,7 +15,7 @@ from ..outcome.model import SubjectKind
 from ..site.model import Site
 from ..verdict.gate import NotDeclared
 from .registry import AnyCheck, AnyObserver, checks_of, observer_for
-from .spec import Capabilities, CheckSpec, Place
+from .spec import CheckSpec, Place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +96,7 @@ def _asked(check: AnyCheck, gate: str, place: Place) -> tuple[PlannedCheck | Non
     """Return the check with the subjects that it is asked of, None where there are none, and what is left out."""
     spec, site, names, left_out = check.spec, place.site, set[str](), list[NotDeclared]()
     subjects = place.components or () if spec.per is SubjectKind.COMPONENT else site.expected_subjects(spec.per)
-    for rule in (Capabilities(spec.requires), *spec.applies):
+    for rule in spec.applies:
         left = rule.left_out(subjects, place)
         if left is None:
             continue

@@ -175,13 +175,17 @@ def _wrong_in(spec: CheckSpec) -> tuple[str, str] | None:
                 f"{name} {found!r}, expected one of {kind.__name__}",
                 f"{name}={kind.__name__}.<one of {', '.join(kind.__members__)}>",
             )
-    for name in ("requires", "causes"):
-        texts = getattr(spec, name)
-        if not isinstance(texts, tuple) or not all(isinstance(text, str) for text in texts):
-            return f"{name} {texts!r}, expected a tuple of texts", f'{name}=("...",)'
+    causes: Any = spec.causes
     rules: Any = spec.applies
+    if not isinstance(causes, tuple) or not all(isinstance(text, str) for text in causes):
+        return f"causes {causes!r}, expected a tuple of texts", 'causes=("...",)'
     if not isinstance(rules, tuple) or not all(isinstance(rule, Applies) for rule in rules):
-        return f"applies {rules!r}, expected a tuple of rules", "applies=(<a rule of check.spec>,)"
+        return (
+            f"applies {rules!r}, expected a tuple of rules",
+            'applies=(needs("kubernetes"),)',
+        )
+    if not all(isinstance(word, str) for word in spec.requires):
+        return f"needs{spec.requires!r}, expected texts", 'applies=(needs("kubernetes"),)'
     gates = {spec.gate, STACK_GATE} if spec.needs_driver else {spec.gate}
     known = [phase for phase, own in PHASE_GATES.items() if gates & set(own)]
     if spec.phase and spec.phase not in known:

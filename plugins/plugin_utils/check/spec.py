@@ -96,6 +96,11 @@ class Capabilities(Applies):
         return LeftOut(None, "; ".join(reasons)) if reasons else None
 
 
+def needs(*words: str) -> Capabilities:
+    """Return the rule of a check that needs a site with all of these capabilities."""
+    return Capabilities(words)
+
+
 @dataclass(frozen=True, slots=True)
 class Components(Applies):
     """A recipe with one of these components."""
@@ -158,8 +163,7 @@ class CheckSpec:
         per: kind of the subjects that must each get an answer.
         disturbs: what its observation does to the cluster.
         duration_s: typical seconds for the observation, for the plan.
-        requires: site capabilities without which it is not declared (see Capabilities).
-        applies: what else says of what it is asked.
+        applies: the rules that say of what it is asked, those that leave all of it out first: `(needs("kubernetes"),)`.
         only_on: orchestrator of the sites that have this check; elsewhere nothing is said of it. Empty: every site.
         needs_driver: it needs the GPU driver: declared in gate nodes if the host owns it, in gpu_stack if the
             operator does.
@@ -175,7 +179,6 @@ class CheckSpec:
     phase: str = ""
     disturbs: Disturbance = Disturbance.NOTHING
     duration_s: float = 1.0
-    requires: tuple[str, ...] = ()
     applies: tuple[Applies, ...] = ()
     only_on: str = ""
     needs_driver: bool = False
@@ -199,6 +202,11 @@ class CheckSpec:
         """Return what its observation does to that site: Slurm starts jobs where Kubernetes starts pods."""
         by_slurm = site.orchestrator == "slurm" and self.disturbs is Disturbance.TEST_PODS
         return Disturbance.TEST_JOBS if by_slurm else self.disturbs
+
+    @property
+    def requires(self) -> tuple[str, ...]:
+        """The site capabilities without which it is not declared."""
+        return tuple(word for rule in self.applies if isinstance(rule, Capabilities) for word in rule.words)
 
     def missing_capabilities(self, site: Site) -> tuple[str, ...]:
         """Return the capabilities that the check requires and the site lacks; empty means it can be declared."""

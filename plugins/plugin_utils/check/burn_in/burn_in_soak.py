@@ -15,7 +15,7 @@ from ...runtime.text import extra_variable
 from ..benchmark.preconditions import leftovers_of
 from ..kit.answer import Answer
 from ..kit.settings import setting
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .model import Soak, SoakResult
 from .observe_soak import OBSERVER
 
@@ -49,7 +49,7 @@ SPEC = CheckSpec(
     title="Hours of load, test after test, and none of them failed",
     per=SubjectKind.NODE,
     disturbs=Disturbance.TEST_PODS,
-    requires=("kubernetes",),
+    applies=(needs("kubernetes"),),
     causes=("failed-under-load",),
     settings=SoakSettings,
 )

@@ -9,7 +9,7 @@ from ...outcome.model import Outcome, SubjectKind, node_subject
 from ...outcome.wording import first_of
 from ..kit.answer import Answer
 from ..kit.finding import Finding, Report
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .fabric_facts import FabricFacts
 from .links import REQUIRES, evidence_of, judge_links
 from .observe_fabric import OBSERVER
@@ -21,7 +21,7 @@ SPEC = CheckSpec(
     title="No cable in another's place",
     per=SubjectKind.SITE,
     disturbs=Disturbance.HOST_COMMAND,
-    requires=REQUIRES,
+    applies=(needs(*REQUIRES),),
     causes=("miswired",),
 )
 

@@ -18,7 +18,7 @@ from ...probe.sharp_hello import SharpJob
 from ...runtime.host_tools import load_host_tools
 from ..kit.answer import Answer
 from ..kit.finding import Finding, Report
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .fabric_facts import FabricFacts
 from .features_settings import FABRIC_FEATURES, FabricFeaturesSettings
 from .links import REQUIRES, evidence_of, judge_links, unusable
@@ -31,7 +31,7 @@ SPEC = CheckSpec(
     per=SubjectKind.SITE,
     disturbs=Disturbance.HOST_COMMAND,
     duration_s=120.0,
-    requires=(*REQUIRES, "fabric_features"),
+    applies=(needs(*REQUIRES, "fabric_features"),),
     causes=(
         "adaptive-routing-off",
         "adaptive-routing-on",

@@ -11,7 +11,7 @@ from ...outcome.wording import count
 from ...runtime.host_tools import load_host_tools
 from ..kit.answer import Answer
 from ..kit.finding import Finding, Report
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .fabric_facts import FabricFacts
 from .links import REQUIRES, evidence_of, judge_links, unusable
 from .observe_fabric import OBSERVER
@@ -23,7 +23,7 @@ SPEC = CheckSpec(
     per=SubjectKind.SITE,
     disturbs=Disturbance.HOST_COMMAND,
     duration_s=120.0,
-    requires=(*REQUIRES, "ibdiagnet"),
+    applies=(needs(*REQUIRES, "ibdiagnet"),),
     causes=("ibdiagnet-errors",),
 )
 

@@ -20,7 +20,7 @@ from ...site.cabling import End
 from ..kit.answer import Answer
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .fabric_facts import FabricFacts
 from .links import CABLE, REQUIRES, evidence_of, judge_links, unusable
 from .observe_fabric import OBSERVER
@@ -52,7 +52,7 @@ SPEC = CheckSpec(
     per=SubjectKind.SITE,
     disturbs=Disturbance.HOST_COMMAND,
     duration_s=10.0,
-    requires=REQUIRES,
+    applies=(needs(*REQUIRES),),
     causes=("link-errors-growing",),
     settings=LinkErrorSettings,
 )

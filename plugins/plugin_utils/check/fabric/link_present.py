@@ -8,7 +8,7 @@ from __future__ import annotations
 from ...outcome.model import Basis, Expectation, Measure, Outcome, Subject, SubjectKind, node_subject
 from ..kit.answer import Answer
 from ..kit.finding import Finding, Report
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .fabric_facts import FabricFacts
 from .links import CABLE, REQUIRES, evidence_of, judge_links
 from .observe_fabric import OBSERVER
@@ -20,7 +20,7 @@ SPEC = CheckSpec(
     title="Every planned link present",
     per=SubjectKind.SITE,
     disturbs=Disturbance.HOST_COMMAND,
-    requires=REQUIRES,
+    applies=(needs(*REQUIRES),),
     causes=("link-missing", "switch-dead", "host-absent"),
 )
 

@@ -11,7 +11,7 @@ from ...probe.iblinkinfo import LinkEnd
 from ...site.cabling import LANE_GBPS
 from ..kit.answer import Answer
 from ..kit.finding import Finding, Report
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .fabric_facts import FabricFacts
 from .links import CABLE, REQUIRES, evidence_of, judge_links
 from .observe_fabric import OBSERVER
@@ -23,7 +23,7 @@ SPEC = CheckSpec(
     title="Every link at rated width and speed",
     per=SubjectKind.SITE,
     disturbs=Disturbance.HOST_COMMAND,
-    requires=REQUIRES,
+    applies=(needs(*REQUIRES),),
     causes=("degraded-width", "degraded-speed"),
 )
 # The tools print five digits of a rate.

@@ -16,7 +16,7 @@ from ...probe.text import guid_text
 from ..kit.answer import Answer
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .fabric_facts import FabricFacts, SubnetFacts
 from .links import REQUIRES, conclude_parts, evidence_of, unusable
 from .observe_fabric import OBSERVER
@@ -42,7 +42,7 @@ SPEC = CheckSpec(
     title="One master subnet manager, redundant as stated, fabric settled",
     per=SubjectKind.SITE,
     disturbs=Disturbance.HOST_COMMAND,
-    requires=REQUIRES,
+    applies=(needs(*REQUIRES),),
     causes=("no-subnet-manager", "no-standby-subnet-manager", "two-masters", "subnet-manager-stuck", "not-converged"),
     settings=SubnetManagerSettings,
 )

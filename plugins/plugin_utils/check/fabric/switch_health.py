@@ -17,7 +17,7 @@ from ...runtime.host_tools import load_host_tools
 from ..kit.answer import Answer
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .fabric_facts import FabricFacts
 from .links import REQUIRES, evidence_of, judge_links, unusable
 from .observe_fabric import OBSERVER
@@ -40,7 +40,7 @@ SPEC = CheckSpec(
     per=SubjectKind.SITE,
     disturbs=Disturbance.HOST_COMMAND,
     duration_s=60.0,
-    requires=(*REQUIRES, "switch_health"),
+    applies=(needs(*REQUIRES, "switch_health"),),
     causes=("switch-fan-failed", "switch-supply-failed", "switch-hot"),
     settings=SwitchHealthSettings,
 )

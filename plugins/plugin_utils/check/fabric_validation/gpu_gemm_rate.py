@@ -19,7 +19,7 @@ from ..dl_unit.model import Kind, Results, evidence, gpu_subjects
 from ..dl_unit.rates import ALWAYS, Rates, peak_of, reference_of
 from ..dl_unit.settings import RATE, GemmRateSettings
 from ..kit.answer import Answer
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .observe_dl_unit import OBSERVER
 
 SPEC = CheckSpec(
@@ -29,7 +29,7 @@ SPEC = CheckSpec(
     per=SubjectKind.NODE,
     disturbs=Disturbance.TEST_PODS,
     duration_s=180.0,
-    requires=("kubernetes|slurm",),
+    applies=(needs("kubernetes|slurm"),),
     causes=("slow-gemm", "slow-memory", SLOW_GROUP, "cohort-slow"),
     settings=GemmRateSettings,
 )

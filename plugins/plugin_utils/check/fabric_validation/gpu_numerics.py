@@ -16,7 +16,7 @@ from ..dl_unit.comparison import Comparison, DigestCohort
 from ..dl_unit.model import Results, Run, counted, evidence, gpu_subjects
 from ..dl_unit.reading import HINTS, GpuProblem
 from ..kit.answer import Answer
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .observe_dl_unit import OBSERVER
 
 SPEC = CheckSpec(
@@ -26,7 +26,7 @@ SPEC = CheckSpec(
     per=SubjectKind.NODE,
     disturbs=Disturbance.TEST_PODS,
     duration_s=180.0,
-    requires=("kubernetes|slurm",),
+    applies=(needs("kubernetes|slurm"),),
     causes=(
         "arithmetic-wrong", "copy-wrong", "reference-differs", "digest-changes", "digest-differs", "gpu-missing",
     ),

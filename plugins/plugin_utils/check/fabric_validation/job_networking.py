@@ -16,7 +16,7 @@ from ...probe.rank_log import OK, RankSeen
 from ..benchmark.preconditions import leftovers_of, no_run, of_problem, sku_unknown
 from ..kit.answer import Answer
 from ..kit.told_once import told_once
-from ..spec import Check, CheckSpec, Disturbance, Equals, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, Equals, JudgeContext, needs
 from .observe_ranks import OBSERVER
 from .rank_model import CHECK_ID, NetworkingSettings, Plan, RankHost, Results, Run
 
@@ -126,8 +126,7 @@ SPEC = CheckSpec(
     per=SubjectKind.NODE,
     disturbs=Disturbance.TEST_PODS,
     duration_s=60.0,
-    requires=("kubernetes", "multi_node"),
-    applies=(Equals(),),
+    applies=(needs("kubernetes", "multi_node"), Equals()),
     causes=(
         "rank-name-unresolved",
         "pod-network-unreachable",

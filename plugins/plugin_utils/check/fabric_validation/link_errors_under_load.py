@@ -22,7 +22,7 @@ from ..fabric.links import REQUIRES, conclude_parts, unusable
 from ..fabric.view import FabricView, fabric_view
 from ..kit.answer import Answer
 from ..kit.finding import Finding, Report
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .observe_fabric_load import OBSERVER
 
 CAUSE, LOST = "link-errors-under-load", "link-lost-under-load"
@@ -33,7 +33,7 @@ SPEC = CheckSpec(
     per=SubjectKind.SITE,
     disturbs=Disturbance.HOST_COMMAND,
     duration_s=5.0,
-    requires=REQUIRES,
+    applies=(needs(*REQUIRES),),
     causes=(CAUSE, LOST),
 )
 _AGAIN = "run playbook gpufleet.bringup.site, which reads the fabric from one host before and after the load"

@@ -13,7 +13,7 @@ from ...outcome.wording import first_of
 from ..benchmark.preconditions import no_run, nodes, of_problem
 from ..kit.answer import Answer
 from ..kit.ways import BETWEEN_HOSTS, NVLS
-from ..spec import Check, CheckSpec, Disturbance, Equals, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, Equals, JudgeContext, needs
 from .analysis import SkuCohort, cohorts_of
 from .model import Results, Run
 from .observe_nccl import OBSERVER
@@ -95,8 +95,7 @@ SPEC = CheckSpec(
     per=SubjectKind.CLUSTER,
     disturbs=Disturbance.TEST_PODS,
     duration_s=600.0,
-    requires=("kubernetes|slurm", "multi_node"),
-    applies=(Equals(),),
+    applies=(needs("kubernetes|slurm", "multi_node"), Equals()),
     causes=("all-nodes-bandwidth-low", "sharp-not-used", "wrong-results"),
     settings=AllNodesSettings,
 )

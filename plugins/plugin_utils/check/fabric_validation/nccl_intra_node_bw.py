@@ -10,7 +10,7 @@ from ...verdict.shared import Shared
 from ..benchmark.preconditions import nodes, not_repeated
 from ..benchmark.shared_cause import explained, slow_group
 from ..kit.answer import Answer
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .analysis import SkuCohort, cohorts_of
 from .bandwidth import BandwidthResult
 from .model import PlannedHost, Results
@@ -25,7 +25,7 @@ SPEC = CheckSpec(
     per=SubjectKind.NODE,
     disturbs=Disturbance.TEST_PODS,
     duration_s=600.0,
-    requires=("kubernetes|slurm",),
+    applies=(needs("kubernetes|slurm"),),
     causes=("cohort-slow", "slow-group", "slow-nvlink"),
 )
 _HINT = "`nvidia-smi nvlink -e` and `nvidia-smi topo -m` on the host; look for XID 74 and for links that retrain"

@@ -11,7 +11,7 @@ from ...outcome.model import Measure, Outcome, Subject, SubjectKind
 from ..benchmark.preconditions import nodes, not_repeated
 from ..benchmark.shared_cause import explained, slow_group
 from ..kit.answer import Answer
-from ..spec import Check, CheckSpec, Disturbance, Equals, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, Equals, JudgeContext, needs
 from .analysis import Rails, SkuCohort, cohorts_of
 from .bandwidth import BandwidthResult, same_leaves
 from .model import PlannedHost, Results
@@ -27,8 +27,7 @@ SPEC = CheckSpec(
     per=SubjectKind.NODE,
     disturbs=Disturbance.TEST_PODS,
     duration_s=600.0,
-    requires=("kubernetes|slurm", "multi_node"),
-    applies=(Equals(),),
+    applies=(needs("kubernetes|slurm", "multi_node"), Equals()),
     causes=("cohort-slow", "pair-bandwidth-low", "slow-adapter", "slow-group", "slow-node", "slow-path", "slow-rail"),
 )
 _ADAPTER_HINT = "`ibstat` and `mlxlink -d {hca} -c -e` on {host}, counters of its switch port; reseat or change it"

@@ -10,7 +10,7 @@ from functools import cache
 from ...outcome.model import Measure, Outcome, SubjectKind
 from ..benchmark.preconditions import leftovers_of, no_capacity, no_run, of_problem
 from ..kit.answer import Answer
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .analysis import SkuCohort
 from .model import Phase, PlannedHost, Results
 from .observe_nccl import OBSERVER
@@ -25,7 +25,7 @@ SPEC = CheckSpec(
     per=SubjectKind.NODE,
     disturbs=Disturbance.TEST_PODS,
     duration_s=600.0,
-    requires=("kubernetes|slurm",),
+    applies=(needs("kubernetes|slurm"),),
     causes=("wrong-results",),
 )
 _HINTS = {

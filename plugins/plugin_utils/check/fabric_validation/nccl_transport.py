@@ -10,7 +10,7 @@ from ...probe.nccl_debug import HostLog
 from ..benchmark.network import OF_HOST
 from ..benchmark.preconditions import by_slurm, nodes
 from ..kit.answer import Answer
-from ..spec import Check, CheckSpec, Disturbance, Equals, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, Equals, JudgeContext, needs
 from .analysis import SkuCohort, cohorts_of
 from .model import PlannedHost, Results, Run
 from .observe_nccl import OBSERVER
@@ -25,8 +25,7 @@ SPEC = CheckSpec(
     per=SubjectKind.NODE,
     disturbs=Disturbance.TEST_PODS,
     duration_s=600.0,
-    requires=("kubernetes|slurm", "multi_node"),
-    applies=(Equals(),),
+    applies=(needs("kubernetes|slurm", "multi_node"), Equals()),
     causes=(
         "gpudirect-missing",
         "hca-filter-no-match",

@@ -10,7 +10,7 @@ from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ...outcome.wording import count
 from ...probe.redfish_thermal import Fan
 from ..kit.finding import Finding, Report
-from ..spec import Bmc, Check, CheckSpec, JudgeContext
+from ..spec import Bmc, Check, CheckSpec, JudgeContext, needs
 from .observe_bmcs import OBSERVER, BmcContext, SeenBmcs, per_bmc
 
 SPEC = CheckSpec(
@@ -18,8 +18,7 @@ SPEC = CheckSpec(
     gate="facility",
     title="Fans turn",
     per=SubjectKind.NODE,
-    requires=("bmc", "bmc_address"),
-    applies=(Bmc(),),
+    applies=(needs("bmc", "bmc_address"), Bmc()),
     causes=("fan-failed", "fan-stopped"),
 )
 _HINT = "replace the fan; the event log of the BMC says when it failed"

@@ -16,7 +16,7 @@ from ...probe.redfish_firmware import Firmware, part_of
 from ...verdict.majority import more_than_any_other
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
-from ..spec import Bmc, Check, CheckSpec, Equals, JudgeContext
+from ..spec import Bmc, Check, CheckSpec, Equals, JudgeContext, needs
 from .observe_bmcs import OBSERVER, BmcContext, SeenBmcs, per_bmc
 
 _SHOWN = 6
@@ -38,8 +38,7 @@ SPEC = CheckSpec(
     gate="facility",
     title="One firmware in all hosts of a SKU",
     per=SubjectKind.NODE,
-    requires=("bmc", "bmc_address"),
-    applies=(Equals(), Bmc()),
+    applies=(needs("bmc", "bmc_address"), Equals(), Bmc()),
     causes=("firmware-differs", "firmware-not-as-stated"),
     settings=FirmwareSettings,
 )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ..kit.answer import Answer
-from ..spec import Bmc, Check, CheckSpec, JudgeContext
+from ..spec import Bmc, Check, CheckSpec, JudgeContext, needs
 from .bmc_access import BMC_REACHED, BmcAccess
 from .observe_bmcs import OBSERVER, SeenBmc, SeenBmcs
 
@@ -16,8 +16,7 @@ SPEC = CheckSpec(
     gate="facility",
     title="Management controllers answer",
     per=SubjectKind.NODE,
-    requires=("bmc", "bmc_address"),
-    applies=(Bmc(),),
+    applies=(needs("bmc", "bmc_address"), Bmc()),
     duration_s=20.0,
     settings=BmcAccess,
 )

@@ -12,7 +12,7 @@ from ...outcome.model import Outcome, SubjectKind
 from ...outcome.wording import count
 from ...probe.redfish_coolant import CoolantSensor, LeakDetector
 from ..kit.finding import Finding, Report
-from ..spec import Bmc, Check, CheckSpec, JudgeContext
+from ..spec import Bmc, Check, CheckSpec, JudgeContext, needs
 from .observe_bmcs import OBSERVER, BmcContext, SeenBmcs, per_bmc
 
 SPEC = CheckSpec(
@@ -20,8 +20,7 @@ SPEC = CheckSpec(
     gate="facility",
     title="No leak, coolant within its limits",
     per=SubjectKind.NODE,
-    requires=("bmc", "bmc_address"),
-    applies=(Bmc(),),
+    applies=(needs("bmc", "bmc_address"), Bmc()),
     causes=("coolant-leak", "coolant-out-of-limits"),
 )
 _LEAK = "shut the host down, close its valves, and look for the leak; the BMC's event log says since when"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
 from ..kit.answer import Answer
-from ..spec import Check, CheckSpec, JudgeContext
+from ..spec import Check, CheckSpec, JudgeContext, needs
 from .budget import judge_record
 from .observation import EvidenceDigest, FacilityObservation
 from .observe_facility_record import OBSERVER
@@ -18,7 +18,7 @@ SPEC = CheckSpec(
     gate="facility",
     title="Evidence unchanged since it was signed for",
     per=SubjectKind.SITE,
-    requires=("facility_record",),
+    applies=(needs("facility_record"),),
     causes=("evidence-changed", "evidence-missing", "evidence-none"),
 )
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ..kit.answer import Answer
-from ..spec import Check, CheckSpec, JudgeContext
+from ..spec import Check, CheckSpec, JudgeContext, needs
 from .budget import judge_record
 from .observation import FacilityObservation
 from .observe_facility_record import OBSERVER
@@ -18,7 +18,7 @@ SPEC = CheckSpec(
     gate="facility",
     title="Facility record in force",
     per=SubjectKind.SITE,
-    requires=("facility_record",),
+    applies=(needs("facility_record"),),
     causes=("expired", "expires-soon", "issued-in-future"),
 )
 _RENEW = "have the room's owner check the budgets, set new days and sign the record again (docs/facility.md)"

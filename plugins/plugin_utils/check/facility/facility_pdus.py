@@ -10,7 +10,7 @@ from typing import Any
 from ...outcome.errors import InputError, NotFoundError
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ..kit.answer import Answer
-from ..spec import Check, CheckSpec, JudgeContext
+from ..spec import Check, CheckSpec, JudgeContext, needs
 from .budget import RACK_NOT_IN_RECORD, judge_racks
 from .load import POWER, number, rack_load
 from .observation import FacilityObservation
@@ -22,7 +22,7 @@ SPEC = CheckSpec(
     gate="facility",
     title="Power distribution units energized",
     per=SubjectKind.RACK,
-    requires=("facility_record",),
+    applies=(needs("facility_record"),),
     causes=("feed-not-redundant", "pdu-not-energized", "pdu-not-listed", RACK_NOT_IN_RECORD, "single-feed"),
 )
 

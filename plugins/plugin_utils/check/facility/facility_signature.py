@@ -12,7 +12,7 @@ from ...outcome.errors import InputError
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
 from ...runtime.redaction import excerpt
 from ..kit.answer import Answer
-from ..spec import Check, CheckSpec, JudgeContext
+from ..spec import Check, CheckSpec, JudgeContext, needs
 from .observation import FacilityObservation
 from .observe_facility_record import OBSERVER
 from .record import FacilityRecord
@@ -22,7 +22,7 @@ SPEC = CheckSpec(
     gate="facility",
     title="Facility record signed by an allowed signer",
     per=SubjectKind.SITE,
-    requires=("facility_record",),
+    applies=(needs("facility_record"),),
     causes=("signature-bad", "signature-missing", "signer-unknown", "record-of-other-site"),
 )
 

@@ -21,7 +21,7 @@ from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, Sub
 from ...probe.redfish_power import DENIED, POWER_DOMAIN, REDUNDANT, PowerSupply, Redundancy
 from ..kit.finding import Finding, Report, one_per_cause
 from ..kit.settings import setting
-from ..spec import Bmc, Check, CheckSpec, JudgeContext
+from ..spec import Bmc, Check, CheckSpec, JudgeContext, needs
 from .observe_bmcs import OBSERVER, BmcContext, SeenBmcs, per_bmc
 from .power_supplies import WORKING, lacks_input
 
@@ -161,8 +161,7 @@ SPEC = CheckSpec(
     gate="facility",
     title="Supplies carry the host without one of them or of its feeds",
     per=SubjectKind.NODE,
-    requires=("bmc", "bmc_address"),
-    applies=(Bmc(),),
+    applies=(needs("bmc", "bmc_address"), Bmc()),
     causes=("feed-loss-not-survived", "redundancy-lost", "supplies-too-weak", "supply-loss-not-survived"),
     settings=RedundancySettings,
 )

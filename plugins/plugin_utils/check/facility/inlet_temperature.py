@@ -13,7 +13,7 @@ from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ...probe.redfish_thermal import Temperature
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
-from ..spec import Bmc, Check, CheckSpec, JudgeContext
+from ..spec import Bmc, Check, CheckSpec, JudgeContext, needs
 from .observe_bmcs import OBSERVER, BmcContext, SeenBmcs, per_bmc
 
 
@@ -38,8 +38,7 @@ SPEC = CheckSpec(
     gate="facility",
     title="Air at the inlet within the host's limit",
     per=SubjectKind.NODE,
-    requires=("bmc", "bmc_address"),
-    applies=(Bmc(),),
+    applies=(needs("bmc", "bmc_address"), Bmc()),
     causes=("inlet-too-hot", "sensor-above-its-limit"),
     settings=InletSettings,
 )

@@ -16,7 +16,7 @@ from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, Sub
 from ...probe.redfish_pdu import Mains
 from ..kit.answer import Answer
 from ..kit.finding import Finding, Report, conclude, one_per_cause
-from ..spec import Applies, Check, CheckSpec, JudgeContext, LeftOut, Place
+from ..spec import Applies, Check, CheckSpec, JudgeContext, LeftOut, Place, needs
 from .load import POWER, number, rack_load
 from .observation import rack_subject
 from .observe_pdus import OBSERVER, PDU_FEEDS, PduSettings, SeenPdu, SeenPdus
@@ -43,8 +43,7 @@ SPEC = CheckSpec(
     gate="facility",
     title="Feeds of racks alive and redundant, by their PDUs",
     per=SubjectKind.RACK,
-    requires=("bmc", "pdu_address"),
-    applies=(_StatedPdus(),),
+    applies=(needs("bmc", "pdu_address"), _StatedPdus()),
     causes=("feed-dead", "feed-not-redundant", "feed-voltage", "pdu-not-healthy", "pdu-overloaded", "single-feed"),
     settings=PduSettings,
 )

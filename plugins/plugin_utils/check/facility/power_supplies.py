@@ -12,7 +12,7 @@ from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ...probe.redfish_power import PowerSupply
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
-from ..spec import Bmc, Check, CheckSpec, JudgeContext
+from ..spec import Bmc, Check, CheckSpec, JudgeContext, needs
 from .observe_bmcs import OBSERVER, BmcContext, SeenBmcs, per_bmc
 
 # A supply that waits for another one to fail works.
@@ -34,8 +34,7 @@ SPEC = CheckSpec(
     gate="facility",
     title="Power supplies present, healthy and fed",
     per=SubjectKind.NODE,
-    requires=("bmc", "bmc_address"),
-    applies=(Bmc(),),
+    applies=(needs("bmc", "bmc_address"), Bmc()),
     causes=("supply-missing", "supply-not-working", "supply-without-input"),
     settings=PowerSupplySettings,
 )

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from ...outcome.model import Outcome, SubjectKind
-from ..spec import Check, CheckSpec, JudgeContext
+from ..spec import Check, CheckSpec, JudgeContext, needs
 from .budget import OVER_BUDGET, RACK_NOT_IN_RECORD, Budget, judge_budget
 from .load import HEAT, POWER, WEIGHT
 from .observation import FacilityObservation
@@ -19,7 +19,7 @@ def _within(check: str, title: str, budget: Budget) -> Check[FacilityObservation
         gate="facility",
         title=title,
         per=SubjectKind.RACK,
-        requires=("facility_record",),
+        applies=(needs("facility_record"),),
         causes=(OVER_BUDGET, RACK_NOT_IN_RECORD),
     )
 

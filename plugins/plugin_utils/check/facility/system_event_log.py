@@ -18,7 +18,7 @@ from ...outcome.wording import count
 from ...probe.redfish_log import LogEntry
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
-from ..spec import Bmc, Check, CheckSpec, JudgeContext
+from ..spec import Bmc, Check, CheckSpec, JudgeContext, needs
 from .observe_bmcs import OBSERVER, BmcContext, SeenBmcs, per_bmc
 
 # Which events of a BMC's log have ended (DMTF DSP0268, LogEntry EntryCode). Pure.
@@ -79,8 +79,7 @@ SPEC = CheckSpec(
     gate="facility",
     title="No critical event in the BMC's log",
     per=SubjectKind.NODE,
-    requires=("bmc", "bmc_address"),
-    applies=(Bmc(),),
+    applies=(needs("bmc", "bmc_address"), Bmc()),
     causes=("critical-event",),
     settings=EventLogSettings,
 )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
 from ..kit.answer import Answer
-from ..spec import Check, CheckSpec, JudgeContext
+from ..spec import Check, CheckSpec, JudgeContext, needs
 from .cluster_state import ClusterState
 from .observe_cluster import OBSERVER
 
@@ -16,7 +16,7 @@ SPEC = CheckSpec(
     gate="gpu_stack",
     title="The credentials allow what the gate does",
     per=SubjectKind.CLUSTER,
-    requires=("kubernetes",),
+    applies=(needs("kubernetes"),),
     causes=("permission-denied",),
 )
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
 from ..kit.answer import Answer
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .observe_scaling import CHECK_ID, OBSERVER, NodeScaling, ScalingSettings
 
 SPEC = CheckSpec(
@@ -20,7 +20,7 @@ SPEC = CheckSpec(
     per=SubjectKind.CLUSTER,
     disturbs=Disturbance.TEST_PODS,
     duration_s=900.0,
-    requires=("kubernetes", "node_autoscaler"),
+    applies=(needs("kubernetes", "node_autoscaler"),),
     causes=("autoscaler-missing", "autoscaler-silent", "node-not-added", "node-without-gpus", "scale-up-refused"),
     settings=ScalingSettings,
 )

@@ -11,7 +11,7 @@ from ...clients.kube.objects import NIC_CLUSTER_POLICIES
 from ...component_stack.manifest import manifests_of
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, Subject, SubjectKind, node_subject
 from ..kit.answer import Answer
-from ..spec import Check, CheckSpec, JudgeContext
+from ..spec import Check, CheckSpec, JudgeContext, needs
 from .cluster_state import ClusterState, OperandState, PolicyState
 from .lasting import flaps, not_lasting, passed_over
 from .network_operands import broken_network_operands, network_operands
@@ -35,7 +35,7 @@ SPEC = CheckSpec(
     gate="gpu_stack",
     title="ClusterPolicy (and NicClusterPolicy) ready, operands ready",
     per=SubjectKind.CLUSTER,
-    requires=("kubernetes",),
+    applies=(needs("kubernetes"),),
     causes=(
         "cluster-policy-missing",
         "cluster-policy-not-ready",

@@ -10,7 +10,7 @@ from ...component_stack.chart_version import same_chart_version
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, Subject, SubjectKind
 from ...outcome.wording import first_of
 from ..kit.answer import Answer
-from ..spec import Check, CheckSpec, JudgeContext
+from ..spec import Check, CheckSpec, JudgeContext, needs
 from .cluster_state import ClusterState, ComponentState
 from .lasting import not_lasting, passed_over
 from .observe_cluster import OBSERVER
@@ -29,7 +29,7 @@ SPEC = CheckSpec(
     title="Every component of the recipe is deployed and ready",
     per=SubjectKind.COMPONENT,
     duration_s=5.0,
-    requires=("kubernetes",),
+    applies=(needs("kubernetes"),),
     causes=(
         NOT_ANSWERED,
         NOT_AVAILABLE,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
 from ..kit.answer import Answer
-from ..spec import Check, CheckSpec, JudgeContext
+from ..spec import Check, CheckSpec, JudgeContext, needs
 from .observe_platform import OBSERVER, PlatformState, VolumeClaim
 
 SPEC = CheckSpec(
@@ -16,7 +16,7 @@ SPEC = CheckSpec(
     title="Volume claims of the recipe's components get their volumes",
     per=SubjectKind.CLUSTER,
     duration_s=1.0,
-    requires=("kubernetes",),
+    applies=(needs("kubernetes"),),
     causes=("no-default-storage-class", "storage-class-missing", "volume-not-bound"),
 )
 _SETTING = "gpufleet_settings: {gpu_stack: {storage_class: NAME}}"

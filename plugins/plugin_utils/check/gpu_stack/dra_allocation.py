@@ -10,7 +10,7 @@ from typing import Any
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
 from ...outcome.wording import count
 from ..kit.answer import Answer
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .dra_offer import DRA_DRIVER
 from .observe_dra import OBSERVER, ClaimResult, DraSettings
 from .roots import offers_gpus_by_dra
@@ -23,7 +23,7 @@ SPEC = CheckSpec(
     per=SubjectKind.CLUSTER,
     disturbs=Disturbance.TEST_PODS,
     duration_s=10.0,
-    requires=("kubernetes", "dra"),
+    applies=(needs("kubernetes", "dra"),),
     causes=(
         "dra-gpus-not-visible",
         "dra-not-allocated",

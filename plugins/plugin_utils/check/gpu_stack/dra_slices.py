@@ -11,7 +11,7 @@ from typing import Any
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
 from ...workload.capacity import GPU
 from ..kit.answer import Answer
-from ..spec import Check, CheckSpec, JudgeContext
+from ..spec import Check, CheckSpec, JudgeContext, needs
 from .cluster_host import ClusterHost, per_host
 from .cluster_state import ClusterState, NodeState, SliceState
 from .dra_offer import DRA_DRIVER
@@ -25,7 +25,7 @@ SPEC = CheckSpec(
     phase="conformance",
     title="ResourceSlices are complete and hold every GPU",
     per=SubjectKind.NODE,
-    requires=("kubernetes", "dra"),
+    applies=(needs("kubernetes", "dra"),),
     causes=("dra-device-count-mismatch", "dra-slices-incomplete", "dra-slices-missing", CAUSE),
 )
 _GPU_DRIVER = "gpu.nvidia.com"

@@ -13,7 +13,7 @@ from typing import Any
 
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
 from ...workload.capacity import is_gpu
-from ..spec import Check, CheckSpec, JudgeContext
+from ..spec import Check, CheckSpec, JudgeContext, needs
 from .cluster_host import ClusterHost, per_host
 from .cluster_state import ClusterState, NodeState, SliceState
 from .dra_offer import DRA_DRIVER
@@ -27,7 +27,7 @@ SPEC = CheckSpec(
     phase="conformance",
     title="GPUs are given out once: by the device plugin or by DRA",
     per=SubjectKind.NODE,
-    requires=("kubernetes",),
+    applies=(needs("kubernetes"),),
     causes=("gpus-advertised-twice",),
 )
 _PLUGIN = "nvidia-device-plugin-daemonset"

@@ -11,7 +11,7 @@ from ...component_stack.chainsaw import Assertion, asked_of
 from ...outcome.errors import InputError
 from ...outcome.model import Basis, Evidence, Expectation, Outcome, Subject, SubjectKind
 from ..kit.answer import Answer
-from ..spec import Check, CheckSpec, JudgeContext
+from ..spec import Check, CheckSpec, JudgeContext, needs
 from .expected_objects import (
     EXPECTED,
     ExpectedObject,
@@ -30,7 +30,7 @@ SPEC = CheckSpec(
     title="What the recipe expects is there, and its health checks hold",
     per=SubjectKind.CLUSTER,
     duration_s=5.0,
-    requires=("kubernetes", EXPECTED),
+    applies=(needs("kubernetes", EXPECTED),),
     causes=("assertion-not-met", "resource-missing", "resource-not-ready"),
 )
 

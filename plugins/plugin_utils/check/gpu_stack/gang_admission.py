@@ -9,7 +9,7 @@ from typing import Any
 
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
 from ..kit.answer import Answer
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .kueue_gang import KUEUE
 from .observe_gang import OBSERVER, GangResult, GangSettings
 
@@ -21,7 +21,7 @@ SPEC = CheckSpec(
     per=SubjectKind.CLUSTER,
     disturbs=Disturbance.TEST_PODS,
     duration_s=20.0,
-    requires=("kubernetes",),
+    applies=(needs("kubernetes"),),
     causes=("gang-not-admitted", "gang-overcommitted", "gang-partial", "no-gang-scheduler"),
     settings=GangSettings,
 )

@@ -15,7 +15,7 @@ from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, Sub
 from ...workload.capacity import GPU, MIG, SHARED
 from ..kit.answer import Answer
 from ..kit.settings import setting
-from ..spec import Check, CheckSpec, JudgeContext
+from ..spec import Check, CheckSpec, JudgeContext, needs
 from .cluster_host import ClusterHost, per_host
 from .cluster_state import ClusterState, NodeState
 from .dra_slices import current
@@ -46,7 +46,7 @@ SPEC = CheckSpec(
     gate="gpu_stack",
     title="Allocatable GPUs are those of the inventory",
     per=SubjectKind.NODE,
-    requires=("kubernetes",),
+    applies=(needs("kubernetes"),),
     causes=("gpu-count-mismatch", "gpu-marked-unhealthy", "gpu-not-advertised", "mig-geometry-mismatch", CAUSE),
     settings=AllocatableSettings,
 )

@@ -13,7 +13,7 @@ from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, Sub
 from ...workload.capacity import MIG
 from ..kit import host_context
 from ..kit.told_once import told_once
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .access import AccessResult, NodeAccess, are_whole, is_for_want_of_others, seen_of_its_own
 from .claimed_container import ContainerSeen
 from .observe_access import CHECK_ID, OBSERVER, AccessSettings
@@ -86,7 +86,7 @@ SPEC = CheckSpec(
     per=SubjectKind.NODE,
     disturbs=Disturbance.TEST_PODS,
     duration_s=20.0,
-    requires=("kubernetes",),
+    applies=(needs("kubernetes"),),
     causes=("gpus-not-given", "gpus-not-visible"),
     settings=AccessSettings,
 )

@@ -14,7 +14,7 @@ from typing import Any
 from ...component_stack.facts import ControllerFacts, stack_facts
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
 from ..kit.answer import Answer
-from ..spec import Check, CheckSpec, Components, JudgeContext
+from ..spec import Check, CheckSpec, Components, JudgeContext, needs
 from .observe_platform import OBSERVER, POOLS, Condition, PlatformState
 
 GATEWAYS = ("agentgateway", "kgateway")
@@ -25,8 +25,7 @@ SPEC = CheckSpec(
     title="The inference gateway's class is accepted, its Gateways are programmed and served",
     per=SubjectKind.CLUSTER,
     duration_s=1.0,
-    requires=("kubernetes",),
-    applies=(Components(GATEWAYS),),
+    applies=(needs("kubernetes"), Components(GATEWAYS)),
     causes=(
         "gateway-api-missing",
         "gateway-class-not-accepted",

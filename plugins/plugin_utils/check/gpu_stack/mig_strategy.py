@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
-from ..spec import Check, CheckSpec, JudgeContext
+from ..spec import Check, CheckSpec, JudgeContext, needs
 from .cluster_host import ClusterHost, per_host
 from .cluster_state import ClusterState, NodeState
 from .observe_cluster import OBSERVER
@@ -25,7 +25,7 @@ SPEC = CheckSpec(
     gate="gpu_stack",
     title="The MIG configuration is in force, in the recipe's strategy",
     per=SubjectKind.NODE,
-    requires=("kubernetes",),
+    applies=(needs("kubernetes"),),
     causes=("mig-config-failed", "mig-strategy-differs", "mig-strategy-mismatch"),
 )
 CONFIG, STATE, STRATEGY = "nvidia.com/mig.config", "nvidia.com/mig.config.state", "nvidia.com/mig.strategy"

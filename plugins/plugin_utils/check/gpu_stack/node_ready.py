@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
-from ..spec import Check, CheckSpec, JudgeContext
+from ..spec import Check, CheckSpec, JudgeContext, needs
 from .cluster_host import ClusterHost, per_host
 from .cluster_state import ClusterState
 from .observe_cluster import OBSERVER
@@ -19,7 +19,7 @@ SPEC = CheckSpec(
     gate="gpu_stack",
     title="Every host is a Ready node",
     per=SubjectKind.NODE,
-    requires=("kubernetes",),
+    applies=(needs("kubernetes"),),
     causes=("node-missing", "node-not-ready", "node-cordoned", "node-pressure"),
 )
 _HINTS = {

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from ...outcome.model import Outcome, SubjectKind
 from ..kit.answer import Answer
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext, ObserveContext, Promised, observer_of
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, ObserveContext, Promised, needs, observer_of
 from .gang_admission import judged
 from .observe_gang import GangResult, observe_with
 from .ray_gang import KUBERAY, has_ray_gangs, ray_provider
@@ -28,8 +28,7 @@ SPEC = CheckSpec(
     per=SubjectKind.CLUSTER,
     disturbs=Disturbance.TEST_PODS,
     duration_s=25.0,
-    requires=("kubernetes",),
-    applies=(Promised(has_ray_gangs, _UNASKED),),
+    applies=(needs("kubernetes"), Promised(has_ray_gangs, _UNASKED)),
     causes=("gang-not-admitted", "gang-overcommitted", "gang-partial", "kuberay-missing", "no-gang-scheduler"),
 )
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from ...component_stack.adapter_promises import AdapterPromise
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
-from ..spec import Check, CheckSpec, JudgeContext, Promised
+from ..spec import Check, CheckSpec, JudgeContext, Promised, needs
 from .cluster_host import ClusterHost, per_host
 from .cluster_policy_ready import missing_policies
 from .cluster_state import ClusterState, NodeState
@@ -40,8 +40,7 @@ SPEC = CheckSpec(
     gate="gpu_stack",
     title="Nodes offer the network adapters that are promised to pods",
     per=SubjectKind.NODE,
-    requires=("kubernetes",),
-    applies=(Promised(promised_hosts, _UNASKED),),
+    applies=(needs("kubernetes"), Promised(promised_hosts, _UNASKED)),
     causes=("network-operand-not-ready", "nic-label-missing", "rdma-count-mismatch", "rdma-resource-missing", CAUSE),
     settings=RdmaSettings,
 )

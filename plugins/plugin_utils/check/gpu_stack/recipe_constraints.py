@@ -17,7 +17,7 @@ from ...outcome.wording import first_of
 from ...recipe.measured import PER_NODE, evaluate_on
 from ..kit.answer import Answer
 from ..kit.constraint_answers import expectation_of, not_met
-from ..spec import Check, CheckSpec, JudgeContext
+from ..spec import Check, CheckSpec, JudgeContext, needs
 from .cluster_state import ClusterState
 from .observe_cluster import OBSERVER
 from .phase_constraints import phase_results
@@ -28,7 +28,7 @@ SPEC = CheckSpec(
     gate="gpu_stack",
     title="The cluster satisfies the recipe's constraints",
     per=SubjectKind.CLUSTER,
-    requires=("kubernetes",),
+    applies=(needs("kubernetes"),),
     causes=("constraint-not-met",),
 )
 

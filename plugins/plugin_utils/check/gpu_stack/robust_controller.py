@@ -15,7 +15,7 @@ from typing import Any
 from ...component_stack.facts import stack_facts
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
 from ..kit.answer import Answer
-from ..spec import Check, CheckSpec, Components, JudgeContext
+from ..spec import Check, CheckSpec, Components, JudgeContext, needs
 from .observe_platform import OBSERVER, PlatformState, TriedObject, Webhook
 from .roots import recipe_component
 
@@ -27,8 +27,7 @@ SPEC = CheckSpec(
     title="Webhooks of controllers are served and refuse invalid objects",
     per=SubjectKind.CLUSTER,
     duration_s=2.0,
-    requires=("kubernetes",),
-    applies=(Components(CONTROLLERS),),
+    applies=(needs("kubernetes"), Components(CONTROLLERS)),
     causes=("invalid-object-accepted", "webhook-missing", "webhook-unserved", "webhook-without-ca"),
 )
 # Who refused: a webhook by the name of its entry (kubernetes/apiserver, pkg/admission/plugin/webhook/errors/

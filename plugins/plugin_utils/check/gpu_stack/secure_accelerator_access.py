@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from ...outcome.model import Outcome, SubjectKind
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .access import AccessResult, Looked, NodeAccess, are_whole, seen_of_its_own
 from .gpu_containers import HELD_BACK, AccessHost, per_host
 from .gpu_containers import SPEC as CONTAINERS
@@ -20,7 +20,7 @@ SPEC = CheckSpec(
     per=SubjectKind.NODE,
     disturbs=Disturbance.TEST_PODS,
     duration_s=20.0,
-    requires=("kubernetes",),
+    applies=(needs("kubernetes"),),
     causes=("gpu-not-its-own", "gpu-open-to-all", "gpu-open-to-environment", "host-paths-open"),
 )
 

@@ -17,7 +17,7 @@ from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, Sub
 from ...outcome.wording import first_of
 from ...probe.slurm_nodes import SlurmNode
 from ..kit.answer import Answer
-from ..spec import Check, CheckSpec, Components, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Components, Disturbance, JudgeContext, needs
 from .observe_slurm import (
     CHECK_ID,
     OBSERVER,
@@ -40,8 +40,7 @@ SPEC = CheckSpec(
     per=SubjectKind.CLUSTER,
     disturbs=Disturbance.TEST_PODS,
     duration_s=20.0,
-    requires=("kubernetes",),
-    applies=(Components(("slinky-slurm",)),),
+    applies=(needs("kubernetes"), Components(("slinky-slurm",))),
     causes=(
         "slurm-controller-down",
         "slurm-controller-not-ready",

@@ -9,7 +9,7 @@ from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ..benchmark.preconditions import no_capacity, no_run, of_problem
 from ..benchmark.problem import Problem, launch_problem
 from ..kit.answer import Answer
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .model import PlannedHost, Results, Server
 from .observe_inference import OBSERVER
 from .preconditions import READY
@@ -22,7 +22,7 @@ SPEC = CheckSpec(
     per=SubjectKind.NODE,
     disturbs=Disturbance.TEST_PODS,
     duration_s=300.0,
-    requires=("kubernetes",),
+    applies=(needs("kubernetes"),),
     causes=(
         "kv-cache-out-of-memory", "gpu-out-of-memory", "gpu-memory-in-use", "gpu-not-usable", "server-crashed",
         "endpoint-unhealthy", "wrong-model", "fabric-manager-not-ready", "nccl-error",

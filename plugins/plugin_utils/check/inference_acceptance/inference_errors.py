@@ -10,7 +10,7 @@ from typing import Any
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ..benchmark.preconditions import of_problem
 from ..kit.answer import Answer
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .analysis import RATE_LIMITED
 from .model import LIGHT, TITLES, UNCACHED, Measured, PlannedHost, Results, legs_for
 from .observe_inference import OBSERVER
@@ -24,7 +24,7 @@ SPEC = CheckSpec(
     per=SubjectKind.NODE,
     disturbs=Disturbance.TEST_PODS,
     duration_s=300.0,
-    requires=("kubernetes",),
+    applies=(needs("kubernetes"),),
     causes=("request-errors", "short-answers"),
 )
 _HINTS = {

@@ -10,7 +10,7 @@ from collections import Counter
 
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
 from ..kit.answer import Answer
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .model import PlannedHost, Results, Server, SmokeAnswer
 from .observe_inference import OBSERVER
 from .preconditions import READY, SMOKE, not_served
@@ -23,7 +23,7 @@ SPEC = CheckSpec(
     per=SubjectKind.NODE,
     disturbs=Disturbance.TEST_PODS,
     duration_s=5.0,
-    requires=("kubernetes",),
+    applies=(needs("kubernetes"),),
     causes=("smoke-refused", "smoke-malformed", "smoke-empty", "smoke-wrong-answer", "smoke-differs"),
 )
 _FINISHED = ("stop", "length")

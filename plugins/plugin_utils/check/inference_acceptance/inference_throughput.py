@@ -10,7 +10,7 @@ from ...verdict.shared import Shared
 from ..benchmark.preconditions import no_reference
 from ..benchmark.shared_cause import explained, slow_group
 from ..kit.answer import Answer
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .analysis import Figures
 from .model import CACHED, TITLES, PlannedHost, Results, legs_for
 from .observe_inference import OBSERVER
@@ -24,7 +24,7 @@ SPEC = CheckSpec(
     per=SubjectKind.NODE,
     disturbs=Disturbance.TEST_PODS,
     duration_s=300.0,
-    requires=("kubernetes",),
+    applies=(needs("kubernetes"),),
     causes=("throughput-low", "slow-group", "slower-than-peers", "below-peers"),
 )
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ...outcome.model import Basis, Expectation, Outcome, SubjectKind
 from ..kit.answer import Answer
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .analysis import Figures, tpot_fault
 from .latency import Details, Latency, judge_latency
 from .model import PlannedHost, Results
@@ -20,7 +20,7 @@ SPEC = CheckSpec(
     per=SubjectKind.NODE,
     disturbs=Disturbance.TEST_PODS,
     duration_s=300.0,
-    requires=("kubernetes",),
+    applies=(needs("kubernetes"),),
     causes=("tpot-high", "tpot-uneven"),
 )
 _HINT = (

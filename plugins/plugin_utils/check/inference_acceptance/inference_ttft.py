@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from ...outcome.model import Outcome, SubjectKind
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .analysis import Figures
 from .latency import Latency, judge_latency
 from .model import Results
@@ -19,7 +19,7 @@ SPEC = CheckSpec(
     per=SubjectKind.NODE,
     disturbs=Disturbance.TEST_PODS,
     duration_s=300.0,
-    requires=("kubernetes",),
+    applies=(needs("kubernetes"),),
     causes=("ttft-high",),
 )
 _HINT = (

@@ -27,7 +27,7 @@ from ...probe.nvidia_smi_xml import Gpu, SmiLog
 from ...probe.port_counters import PortCounters
 from ...runtime.host_tools import load_host_tools
 from ...site.model import DriverOwner, Site
-from ..spec import CheckSpec, Disturbance, JudgeContext, ObserveContext, Observer
+from ..spec import CheckSpec, Disturbance, JudgeContext, ObserveContext, Observer, needs
 from .finding import Finding, Report
 from .host_context import HostContext, per_host
 from .settings import setting
@@ -231,7 +231,7 @@ def growth_spec(check: str, gate: str, title: str, *, in_nodes: bool = False) ->
         title=title,
         per=SubjectKind.NODE,
         disturbs=Disturbance.HOST_COMMAND,
-        requires=() if in_nodes else ("host_access",),
+        applies=() if in_nodes else (needs("host_access"),),
         needs_driver=in_nodes,
         causes=CAUSES,
         settings=LoadGrowthSettings,

@@ -10,7 +10,7 @@ from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Outcome, SubjectKind
 from ...probe import dmidecode
 from ...probe.dmidecode import DmiTable
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .observe_hosts import OBSERVER
 from .uniform import Part, PartVersions, VersionSettings
 
@@ -21,7 +21,7 @@ SPEC = CheckSpec(
     per=SubjectKind.NODE,
     compares=True,
     disturbs=Disturbance.HOST_COMMAND,
-    requires=("host_access",),
+    applies=(needs("host_access"),),
     settings=VersionSettings,
 )
 _NAME = "BIOS"

@@ -19,7 +19,7 @@ from ...outcome.wording import count
 from ...probe.ipmi_sensors import Sensor
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .node_context import NodeContext, per_host
 from .observe_hosts import OBSERVER
 
@@ -40,7 +40,7 @@ SPEC = CheckSpec(
     title="Sensors of the host within their limits",
     per=SubjectKind.NODE,
     disturbs=Disturbance.HOST_COMMAND,
-    requires=("host_access",),
+    applies=(needs("host_access"),),
     causes=("bmc-sensor-critical",),
     settings=BmcSensorsSettings,
 )

@@ -9,7 +9,7 @@ from ...collect.host_facts import FleetFacts
 from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Outcome, SubjectKind
 from ..kit.finding import Finding
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .observe_hosts import OBSERVER
 from .uniform import Part, PartVersions
 
@@ -20,7 +20,7 @@ SPEC = CheckSpec(
     per=SubjectKind.NODE,
     compares=True,
     disturbs=Disturbance.HOST_COMMAND,
-    requires=("host_access",),
+    applies=(needs("host_access"),),
 )
 # Each reading leaves the processor and takes a microsecond (Linux, Documentation/timers/timekeeping.rst); the kernel
 # takes one of them when it no longer trusts the time stamp counter.

@@ -17,7 +17,7 @@ from ...probe.phc2sys import PtpClock
 from ...probe.timedatectl import TimeService
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .node_context import NodeContext, per_host
 from .observe_hosts import OBSERVER
 from .uniform import each_once, shared_outcome
@@ -58,7 +58,7 @@ SPEC = CheckSpec(
     title="Clock synchronised",
     per=SubjectKind.NODE,
     disturbs=Disturbance.HOST_COMMAND,
-    requires=("host_access",),
+    applies=(needs("host_access"),),
     causes=("clock-not-synchronised", "clock-offset", "clock-daemon-down"),
     settings=ClockSyncSettings,
 )

@@ -19,7 +19,7 @@ from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ...probe.dcgmi_health import DcgmHealth, HealthLine
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .dcgm_diag_settings import DCGM_DIAG, DcgmDiagSettings
 from .node_context import NodeContext, per_host
 from .observe_hosts import OBSERVER
@@ -38,7 +38,7 @@ SPEC = CheckSpec(
     title="DCGM's watches saw no fault",
     per=SubjectKind.NODE,
     disturbs=Disturbance.HOST_COMMAND,
-    requires=("host_access", "host_driver"),
+    applies=(needs("host_access", "host_driver"),),
     causes=("dcgm-health-failure",),
     settings=DcgmHealthSettings,
 )

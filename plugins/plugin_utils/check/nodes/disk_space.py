@@ -16,7 +16,7 @@ from ...outcome.wording import count
 from ...probe.disk_space import FileSystem
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .node_context import NodeContext, per_host
 from .observe_hosts import OBSERVER
 
@@ -36,7 +36,7 @@ SPEC = CheckSpec(
     title="Room on the system's disks",
     per=SubjectKind.NODE,
     disturbs=Disturbance.HOST_COMMAND,
-    requires=("host_access",),
+    applies=(needs("host_access"),),
     causes=("disk-full",),
     settings=DiskSpaceSettings,
 )

@@ -18,7 +18,7 @@ from ...probe.fi_info import FabricEntry
 from ...probe.kernel_log import KernelLog
 from ...probe.rdma_link import RdmaLink
 from ..kit.finding import Finding, Report
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .node_context import NodeContext, per_host
 from .observe_hosts import OBSERVER
 
@@ -28,7 +28,7 @@ SPEC = CheckSpec(
     title="libfabric reaches every EFA device",
     per=SubjectKind.NODE,
     disturbs=Disturbance.HOST_COMMAND,
-    requires=("host_access", "efa"),
+    applies=(needs("host_access", "efa"),),
     causes=("efa-device-missing", "efa-device-down"),
 )
 _PROVIDER, _RELIABLE = "efa", "FI_EP_RDM"

@@ -9,7 +9,7 @@ from ...collect.host_facts import FleetFacts
 from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ..kit.finding import Finding, Report
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .driver_start import last_start
 from .node_context import NodeContext, per_host
 from .observe_hosts import OBSERVER
@@ -21,7 +21,7 @@ SPEC = CheckSpec(
     per=SubjectKind.NODE,
     disturbs=Disturbance.HOST_COMMAND,
     # In the operator's pods there is no systemd to ask; the fabric state that check nvlink reads proves the same.
-    requires=("nvswitch", "host_driver"),
+    applies=(needs("nvswitch", "host_driver"),),
     needs_driver=True,
     causes=("fabric-manager-inactive",),
 )

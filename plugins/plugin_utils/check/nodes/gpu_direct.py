@@ -14,7 +14,7 @@ from ...collect.host_facts import FleetFacts
 from ...outcome.model import Outcome, SubjectKind
 from ...site.adapters import carries_gpu_traffic
 from ..kit.finding import Finding, Report
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .node_context import NodeContext, per_host
 from .observe_hosts import OBSERVER
 
@@ -24,7 +24,7 @@ SPEC = CheckSpec(
     title="Adapters reach the memory of GPUs",
     per=SubjectKind.NODE,
     disturbs=Disturbance.HOST_COMMAND,
-    requires=("host_access", "host_driver", "infiniband|roce"),
+    applies=(needs("host_access", "host_driver", "infiniband|roce"),),
 )
 _PEERMEM = ("nvidia_peermem", "nv_peer_mem")
 

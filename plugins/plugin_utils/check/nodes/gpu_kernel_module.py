@@ -14,7 +14,7 @@ from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Basis, Expectation, Outcome, SubjectKind
 from ...site.model import DriverOwner
 from ..kit.finding import Finding, Report
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .node_context import NodeContext, per_host
 from .observe_hosts import OBSERVER
 
@@ -24,7 +24,7 @@ SPEC = CheckSpec(
     title="No other driver holds the GPUs",
     per=SubjectKind.NODE,
     disturbs=Disturbance.HOST_COMMAND,
-    requires=("host_access",),
+    applies=(needs("host_access"),),
     causes=("nouveau-loaded",),
 )
 _OTHER, _OURS = "nouveau", "nvidia"

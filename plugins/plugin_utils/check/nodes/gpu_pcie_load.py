@@ -15,7 +15,7 @@ from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ...outcome.wording import count
 from ...probe.pcie_under_load import LoadedLink
 from ..kit.finding import Finding, Report
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .dcgm_diag_settings import DCGM_DIAG, DcgmDiagSettings
 from .gpu_pcie_link import expected_generation
 from .node_context import NodeContext, per_host
@@ -27,7 +27,7 @@ SPEC = CheckSpec(
     title="PCIe links at full generation and width under load",
     per=SubjectKind.NODE,
     disturbs=Disturbance.HOST_COMMAND,
-    requires=("host_access", "host_driver"),
+    applies=(needs("host_access", "host_driver"),),
     causes=("pcie-generation-reduced", "pcie-width-drops"),
 )
 _FACT = "pcie_under_load"

@@ -13,7 +13,7 @@ from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Outcome, SubjectKind
 from ...site.model import Host
 from ..kit.settings import setting
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .hca_state import SPEC as HCA_STATE
 from .hca_state import HcaStateSettings
 from .node_context import NodeContext
@@ -38,7 +38,7 @@ SPEC = CheckSpec(
     per=SubjectKind.NODE,
     compares=True,
     disturbs=Disturbance.HOST_COMMAND,
-    requires=("host_access", "infiniband|roce"),
+    applies=(needs("host_access", "infiniband|roce"),),
     settings=HcaFirmwareSettings,
 )
 _COMPUTE = "for GPU traffic"

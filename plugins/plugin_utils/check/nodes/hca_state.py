@@ -29,7 +29,7 @@ from ...site.adapters import (
 from ...verdict.majority import more_than_any_other
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .node_context import NodeContext, per_host, value_of
 from .observe_hosts import OBSERVER
 from .uniform import uniformity
@@ -143,7 +143,7 @@ SPEC = CheckSpec(
     title="All HCAs present, active, at rated speed",
     per=SubjectKind.NODE,
     disturbs=Disturbance.HOST_COMMAND,
-    requires=("host_access", "infiniband|roce"),
+    applies=(needs("host_access", "infiniband|roce"),),
     causes=(
         "hca-missing",
         "hca-names-wrong",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from ...collect.host_facts import FleetFacts
 from ...outcome.model import Evidence, Outcome, SubjectKind
 from ..kit import host_context
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .node_context import NodeContext
 from .observe_hosts import OBSERVER
 
@@ -18,7 +18,7 @@ SPEC = CheckSpec(
     title="Every host was reached and probed",
     per=SubjectKind.NODE,
     disturbs=Disturbance.HOST_COMMAND,
-    requires=("host_access",),
+    applies=(needs("host_access"),),
 )
 _CAUSES = {"unreachable": "host-unreachable", "missing": "evidence-missing", "unreadable": "evidence-unreadable"}
 

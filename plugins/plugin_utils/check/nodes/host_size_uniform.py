@@ -14,7 +14,7 @@ from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Outcome, SubjectKind
 from ...probe.lscpu import Processors
 from ..kit.settings import setting
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .observe_hosts import OBSERVER
 from .uniform import Part, PartVersions
 
@@ -37,7 +37,7 @@ SPEC = CheckSpec(
     per=SubjectKind.NODE,
     compares=True,
     disturbs=Disturbance.HOST_COMMAND,
-    requires=("host_access",),
+    applies=(needs("host_access"),),
     settings=HostSizeSettings,
 )
 _GIB = 1 << 30

@@ -20,7 +20,7 @@ from ...outcome.wording import count
 from ...probe.imex_domain import UP, ImexDomain
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .node_context import NodeContext, per_host
 from .observe_hosts import OBSERVER
 from .uniform import each_once
@@ -43,7 +43,7 @@ SPEC = CheckSpec(
     per=SubjectKind.NODE,
     compares=True,
     disturbs=Disturbance.HOST_COMMAND,
-    requires=("host_access", "host_driver"),
+    applies=(needs("host_access", "host_driver"),),
     causes=("imex-not-running", "imex-running", "imex-domain-not-up"),
     settings=ImexDomainSettings,
 )

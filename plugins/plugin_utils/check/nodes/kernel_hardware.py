@@ -17,7 +17,7 @@ from ...probe.kernel_log import KernelLog
 from ...probe.kernel_repeats import Repeated, RepeatKind
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .node_context import NodeContext, per_host, value_of
 from .observe_hosts import OBSERVER
 
@@ -69,7 +69,7 @@ SPEC = CheckSpec(
     title="Kernel reports no broken hardware",
     per=SubjectKind.NODE,
     disturbs=Disturbance.HOST_COMMAND,
-    requires=("host_access",),
+    applies=(needs("host_access"),),
     causes=("machine-check", "memory-uncorrected", "pcie-fatal", "transceiver-hot", "adapter-dead", "drive-dead"),
     settings=KernelHardwareSettings,
 )

@@ -18,7 +18,7 @@ from ...outcome.model import Outcome, SubjectKind
 from ...site.model import Host
 from ...verdict.majority import more_than_half
 from ..kit.settings import setting
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .observe_hosts import OBSERVER
 from .uniform import Part, PartVersions
 
@@ -50,7 +50,7 @@ SPEC = CheckSpec(
     per=SubjectKind.NODE,
     compares=True,
     disturbs=Disturbance.HOST_COMMAND,
-    requires=("host_access",),
+    applies=(needs("host_access"),),
     settings=KernelSettingsSettings,
 )
 _UNSET = "not set"

@@ -18,7 +18,7 @@ from ...probe.nvidia_smi_xml import SmiLog
 from ...runtime.clock import moment_of
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .driver_start import last_start
 from .node_context import NodeContext, per_host, value_of
 from .observe_hosts import OBSERVER
@@ -43,7 +43,7 @@ SPEC = CheckSpec(
     title="No fatal XID since boot",
     per=SubjectKind.NODE,
     disturbs=Disturbance.HOST_COMMAND,
-    requires=("host_access",),
+    applies=(needs("host_access"),),
     causes=("xid-fatal", "sxid-fatal", "gpu-off-bus"),
     settings=KernelXidSettings,
 )

@@ -20,7 +20,7 @@ from ...probe.mlxlink import PortLink
 from ...site.adapters import carries_gpu_traffic
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .hca_state import SPEC as HCA_STATE
 from .node_context import NodeContext, per_host
 from .observe_hosts import OBSERVER
@@ -57,7 +57,7 @@ SPEC = CheckSpec(
     title="Links without bit errors, cable modules cool",
     per=SubjectKind.NODE,
     disturbs=Disturbance.HOST_COMMAND,
-    requires=("host_access", "infiniband|roce"),
+    applies=(needs("host_access", "infiniband|roce"),),
     causes=("link-ber-high", "cable-module-hot"),
     settings=LinkQualitySettings,
 )

@@ -15,7 +15,7 @@ from ...outcome.model import Outcome, SubjectKind
 from ...probe.network_mounts import Mount
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .node_context import NodeContext, per_host
 from .observe_hosts import OBSERVER
 
@@ -37,7 +37,7 @@ SPEC = CheckSpec(
     per=SubjectKind.NODE,
     compares=True,
     disturbs=Disturbance.HOST_COMMAND,
-    requires=("host_access",),
+    applies=(needs("host_access"),),
     causes=("mount-missing",),
     settings=NetworkMountsSettings,
 )

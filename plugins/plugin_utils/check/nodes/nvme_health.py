@@ -17,7 +17,7 @@ from ...probe.nvme_health import NvmeDrive
 from ...verdict.majority import more_than_half
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .node_context import NodeContext, per_host
 from .observe_hosts import OBSERVER
 
@@ -43,7 +43,7 @@ SPEC = CheckSpec(
     per=SubjectKind.NODE,
     compares=True,
     disturbs=Disturbance.HOST_COMMAND,
-    requires=("host_access",),
+    applies=(needs("host_access"),),
     causes=("nvme-failing",),
     settings=NvmeHealthSettings,
 )

@@ -21,7 +21,7 @@ from ...probe.pkeys import PortKeys
 from ...site.adapters import carries_gpu_traffic
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .hca_state import SPEC as HCA_STATE
 from .hca_state import HcaStateSettings
 from .node_context import NodeContext, per_host
@@ -48,7 +48,7 @@ SPEC = CheckSpec(
     per=SubjectKind.NODE,
     compares=True,
     disturbs=Disturbance.HOST_COMMAND,
-    requires=("host_access", "infiniband"),
+    applies=(needs("host_access", "infiniband"),),
     causes=("partition-key-limited", "partition-key-missing"),
     settings=PartitionKeysSettings,
 )

@@ -10,7 +10,7 @@ from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ...outcome.wording import count
 from ...probe.lspci import PciDevice
 from ..kit.finding import Finding, Report
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .node_context import NodeContext, per_host, value_of
 from .observe_hosts import OBSERVER
 
@@ -20,7 +20,7 @@ SPEC = CheckSpec(
     title="PCI devices are those of the SKU",
     per=SubjectKind.NODE,
     disturbs=Disturbance.HOST_COMMAND,
-    requires=("host_access",),
+    applies=(needs("host_access"),),
     causes=("gpu-not-on-pci", "gpu-extra-on-pci", "pci-device-wrong", "pci-device-dead", "accelerator-other-maker"),
 )
 _RESEAT = "power-cycle the node through its BMC; if the GPU stays away, reseat or replace it"

@@ -21,7 +21,7 @@ from ...outcome.wording import count
 from ...probe.lspci import PciDevice
 from ...probe.lspci_bridges import PciBridge
 from ..kit.finding import Finding, Report
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .node_context import NodeContext, per_host, value_of
 from .observe_hosts import OBSERVER
 
@@ -31,7 +31,7 @@ SPEC = CheckSpec(
     title="PCIe switches let GPUs and adapters talk to each other",
     per=SubjectKind.NODE,
     disturbs=Disturbance.HOST_COMMAND,
-    requires=("host_access",),
+    applies=(needs("host_access"),),
     causes=("acs-enabled",),
 )
 _NETWORK = ("0200", "0207")

@@ -24,7 +24,7 @@ from ...probe.show_gids import Gid
 from ...site.adapters import carries_gpu_traffic
 from ..kit.finding import Finding, Report
 from ..kit.settings import setting
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .hca_state import SPEC as HCA_STATE
 from .node_context import NodeContext, per_host
 from .observe_hosts import OBSERVER
@@ -55,7 +55,7 @@ SPEC = CheckSpec(
     per=SubjectKind.NODE,
     compares=True,
     disturbs=Disturbance.HOST_COMMAND,
-    requires=("host_access", "roce"),
+    applies=(needs("host_access", "roce"),),
     causes=("roce-gid-missing", "roce-pfc-wrong", "roce-trust-wrong"),
     settings=RoceSetupSettings,
 )

@@ -10,7 +10,7 @@ from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ...probe.os_release import OsRelease
 from ..kit.finding import Finding, Report
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .node_context import NodeContext, per_host
 from .observe_hosts import OBSERVER
 from .uniform import Uniformity, VersionSettings, each_once, shared_outcome, split_outcome, uniformity
@@ -78,7 +78,7 @@ def _uniform(check: str, field: str, word: str, title: str) -> Check[FleetFacts]
         per=SubjectKind.NODE,
         compares=True,
         disturbs=Disturbance.HOST_COMMAND,
-        requires=("host_access",),
+        applies=(needs("host_access"),),
         settings=VersionSettings,
     )
 

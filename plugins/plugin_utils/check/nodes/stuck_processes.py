@@ -13,7 +13,7 @@ from ...collect.host_facts import FleetFacts
 from ...outcome.model import Measure, Outcome, SubjectKind
 from ...probe.waiting_processes import Waiting
 from ..kit.finding import Finding, Report
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .node_context import NodeContext, per_host
 from .observe_hosts import OBSERVER
 
@@ -23,7 +23,7 @@ SPEC = CheckSpec(
     title="No program waits without end",
     per=SubjectKind.NODE,
     disturbs=Disturbance.HOST_COMMAND,
-    requires=("host_access",),
+    applies=(needs("host_access"),),
 )
 # Younger ones may be tools of this very probe.
 _AGE_S = 60

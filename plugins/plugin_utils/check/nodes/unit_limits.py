@@ -18,7 +18,7 @@ from ...collect.tool_reading import ProbeFailure
 from ...outcome.model import Outcome, SubjectKind
 from ..kit.finding import Finding
 from ..kit.settings import setting
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .node_context import NodeContext
 from .observe_hosts import OBSERVER
 from .uniform import Part, PartVersions
@@ -48,7 +48,7 @@ SPEC = CheckSpec(
     per=SubjectKind.NODE,
     compares=True,
     disturbs=Disturbance.HOST_COMMAND,
-    requires=("host_access",),
+    applies=(needs("host_access"),),
     causes=("memlock-limit-low", "nofile-limit-low"),
     settings=UnitLimitsSettings,
 )

@@ -14,7 +14,7 @@ from ...outcome.gates import READINESS
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind, node_subject
 from ...snapshot.model import Host, Node, gpu_product
 from ..kit.answer import Answer
-from ..spec import Check, CheckSpec, JudgeContext
+from ..spec import Check, CheckSpec, JudgeContext, needs
 from .nodes_in_scope import nodes_by_pool, nodes_in_scope
 from .observe_snapshot import OBSERVER, SNAPSHOT, Readiness
 
@@ -23,7 +23,7 @@ SPEC = CheckSpec(
     gate=READINESS,
     title="The GPUs of every node are of the kind that the recipe is for",
     per=SubjectKind.CLUSTER,
-    requires=("kubernetes",),
+    applies=(needs("kubernetes"),),
     causes=("other-accelerator",),
 )
 _ANY = ("", "any", "None")

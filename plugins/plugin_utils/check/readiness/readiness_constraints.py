@@ -16,7 +16,7 @@ from ...recipe.sections import section_of
 from ...snapshot.measure import evaluate_in
 from ..kit.answer import Answer
 from ..kit.constraint_answers import expectation_of, held_words, not_met
-from ..spec import Check, CheckSpec, JudgeContext
+from ..spec import Check, CheckSpec, JudgeContext, needs
 from .nodes_in_scope import nodes_by_pool, nodes_in_scope
 from .observe_snapshot import OBSERVER, SNAPSHOT, Readiness
 
@@ -25,7 +25,7 @@ SPEC = CheckSpec(
     gate=READINESS,
     title="The cluster satisfies every constraint of recipe, validation section and pools",
     per=SubjectKind.CLUSTER,
-    requires=("kubernetes",),
+    applies=(needs("kubernetes"),),
     causes=("constraint-not-met",),
 )
 _MOST_NODES = 50

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
 from ..kit.answer import Answer
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .metrics_host import SCRAPED
 from .model import AlertDelivery
 from .observe_alert import OBSERVER
@@ -21,7 +21,7 @@ SPEC = CheckSpec(
     per=SubjectKind.CLUSTER,
     disturbs=Disturbance.PLAIN_PODS,
     duration_s=120.0,
-    requires=("kubernetes",),
+    applies=(needs("kubernetes"),),
     causes=(
         "rule-not-evaluated",
         "rule-broken",

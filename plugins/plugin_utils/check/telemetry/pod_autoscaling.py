@@ -14,7 +14,7 @@ from ...clients.kube.errors import mending
 from ...component_stack.facts import stack_facts
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
 from ..kit.answer import Answer
-from ..spec import Check, CheckSpec, Components, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Components, Disturbance, JudgeContext, needs
 from .metrics_host import SCRAPED
 from .observe_autoscaling import CHECK_ID, MOST, OBSERVER, Autoscaling, AutoscalingSettings, Step
 
@@ -25,8 +25,7 @@ SPEC = CheckSpec(
     per=SubjectKind.CLUSTER,
     disturbs=Disturbance.TEST_PODS,
     duration_s=60.0,
-    requires=("kubernetes",),
-    applies=(Components(("prometheus-adapter",)),),
+    applies=(needs("kubernetes"), Components(("prometheus-adapter",))),
     causes=(
         "metrics-api-missing",
         "gpu-metric-missing",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ...outcome.model import Basis, Evidence, Expectation, Measure, Outcome, SubjectKind
 from ..kit.answer import Answer
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .alert_delivery import SPEC as DELIVERY
 from .metrics_host import SCRAPED
 from .model import AlertDelivery
@@ -22,7 +22,7 @@ SPEC = CheckSpec(
     disturbs=Disturbance.PLAIN_PODS,
     # The answer comes with that of the test alert.
     duration_s=DELIVERY.duration_s,
-    requires=("kubernetes",),
+    applies=(needs("kubernetes"),),
     causes=("recipe-rule-broken", "recipe-rule-not-loaded"),
 )
 _NAMED = 6

@@ -13,7 +13,7 @@ from ..shared_storage.analysis import Results
 from ..shared_storage.judging import evidence
 from ..shared_storage.run import CORRUPT, HINTS, IO_ERROR
 from ..shared_storage.settings import KEY, StorageSettings
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .observe_storage import OBSERVER
 
 SPEC = CheckSpec(
@@ -23,7 +23,7 @@ SPEC = CheckSpec(
     per=SubjectKind.NODE,
     disturbs=Disturbance.TEST_PODS,
     duration_s=120.0,
-    requires=("kubernetes", "shared_volume"),
+    applies=(needs("kubernetes", "shared_volume"),),
     causes=(CORRUPT, IO_ERROR),
     settings=StorageSettings,
 )

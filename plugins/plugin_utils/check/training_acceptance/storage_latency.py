@@ -8,7 +8,7 @@ from __future__ import annotations
 from ...outcome.model import Outcome, SubjectKind
 from ..shared_storage.analysis import LATENCY, THROUGHPUT, Results
 from ..shared_storage.judging import Rule, judge_metric
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .observe_storage import OBSERVER
 
 SPEC = CheckSpec(
@@ -18,7 +18,7 @@ SPEC = CheckSpec(
     per=SubjectKind.NODE,
     disturbs=Disturbance.TEST_PODS,
     duration_s=120.0,
-    requires=("kubernetes", "shared_volume"),
+    applies=(needs("kubernetes", "shared_volume"),),
     causes=("late-answers", "slow-group", "late-storage"),
 )
 RULE = Rule(

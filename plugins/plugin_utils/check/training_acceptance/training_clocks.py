@@ -11,7 +11,7 @@ from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ..benchmark.preconditions import nodes
 from ..benchmark.shared_cause import explained, slow_group
 from ..kit.answer import Answer
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .analysis import DeviceState, SkuCohort, cohorts_of
 from .model import PlannedHost, Results
 from .observe_training import OBSERVER
@@ -25,7 +25,7 @@ SPEC = CheckSpec(
     per=SubjectKind.NODE,
     disturbs=Disturbance.TEST_PODS,
     duration_s=900.0,
-    requires=("kubernetes",),
+    applies=(needs("kubernetes"),),
     causes=("gpu-throttled", "slow-group"),
 )
 _HINT = "nvidia-smi -q -d PERFORMANCE,TEMPERATURE,POWER on the host under load: fans, air or water, power supplies"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from ...outcome.model import Measure, Outcome, SubjectKind
 from ..benchmark.preconditions import leftovers_of
 from ..kit.answer import Answer
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .analysis import SkuCohort, cohorts_of
 from .model import PlannedHost, Results
 from .observe_training import OBSERVER
@@ -22,7 +22,7 @@ SPEC = CheckSpec(
     per=SubjectKind.NODE,
     disturbs=Disturbance.TEST_PODS,
     duration_s=900.0,
-    requires=("kubernetes",),
+    applies=(needs("kubernetes"),),
 )
 _HINTS = {
     "out-of-memory": "look for processes that hold GPU memory (nvidia-smi); else train a smaller model (shape)",

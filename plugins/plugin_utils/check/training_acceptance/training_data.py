@@ -12,7 +12,7 @@ from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ..benchmark.preconditions import nodes, not_repeated
 from ..benchmark.shared_cause import explained, slow_group
 from ..kit.answer import Answer
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .analysis import SkuCohort, cohorts_of
 from .model import PlannedHost, Results
 from .observe_training import OBSERVER
@@ -26,7 +26,7 @@ SPEC = CheckSpec(
     per=SubjectKind.NODE,
     disturbs=Disturbance.TEST_PODS,
     duration_s=900.0,
-    requires=("kubernetes",),
+    applies=(needs("kubernetes"),),
     causes=("slow-data", "slow-group"),
 )
 _HINT = "the CPUs of the host are slow: cpupower frequency-info (governor), BIOS power profile, other processes, NUMA"

@@ -17,7 +17,7 @@ from ...outcome.model import Measure, Outcome, SubjectKind
 from ...verdict.majority import Majority, majority
 from ..benchmark.preconditions import nodes
 from ..kit.answer import Answer
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .analysis import SkuCohort, cohorts_of
 from .model import PlannedHost, Rank, Results
 from .observe_training import OBSERVER
@@ -31,7 +31,7 @@ SPEC = CheckSpec(
     per=SubjectKind.NODE,
     disturbs=Disturbance.TEST_PODS,
     duration_s=900.0,
-    requires=("kubernetes",),
+    applies=(needs("kubernetes"),),
     causes=("arithmetic-wrong", "digest-differs", "digest-changes"),
 )
 _WRONG = "this GPU computes wrong, silently: take it out of service; `dcgmi diag -r 4` on the host"

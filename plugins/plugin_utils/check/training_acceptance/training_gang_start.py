@@ -8,7 +8,7 @@ from __future__ import annotations
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ..benchmark.preconditions import no_capacity, not_repeated
 from ..kit.answer import Answer
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .analysis import LOADED, READY, RESOLVED, STARTED, Late, SkuCohort, cohorts_of, lateness_of
 from .model import PlannedHost, Results
 from .observe_training import OBSERVER
@@ -22,7 +22,7 @@ SPEC = CheckSpec(
     per=SubjectKind.NODE,
     disturbs=Disturbance.TEST_PODS,
     duration_s=900.0,
-    requires=("kubernetes",),
+    applies=(needs("kubernetes"),),
     causes=("half-placed", "late-start"),
 )
 _HINTS = {

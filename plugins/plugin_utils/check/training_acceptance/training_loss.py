@@ -11,7 +11,7 @@ from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ...verdict.majority import more_than_half
 from ..benchmark.preconditions import nodes
 from ..kit.answer import Answer
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .analysis import SkuCohort, cohorts_of
 from .figures import Fall, Figures, fall_of
 from .model import PlannedHost, Rank, Results
@@ -26,7 +26,7 @@ SPEC = CheckSpec(
     per=SubjectKind.NODE,
     disturbs=Disturbance.TEST_PODS,
     duration_s=900.0,
-    requires=("kubernetes",),
+    applies=(needs("kubernetes"),),
     causes=("loss-not-finite", "loss-not-falling", "weights-differ"),
 )
 _NOT_FINITE = "this GPU computes wrong, or its memory does: `dcgmi diag -r 4` on the host, look for XID and ECC errors"

@@ -10,7 +10,7 @@ from typing import Any
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ..benchmark.preconditions import nodes, not_repeated
 from ..kit.answer import Answer
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .analysis import Mfu, SkuCohort, attention_share
 from .model import Results
 from .observe_training import OBSERVER
@@ -24,7 +24,7 @@ SPEC = CheckSpec(
     per=SubjectKind.CLUSTER,
     disturbs=Disturbance.TEST_PODS,
     duration_s=900.0,
-    requires=("kubernetes",),
+    applies=(needs("kubernetes"),),
     causes=("mfu-low",),
 )
 # What is accepted of a measurement: the next one is not the same.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from ...outcome.model import Basis, Expectation, Measure, Outcome, SubjectKind
 from ..benchmark.preconditions import nodes, not_repeated
 from ..kit.answer import Answer
-from ..spec import Check, CheckSpec, Disturbance, JudgeContext
+from ..spec import Check, CheckSpec, Disturbance, JudgeContext, needs
 from .analysis import SkuCohort
 from .model import Results
 from .observe_training import OBSERVER
@@ -22,7 +22,7 @@ SPEC = CheckSpec(
     per=SubjectKind.CLUSTER,
     disturbs=Disturbance.TEST_PODS,
     duration_s=900.0,
-    requires=("kubernetes",),
+    applies=(needs("kubernetes"),),
     causes=("step-time-growing", "step-time-unstable"),
 )
 _GROWING = "something fills up: look at temperatures and clocks over time, at memory and processes on the host"

@@ -23,6 +23,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import
     Observer,
     Place,
     Promised,
+    needs,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, SubjectKind
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site
@@ -52,7 +53,7 @@ def judge(_value: list[Any], _context: Any) -> tuple[Outcome, ...]:
 
 def declared(monkeypatch: pytest.MonkeyPatch, *rules: Applies, site: Site = SITE, **known: Any) -> GatePlan:
     spec = CheckSpec(
-        id="probe", gate="nodes", title="t", per=SubjectKind.NODE, requires=("kubernetes",), applies=rules
+        id="probe", gate="nodes", title="t", per=SubjectKind.NODE, applies=(needs("kubernetes"), *rules)
     )  # fmt: skip
     monkeypatch.setattr(declaring, "checks_of", lambda _gate, _site: (Check(spec, OBSERVER, judge),))
     return declare("nodes", site, **known)

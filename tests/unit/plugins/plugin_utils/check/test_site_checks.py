@@ -145,9 +145,10 @@ def broken(example: Path, old: str, new: str) -> list[str]:
         ('phase="conformance"', 'phase="performance"', "phase 'performance', which gate gpu_stack has not"),
         ("per=SubjectKind.CLUSTER", 'per="cluster"', "its SPEC has per 'cluster', expected one of SubjectKind"),
         ("per=SubjectKind.CLUSTER", 'per=SubjectKind.CLUSTER, disturbs="pods"', "has disturbs 'pods', expected"),
-        ('requires=("kubernetes",)', 'requires="kubernetes"', "requires 'kubernetes', expected a tuple of texts"),
+        ('needs("kubernetes")', 'needs(("kubernetes",))', r"needs\(\('kubernetes',\),\), expected texts"),
+        ('applies=(needs("kubernetes"),)', 'requires=("kubernetes",)', "unexpected keyword argument 'requires'"),
         ('causes=("no-checkpoint-storage",)', "causes=(1,)", r"causes \(1,\), expected a tuple of texts"),
-        ('requires=("kubernetes",)', 'applies=("kueue",)', r"applies \('kueue',\), expected a tuple of rules"),
+        ('needs("kubernetes")', '"kueue"', r"applies \('kueue',\), expected a tuple of rules"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_with_a_file_is_one_line_with_its_place(example: Path, old: str, new: str, told: str) -> None:
