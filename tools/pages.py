@@ -35,7 +35,7 @@ REFERENCE_FOLDER = "docs/reference"
 REFERENCE: Mapping[str, Callable[[], str]] = {
     "catalogue.md": lambda: catalog_docs.page(load_recipes([RECIPES])),
     "checks.md": lambda: check_docs.page(all_specs()),
-    "faults.md": lambda: catalogue_page(load_catalogue(_REHEARSAL)),
+    "faults.md": lambda: catalogue_page(load_catalogue()),
     "settings.md": settings_docs.page,
     "tools.md": lambda: tool_docs.page(load_host_tools()),
     "worlds.md": lambda: worlds_page(load_worlds(_REHEARSAL)),

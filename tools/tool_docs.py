@@ -34,7 +34,7 @@ _PARTS = {
 def page(table: HostTools) -> str:
     """Return docs/reference/tools.md."""
     lines = [
-        "<!-- Generated from recipes/tools.yaml (make reference). -->",
+        "<!-- Generated from recipes/gates/<gate>/tools.yaml (make reference). -->",
         "# Tools that hosts must have",
         "",
         "To judge hosts the collection runs these commands on them. Each has a time limit, after which its whole",

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Runs module fabric_probe on the host with the commands of recipes/tools.yaml, and keeps what it collected."""
+"""Runs module fabric_probe on the host with the commands of gates/fabric/tools.yaml, and keeps what it collected."""
 
 from __future__ import annotations
 

@@ -20,7 +20,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecyc
     faults_of,
     is_up,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import RECIPES
 
 
 class ActionModule(ModuleAction):
@@ -38,7 +37,7 @@ class ActionModule(ModuleAction):
         if wanted or lifted:
             changed = change_faults(directory, wanted, lifted)
         else:
-            for line in catalogue_table(load_catalogue(RECIPES / "rehearsal")).splitlines():
+            for line in catalogue_table(load_catalogue()).splitlines():
                 self.emit(line)
             changed = Changed(faults_of(directory))
         for line in _lines(changed, directory):

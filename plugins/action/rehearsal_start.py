@@ -142,7 +142,7 @@ def _wanted_list(faults: tuple[str, ...], world: str, play: str) -> str:
     if play == PLAYS_LIST:
         return plays_table()
     if faults == (LIST,):
-        return catalogue_table(load_catalogue(RECIPES / "rehearsal"))
+        return catalogue_table(load_catalogue())
     return worlds_table(load_worlds(RECIPES / "rehearsal")) if world == WORLDS_LIST else ""
 
 

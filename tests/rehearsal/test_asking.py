@@ -16,7 +16,7 @@ from rehearsal_harness import ROOT, left_behind, rehearse
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import load_catalogue
 
-FAULTS = list(load_catalogue(ROOT / "recipes" / "rehearsal"))
+FAULTS = list(load_catalogue())
 
 
 @pytest.mark.parametrize("playbook", ["rehearse.yml", "rehearse_faults.yml"])

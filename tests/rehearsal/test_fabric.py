@@ -76,7 +76,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "recipes" / "rehearsal"
-CATALOGUE = load_catalogue(DATA)
+CATALOGUE = load_catalogue()
 EXPECTED = {
     name: expect
     for name, fault in CATALOGUE.items()

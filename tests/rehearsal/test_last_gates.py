@@ -27,7 +27,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.s
 
 pytestmark = pytest.mark.drawn(1, of="runs that go on behind a gate", whole=True)
 
-CATALOGUE = load_catalogue(ROOT / "recipes" / "rehearsal")
+CATALOGUE = load_catalogue()
 STACK, FABRIC, TRAINING, INFERENCE = SCOPE = (
     "gpu_stack", "fabric_validation", "training_acceptance", "inference_acceptance",
 )  # fmt: skip

@@ -19,7 +19,7 @@ CRITERIA = json.dumps(
     {"gpufleet_criteria": {"service": "generic", "intent": "training", "os": "ubuntu", "platform": "volcano"}}
 )
 GATES = ("facility", "nodes", "gpu_stack")
-FILES = sorted((ROOT / "recipes/rehearsal/faults").glob("*.yaml"))
+FILES = sorted((ROOT / "recipes/gates").glob("*/faults.yaml"))
 CATALOGUE = {entry["id"]: entry for file in FILES for entry in yaml.safe_load(file.read_text())}
 
 

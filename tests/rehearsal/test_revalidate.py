@@ -62,7 +62,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveSite]:
 def model_with(site: LiveSite, *faults: str) -> str:
     """Write a model of the site with these faults beside it, and return its path."""
     spec = read_spec(site.rehearsal / "model.yaml")
-    hardware, catalogue = load_hardware([ROOT / "recipes" / "hardware"]), load_catalogue(ROOT / "recipes" / "rehearsal")
+    hardware, catalogue = load_hardware([ROOT / "recipes" / "hardware"]), load_catalogue()
     healthy = replace(spec, faults=())
     path = site.directory / f"model-{len(list(site.directory.glob('model-*')))}.yaml"
     write_spec(replace(healthy, faults=choose_faults(faults, healthy_cluster(healthy, hardware), catalogue)), path)

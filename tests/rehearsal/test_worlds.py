@@ -29,7 +29,7 @@ MANY_FAULTS, MANY_HEALTHY = 300, 100
 LEAST_WORLDS, LEAST_FAULTS = 25, 60
 # Faults of nodes that came after the first release; each is put into a random world that it fits, on a random subject.
 FIRST = yaml.safe_load((Path(__file__).parents[1] / "data/first_release_node_faults.yaml").read_text(encoding="utf-8"))
-LATER = [name for name, fault in load_catalogue(DATA).items() if fault.expect.gate == "nodes" and name not in FIRST]
+LATER = [name for name, fault in load_catalogue().items() if fault.expect.gate == "nodes" and name not in FIRST]
 LEAST_LATER = 25
 
 
@@ -85,7 +85,7 @@ def test_a_hundred_healthy_draws_are_silent(tmp_path: Path) -> None:
 
 def test_there_are_enough_worlds_and_faults_beyond_those_of_before() -> None:
     """60 worlds and 267 faults were there before commit 17bab27d was reviewed."""
-    assert len(WORLDS) >= 60 + LEAST_WORLDS and len(load_catalogue(DATA)) >= 267 + LEAST_FAULTS
+    assert len(WORLDS) >= 60 + LEAST_WORLDS and len(load_catalogue()) >= 267 + LEAST_FAULTS
 
 
 def test_there_are_enough_node_faults_beyond_those_of_the_first_release() -> None:

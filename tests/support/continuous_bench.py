@@ -150,7 +150,7 @@ class Bench:
         """Let the hardware have this fault alone meanwhile."""
         model = self.site.rehearsal / "model.yaml"
         before = read_spec(model)
-        catalogue = load_catalogue(ROOT / "recipes" / "rehearsal")
+        catalogue = load_catalogue()
         healthy = healthy_cluster(before, load_hardware([ROOT / "recipes" / "hardware"]))
         write_spec(replace(before, faults=choose_faults((text,) if text else (), healthy, catalogue)), model)
         await_model(model)

@@ -44,7 +44,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.s
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import RECIPE
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site
 
-CATALOGUE = load_catalogue(ROOT / "recipes" / "rehearsal")
+CATALOGUE = load_catalogue()
 HARDWARE = load_hardware([ROOT / "recipes" / "hardware"])
 TODAY = date(2026, 1, 1)
 

@@ -62,7 +62,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.manifest
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.namespace import TemporaryNamespace
 
 GATE = "training_acceptance"
-CATALOGUE = load_catalogue(ROOT / "recipes" / "rehearsal")
+CATALOGUE = load_catalogue()
 
 
 @cache

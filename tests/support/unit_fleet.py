@@ -47,7 +47,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.manifest
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.namespace import TemporaryNamespace
 
 GATE = "fabric_validation"
-CATALOGUE = load_catalogue(ROOT / "recipes" / "rehearsal")
+CATALOGUE = load_catalogue()
 CHECKS = ("gpu-gemm-rate", "gpu-numerics")
 
 

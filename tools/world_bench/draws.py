@@ -98,7 +98,7 @@ def drawn_faults(draw: random.Random, count: int, directory: Path) -> list[Drawn
         count: how many; no fault twice before each was drawn once.
         directory: where SKU files of worlds may be written.
     """
-    worlds, catalogue = load_worlds(DATA), load_catalogue(DATA)
+    worlds, catalogue = load_worlds(DATA), load_catalogue()
     fitting = _fitting(worlds, catalogue, directory)
     ids = sorted(fault for fault, names in fitting.items() if names)
     found: list[Drawn] = []
@@ -119,7 +119,7 @@ def drawn_for(draw: random.Random, fault: str, directory: Path) -> Drawn:
     Raises:
         LookupError: no world has what it needs.
     """
-    definition, worlds = load_catalogue(DATA)[fault], load_worlds(DATA)
+    definition, worlds = load_catalogue()[fault], load_worlds(DATA)
     for name in draw.sample(sorted(worlds), len(worlds)):
         place = settle(worlds[name], directory / name)
         offered = offers(worlds[name], place.hardware, place.healthy)
@@ -152,7 +152,7 @@ def problems_of(drawn: Drawn, directory: Path, *, only: str = "") -> list[str]:
     """Return what the gates say of a drawn fault that they should not, and what they do not; nothing if all is
     right. The gates come in their order, and what comes after the one that finds it is not reached; with `only` that
     gate alone is asked."""
-    world, definition = load_worlds(DATA)[drawn.world], load_catalogue(DATA)[drawn.fault]
+    world, definition = load_worlds(DATA)[drawn.world], load_catalogue()[drawn.fault]
     fault = _placed(drawn, directory)
     world = replace(world, gates=(only,)) if only else world
     expect = definition.expect
@@ -172,7 +172,7 @@ def each_fault(directory: Path) -> list[Drawn]:
     Args:
         directory: where SKU files of worlds may be written.
     """
-    worlds, catalogue = load_worlds(DATA), load_catalogue(DATA)
+    worlds, catalogue = load_worlds(DATA), load_catalogue()
     fitting = _fitting(worlds, catalogue, directory)
     smallest = {
         fault: min(names, key=lambda name: (len(worlds[name].nodes), name)) for fault, names in fitting.items() if names
@@ -182,7 +182,7 @@ def each_fault(directory: Path) -> list[Drawn]:
 
 def until_found(drawn: Drawn, directory: Path) -> Iterator[tuple[str, list[Outcome]]]:
     """Yield each gate with what it says of a drawn fault, up to the one that should find it."""
-    world, definition = load_worlds(DATA)[drawn.world], load_catalogue(DATA)[drawn.fault]
+    world, definition = load_worlds(DATA)[drawn.world], load_catalogue()[drawn.fault]
     fault = _placed(drawn, directory)
     for gate, outcomes in judge_gates(world, directory / "run", faults=(fault,)):
         yield gate, outcomes
@@ -192,7 +192,7 @@ def until_found(drawn: Drawn, directory: Path) -> Iterator[tuple[str, list[Outco
 
 def _placed(drawn: Drawn, directory: Path) -> Fault:
     """Return a drawn fault on a subject that is looked at, if its world has one."""
-    definition = load_catalogue(DATA)[drawn.fault]
+    definition = load_catalogue()[drawn.fault]
     place = settle(load_worlds(DATA)[drawn.world], directory / "first")
     alike = Counter(host.sku for host in place.site.in_scope)
     least = max((number for word, number in HOSTS_WANTED.items() if word in definition.needs), default=1)

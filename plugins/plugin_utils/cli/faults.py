@@ -11,7 +11,7 @@ from typing import Any
 
 from ..outcome.errors import NotFoundError
 from ..recipe.nearest import nearest
-from ..runtime.files import RECIPES
+from ..runtime.files import gate_files
 from ..runtime.strict import read_yaml
 from .answer import formatted, write, write_lines
 
@@ -24,7 +24,7 @@ def faults(arguments: Namespace) -> int:
     Raises:
         NotFoundError: none does; with the nearest id.
     """
-    known = [entry for path in sorted((RECIPES / "rehearsal" / "faults").glob("*.yaml")) for entry in read_yaml(path)]
+    known = [entry for path in gate_files("faults.yaml") for entry in read_yaml(path)]
     found = [entry for entry in known if _matches(entry, arguments.pattern)]
     if not found:
         near = nearest(arguments.pattern, [entry["id"] for entry in known])

@@ -70,7 +70,7 @@ class HostFacts:
     values: dict[str, Any]
 
     def read(self, fact: str, kind: type[T]) -> T | ProbeFailure:
-        """Return what a tool printed, parsed, by the `fact` of its entry in recipes/tools.yaml.
+        """Return what a tool printed, parsed, by the `fact` of its entry in recipes/gates/<gate>/tools.yaml.
 
         Raises:
             TypeError: its parser makes something else than `kind`.

@@ -51,7 +51,7 @@ def parser_named(name: str) -> Callable[[str], Any]:
         parse: Callable[[str], Any] = import_module(f"...probe.{name}", __name__).parse
     except (ImportError, AttributeError):
         reason = "is no module of plugins/plugin_utils/probe with a function parse."
-        raise InputError(f"parser {name!r}", reason, "correct recipes/tools.yaml") from None
+        raise InputError(f"parser {name!r}", reason, "correct its entry in recipes/gates/<gate>/tools.yaml") from None
     return parse
 
 

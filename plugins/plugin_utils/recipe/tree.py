@@ -17,8 +17,9 @@ from ..runtime.files import RECIPES
 Signature = tuple[tuple[str, int, int, int], ...]
 BASE_FILE = "overlays/base.yaml"
 MAX_BYTES = 10 * 1024 * 1024
-# Not recipes: chart values and manifests, health checks, SKU facts, kinds of GPU, expectations, templates, simulators.
-_NOT_DOCUMENTS = ("components", "checks", "hardware", "accelerators", "thresholds", "workloads", "rehearsal")
+# Not recipes: chart values and manifests, health checks, SKU facts, kinds of GPU, expectations, templates, simulators,
+# tools and faults of gates.
+_NOT_DOCUMENTS = ("components", "checks", "hardware", "accelerators", "thresholds", "workloads", "rehearsal", "gates")
 # JSON is YAML, too.
 _YAML = (".yaml", ".yml", ".json")
 

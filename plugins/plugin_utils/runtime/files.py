@@ -17,6 +17,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from ..outcome.errors import InputError, UnavailableError
+from ..outcome.gates import GATE_IDS
 
 # Files that are whole or absent, and as private as the directory that they are in.
 
@@ -168,6 +169,12 @@ def make_dirs(path: Path) -> None:
 
 COLLECTION_ROOT = Path(__file__).resolve().parents[3]
 RECIPES = COLLECTION_ROOT / "recipes"
+
+
+def gate_files(name: str, recipes: Path = RECIPES) -> tuple[Path, ...]:
+    """Return the file of that name of every gate that has one (recipes/gates/<gate>/), in the order of the gates."""
+    paths = (recipes / "gates" / gate / name for gate in GATE_IDS)
+    return tuple(path for path in paths if path.is_file())
 
 
 def recipe_roots(extra: Sequence[str | Path] = ()) -> tuple[Path, ...]:

@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The table of the tools that are run on hosts (recipes/tools.yaml, where every field is explained)."""
+"""The tools that are run on hosts: recipes/gates/<gate>/tools.yaml, and recipes/tools.yaml, where every field is
+explained."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from ..outcome.errors import InputError
-from .files import RECIPES
+from .files import RECIPES, gate_files
 from .strict import decode, nearest_hint, read_yaml
 
 FailureKind = Literal["missing", "timeout", "empty", "garbage", "failed", "not-collected", "held", "in-use"]
@@ -144,19 +145,33 @@ class HostTools:
     @staticmethod
     def _one(known: Mapping[str, HostTool], word: str) -> HostTool:
         if word not in known:
-            raise InputError(f"tool {word!r}", "is not in recipes/tools.yaml.", nearest_hint(word, known))
+            raise InputError(f"tool {word!r}", "is in no tools.yaml of recipes/.", nearest_hint(word, known))
         return known[word]
 
 
+@dataclass(frozen=True, slots=True)
+class _GateTools:
+    tools: tuple[HostTool, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Shared(_GateTools):
+    advice: dict[str, str]
+
+
 @cache
-def load_host_tools(path: Path = RECIPES / "tools.yaml") -> HostTools:
-    """Return the table, with defaults filled in: every tool has its `fact`, `shown` and all of its `advice`.
+def load_host_tools(recipes: Path = RECIPES) -> HostTools:
+    """Return the tools of the gates in their order, then those of no gate, with defaults filled in: every tool has its
+    `fact`, `shown` and all of its `advice`.
 
     Raises:
-        InputError: the file is missing or not valid.
+        InputError: a file is missing or not valid.
     """
-    table = decode(HostTools, read_yaml(path), str(path))
-    return replace(table, tools=tuple(_filled(tool, table.advice) for tool in table.tools))
+    general = recipes / "tools.yaml"
+    shared = decode(_Shared, read_yaml(general), str(general))
+    of_gates = (decode(_GateTools, {"tools": read_yaml(path)}, str(path)) for path in gate_files("tools.yaml", recipes))
+    tools = (*(tool for found in of_gates for tool in found.tools), *shared.tools)
+    return HostTools(tools=tuple(_filled(tool, shared.advice) for tool in tools), advice=shared.advice)
 
 
 def _filled(tool: HostTool, general: Mapping[str, str]) -> HostTool:

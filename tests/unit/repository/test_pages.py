@@ -91,7 +91,7 @@ def _checks() -> set[str]:
 
 
 def _faults() -> set[str]:
-    faults = load_catalogue(RECIPES / "rehearsal").values()
+    faults = load_catalogue().values()
     assert {fault.id for fault in faults if not fault.description.strip()} == set()
     return {f"| `{fault.id}` | {fault.kind} | {fault.description} |" for fault in faults}
 

@@ -123,7 +123,7 @@ def per_host(
         seen: the fleet.
         context: the context of the judgement.
         judge_host: judges one host whose needed tools all gave something usable.
-        needs: facts of the host that it needs (see recipes/tools.yaml).
+        needs: facts of the host that it needs (see recipes/gates/<gate>/tools.yaml).
     """
 
     def before(host: NodeContext) -> Outcome | None:

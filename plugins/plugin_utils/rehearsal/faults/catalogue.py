@@ -16,12 +16,13 @@ from typing import Any, Literal
 from ...hardware.sku import Sku
 from ...outcome.errors import BringupError, InputError, NotFoundError, ProblemsError
 from ...outcome.wording import first_of
+from ...runtime.files import RECIPES, gate_files
 from ...runtime.strict import decode, nearest, nearest_hint, read_yaml
 from ..model.patch import subject_names
 from ..model.spec import Change, Fault, SubjectWord
 from ..model.values import ClusterModel
 
-# The fault catalogue, recipes/rehearsal/faults/: what can be broken, and which check must find it.
+# The fault catalogue, recipes/gates/<gate>/faults.yaml: what can be broken, and which check must find it.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,19 +58,19 @@ class _Catalogue:
     faults: tuple[FaultDefinition, ...]
 
 
-def load_catalogue(directory: Path) -> dict[str, FaultDefinition]:
-    """Return every fault by id, in the order of the files and in each of its entries.
+def load_catalogue(recipes: Path = RECIPES) -> dict[str, FaultDefinition]:
+    """Return every fault by id, in the order of the gates and in each of its entries.
 
     Args:
-        directory: the collection's recipes/rehearsal directory.
+        recipes: the collection's recipes directory.
 
     Raises:
         InputError: there is no file, one cannot be read, an entry is not valid, or an id is there twice.
     """
-    path = directory / "faults"
-    files = sorted(path.glob("*.yaml"))
+    path = recipes / "gates"
+    files = gate_files("faults.yaml", recipes)
     if not files:
-        raise InputError(str(path), "holds no fault catalogue (*.yaml).", "install the collection again")
+        raise InputError(str(path), "holds no faults (<gate>/faults.yaml).", "install the collection again")
     entries = [fault for file in files for fault in decode(_Catalogue, {"faults": read_yaml(file)}, str(file)).faults]
     found = {entry.id: entry for entry in entries}
     if len(found) != len(entries):
@@ -95,7 +96,7 @@ def catalogue_table(catalogue: dict[str, FaultDefinition]) -> str:
 def catalogue_page(catalogue: dict[str, FaultDefinition]) -> str:
     """Return docs/reference/faults.md."""
     lines = [
-        "<!-- Generated from recipes/rehearsal/faults/ (make reference). -->",
+        "<!-- Generated from recipes/gates/<gate>/faults.yaml (make reference). -->",
         "# Faults of a rehearsal",
         "",
         "`make rehearse FAULTS=<what>` breaks the simulated hardware before the gates look at it. A fault without a",

@@ -122,7 +122,7 @@ TOOLS = (
     "disk_space", "waiting_processes", "nvme_health", "network_mounts", "module_licence", "ipmi_sensors", "imex_domain",
     "lscpu", "free", "clock_source",
 )  # fmt: skip
-"""Tools of recipes/tools.yaml whose simulators print files of their host and nothing else."""
+"""Tools of recipes/gates/<gate>/tools.yaml whose simulators print files of their host and nothing else."""
 STATE_AT = "/run/gpu-node"
 _CHUNK, _END_S = 1 << 16, 1.0
 # So long what was seen of a host's files counts: all quick tools of one reading are asked within it.

@@ -71,11 +71,11 @@ def change_faults(directory: Path, wanted: Sequence[str], lifted: Sequence[str])
     gone = _lifted(spec.faults, lifted)
     left = tuple(fault for fault in spec.faults if fault not in gone)
     # Another draw for each fault: one without a subject hits another one every time.
-    fresh = choose_faults(wanted, healthy, load_catalogue(RECIPES / "rehearsal"), spec.seed + len(left))
+    fresh = choose_faults(wanted, healthy, load_catalogue(), spec.seed + len(left))
     if twice := sorted({*map(_name, left)} & {*map(_name, fresh)}):
         raise InputError("FAULTS", f"set already: {', '.join(twice)}.", "lift it with LIFT= first, or leave it out")
     asked = asked_of(bmc_directory(directory))
-    refuse_unshown(fresh, load_catalogue(RECIPES / "rehearsal"), healthy, hardware, dra=True, asked=asked)
+    refuse_unshown(fresh, load_catalogue(), healthy, hardware, dra=True, asked=asked)
     _refuse_what_a_start_needs(healthy, (*fresh, *gone))
     changed = replace(spec, faults=(*left, *fresh))
     before, after = _model(healthy, spec.faults), _model(healthy, changed.faults)

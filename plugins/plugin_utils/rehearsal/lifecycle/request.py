@@ -197,7 +197,7 @@ def request_problems(options: Mapping[str, Any], *, hosts: int, extra: Mapping[s
         own = [path / "hardware" for text in options["recipe_data"] if (path := Path(text).expanduser()).is_dir()]
         known = load_hardware([RECIPES / "hardware", *(path for path in own if path.is_dir())])
         _noted(problems, lambda: sku_or_error(known, str(options["sku"])))
-    problems += unknown_faults([str(fault) for fault in options["faults"]], load_catalogue(RECIPES / "rehearsal"))
+    problems += unknown_faults([str(fault) for fault in options["faults"]], load_catalogue())
     return problems
 
 

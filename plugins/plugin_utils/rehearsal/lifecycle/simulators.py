@@ -135,7 +135,7 @@ def prepare_simulators(request: RehearsalRequest, progress: Progress, alive: Cal
     data = RECIPES / "rehearsal"
     plain = ModelSpec(name=request.site_name, seed=_SEED, nodes=request.nodes, shapes=request.shapes)
     healthy = healthy_cluster(plain, hardware)
-    catalogue = load_catalogue(data)
+    catalogue = load_catalogue()
     spec = replace(plain, faults=choose_faults(request.faults, healthy, catalogue))
     asked = {*request.bmcs, *(rack.name for rack in healthy.racks if request.pdus)}
     refuse_unshown(spec.faults, catalogue, healthy, hardware, dra=request.dra, asked=asked)

@@ -18,7 +18,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec imp
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import load_catalogue
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.judged import rejudge
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import RECIPES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service import open_service
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import new_run, nothing_holds, run_summary
 
@@ -173,7 +172,7 @@ def test_what_was_done_with_a_history_is_on_standard_output(gpufleet: Command, t
 
 def test_faults_are_those_of_a_rehearsal(gpufleet: Command) -> None:
     every = json.loads(gpufleet("faults", "--format", "json").out)
-    assert {entry["id"] for entry in every} == set(load_catalogue(RECIPES / "rehearsal"))
+    assert {entry["id"] for entry in every} == set(load_catalogue())
     assert {line.split()[0] for line in gpufleet("faults", "ecc-*").out.splitlines()} >= {"ecc-uncorrectable"}
     assert gpufleet("faults", "uncorrectable memory").out.startswith("ecc-uncorrectable")
     wrong = gpufleet("faults", "gpu-mising")

@@ -117,7 +117,7 @@ PLACES: dict[str, tuple[Callable[[Gate], Any], Callable[[Gate, Path], bool]]] = 
         always, lambda gate, root: gate.id in document(root / "recipes" / "thresholds" / f"{gate.id}.yaml")
     ),
     "faults": (
-        always, lambda gate, root: (root / "recipes/rehearsal/faults" / f"{gate.number}_{gate.id}.yaml").is_file()
+        always, lambda gate, root: (root / "recipes/gates" / gate.id / "faults.yaml").is_file()
     ),
     "a role that decides it": (always, role_decides),
     "arguments of the role": (

@@ -51,7 +51,7 @@ def write(tmp_path: Path, **changes: str) -> Path:
     lines = "".join(f"    {name}: {value}\n" for name, value in fields.items())
     path = tmp_path / "tools.yaml"
     path.write_text(f"advice:\n{advice}tools:\n  -\n{lines}")
-    return path
+    return tmp_path
 
 
 def test_defaults_are_filled_in(tmp_path: Path) -> None:

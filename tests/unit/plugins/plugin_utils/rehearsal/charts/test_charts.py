@@ -23,7 +23,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.charts.
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.charts.mirror import build_mirror, chart_ref
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import load_catalogue
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import RECIPES
 
 
 def _read(path: Path, name: str) -> Any:
@@ -123,7 +122,7 @@ def test_crds_are_named_as_the_real_ones(shared: Path) -> None:
 
 BROKEN = {
     (change.at.removeprefix("cluster.stack.components."), str(change.set))
-    for fault in load_catalogue(RECIPES / "rehearsal").values()
+    for fault in load_catalogue().values()
     for change in fault.patch
     if change.at.startswith("cluster.stack.components.") and change.set in ("never-ready", "image-missing")
 }

@@ -28,7 +28,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.s
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.wiring import wire
 
 ROOT = Path(__file__).resolve().parents[6]
-CATALOGUE = load_catalogue(ROOT / "recipes" / "rehearsal")
+CATALOGUE = load_catalogue()
 END = re.compile(r'\[(\d+)\]\t"([HS]-[0-9a-f]{16})"\[(\d+)\]')
 MANAGERS = 2
 

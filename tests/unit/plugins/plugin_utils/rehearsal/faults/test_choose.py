@@ -23,7 +23,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.p
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import ModelSpec, numbered_nodes
 
 ROOT = Path(__file__).resolve().parents[6]
-CATALOGUE = load_catalogue(ROOT / "recipes" / "rehearsal")
+CATALOGUE = load_catalogue()
 MODEL = build_model(
     ModelSpec(name="rehearsal", seed=7, nodes=numbered_nodes(16, "h100")),
     load_hardware([ROOT / "recipes" / "hardware"]),
@@ -96,9 +96,9 @@ def test_a_file_gives_faults_of_ones_own(tmp_path: Path) -> None:
 
 def test_an_id_twice_or_an_unknown_word_is_refused(tmp_path: Path) -> None:
     entry = "- {id: a, kind: gpu, description: x, expect: {gate: nodes, check: c, cause: d}, patch: []}\n"
-    file = tmp_path / "faults" / "1_facility.yaml"
-    file.parent.mkdir()
-    with pytest.raises(InputError, match="no fault catalogue"):
+    file = tmp_path / "gates" / "facility" / "faults.yaml"
+    file.parent.mkdir(parents=True)
+    with pytest.raises(InputError, match="holds no faults"):
         load_catalogue(tmp_path)
     file.write_text(entry * 2, encoding="utf-8")
     with pytest.raises(InputError, match="twice: a"):

@@ -35,7 +35,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.v
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
 
 ROOT = Path(__file__).resolve().parents[6]
-CATALOGUE = load_catalogue(ROOT / "recipes" / "rehearsal")
+CATALOGUE = load_catalogue()
 FACILITY_FAULTS = [fault for fault in CATALOGUE.values() if fault.expect.gate == "facility"]
 OF_BMCS = {check.spec.id for check in all_checks() if Bmc() in check.spec.applies}
 BMC_FAULTS = [fault for fault in FACILITY_FAULTS if fault.expect.check in OF_BMCS]

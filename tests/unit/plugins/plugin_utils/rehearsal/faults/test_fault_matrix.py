@@ -25,7 +25,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.
 )
 
 ROOT = Path(__file__).resolve().parents[6]
-CATALOGUE = load_catalogue(ROOT / "recipes" / "rehearsal")
+CATALOGUE = load_catalogue()
 CHECKS = {check.spec.id: check.spec for check in all_checks()}
 LEAST = 30
 # Tests that take every fault of a gate, or of a part of it, by its id.

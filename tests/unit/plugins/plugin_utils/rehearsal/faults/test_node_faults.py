@@ -56,7 +56,7 @@ from tools.world_bench.small_process import run_host_tools
 
 ROOT = Path(__file__).resolve().parents[6]
 DATA = ROOT / "recipes" / "rehearsal"
-CATALOGUE = load_catalogue(DATA)
+CATALOGUE = load_catalogue()
 # What these hosts have not; tests/rehearsal/test_worlds.py draws a world that has it.
 ELSEWHERE = {"roce", "efa", "imex"}
 NODE_FAULTS = [f for f in CATALOGUE.values() if f.expect.gate == "nodes" and not ELSEWHERE.intersection(f.needs)]

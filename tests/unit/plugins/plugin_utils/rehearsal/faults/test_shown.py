@@ -21,7 +21,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.p
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import ModelSpec, numbered_nodes
 
 ROOT = Path(__file__).resolve().parents[6]
-CATALOGUE = load_catalogue(ROOT / "recipes" / "rehearsal")
+CATALOGUE = load_catalogue()
 # Of networks, services and hardware that hosts of a DGX H100 on InfiniBand have not.
 NOT_THERE = {"roce", "efa", "imex", "dra"}
 

@@ -47,7 +47,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.process
 
 ROOT = Path(__file__).resolve().parents[6]
 DATA = ROOT / "recipes" / "rehearsal"
-CATALOGUE = load_catalogue(DATA)
+CATALOGUE = load_catalogue()
 SPEC = ModelSpec(name="rehearsal", seed=7, nodes=numbered_nodes(3, "h100"))
 HEALTHY = healthy_cluster(SPEC, HARDWARE)
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)

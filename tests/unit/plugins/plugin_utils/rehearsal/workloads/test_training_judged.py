@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from seeds import drawing
-from simulated_training import NOW, ROOT, group_on, hardware, outputs_of
+from simulated_training import NOW, group_on, hardware, outputs_of
 from training_fleet import GATE, TrainingFleet
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.training_acceptance.analysis import cohorts_of
@@ -34,7 +34,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.p
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import ModelSpec, numbered_nodes
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.pod_simulator import SimContext
 
-CATALOGUE = load_catalogue(ROOT / "recipes" / "rehearsal")
+CATALOGUE = load_catalogue()
 # What the scheduler or the kubelet says, and no pod.
 ELSEWHERE = ("launch-unschedulable", "half-placed", "launch-image")
 # What the hosts say after it.
