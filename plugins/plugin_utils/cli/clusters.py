@@ -46,14 +46,14 @@ def _lines(states: Sequence[ClusterState]) -> Iterator[str]:
             str(state.hosts),
             state.driver or "-",
             state.oldest_proof[:10] or "-",
-            state.bring_up.place,
+            state.shown_bring_up,
         )
         for state in states
     ]
     yield from table(_HEAD, rows)
-    for state in (state for state in states if not state.accepted):
+    for state in (state for state in states if state.sentences or state.now):
         yield ""
-        yield from (f"{state.name}: {sentence}" for sentence in state.sentences)
+        yield from (f"{state.name}: {sentence}" for sentence in (*state.sentences, *state.now))
     yield ""
     yield f"fleet: {fleet_sentence(states)}"
 
@@ -72,6 +72,7 @@ def _plain(state: ClusterState) -> dict[str, Any]:
         "run_dir": state.bring_up.place,
         "started": record.started if record is not None else "",
         "held_by": list(state.sentences),
+        "running": list(state.now),
     }
 
 

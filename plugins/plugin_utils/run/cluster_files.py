@@ -107,8 +107,8 @@ class OwnInventory:
 class Cluster:
     """A cluster of a fleet, checked: its file with all paths absolute, and its GPU hosts.
 
-    `site_name` is the name that its reports have. `orchestrator` and `kubeconfig` are those of its own inventory where
-    the file states none.
+    `site_name` is the name that its reports have, whatever its own inventory says. `orchestrator` and `kubeconfig` are
+    those of its own inventory where the file states none.
     """
 
     file: Path
@@ -303,19 +303,20 @@ def _of_both(cluster: Cluster, own: OwnInventory | None) -> Iterator[InputError]
 def _shared(clusters: Iterable[Cluster]) -> Iterator[InputError]:
     """Yield what two clusters have in common and may not: the tests of one would be taken for those of the other."""
     clusters = list(clusters)
-    for what in ("name", "kubeconfig", "slurm_conf", "inventory", "run_dir"):
+    for what in ("name", "site_name", "kubeconfig", "slurm_conf", "inventory", "run_dir"):
         by_value: dict[str, list[Cluster]] = {}
         for cluster in clusters:
             # The kubeconfig of its own inventory counts as well.
-            value = cluster.kubeconfig if what == "kubeconfig" else getattr(cluster.stated, what)
+            value = getattr(cluster if what in ("site_name", "kubeconfig") else cluster.stated, what)
             by_value.setdefault(value, []).append(cluster)
         for value, found in by_value.items():
             # Of two of one name the directory of runs is one for that reason alone.
-            names = {c.name for c in found} if what == "run_dir" else {c.file for c in found}
+            names = {c.name for c in found} if what in ("run_dir", "site_name") else {c.file for c in found}
             if value and len(names) > 1:
                 others = first_of([c.file.name for c in found[1:]], 3)
+                key = "vars.gpufleet_site_name" if what == "site_name" else what
                 yield InputError(
-                    f"{found[0].file}: {what}", f"{value} is that of {others} as well.", "state one of its own"
+                    f"{found[0].file}: {key}", f"{value} is that of {others} as well.", "state one of its own"
                 )
 
 
@@ -325,8 +326,8 @@ def _cluster(stated: ClusterFile, own: OwnInventory | None, path: Path) -> Clust
         file=path,
         stated=stated,
         hosts=own.hosts if own is not None else tuple(_hosts(stated)),
-        site_name=_plain(variables.get("gpufleet_site_name"))
-        or str(stated.vars.get("gpufleet_site_name") or stated.name),
+        # Two clusters whose inventories are copies of one would be one site: one history, one row of fleet-status.
+        site_name=str(stated.vars.get("gpufleet_site_name") or stated.name),
         orchestrator=stated.orchestrator or _plain(variables.get("gpufleet_orchestrator")) or KUBERNETES,
         # A template is a path of its own, whatever it becomes.
         kubeconfig=stated.kubeconfig or str(variables.get("gpufleet_kubeconfig") or ""),

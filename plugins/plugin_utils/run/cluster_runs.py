@@ -14,8 +14,9 @@ from ..fingerprint.dependencies import SiteState
 from ..outcome.codec import load, load_json
 from ..outcome.errors import BringupError, NotFoundError
 from ..outcome.wording import count
-from ..runtime.files import RUN, STATE, cluster_uid_of
-from ..verdict.clusters import ClusterState, SavedRun, cluster_states
+from ..runtime.files import KEEPER_LOCK, RUN, STATE, cluster_uid_of
+from ..runtime.process import is_locked
+from ..verdict.clusters import REHEARSAL, ClusterState, SavedRun, cluster_states
 from ..verdict.run import RunRecord, run_summary
 from ..verdict.saved import record_from_plain
 from .digests import changed_files
@@ -78,8 +79,10 @@ def _saved(path: Path) -> SavedRun:
         record = Run(path).record
     except (BringupError, OSError) as error:
         return SavedRun(cluster=str(path), place=str(path), problem=f"its record cannot be read: {error}")
-    name = f"{record.site} (rehearsal)" if record.rehearsal else record.site
-    return SavedRun(cluster=name, uid=cluster_uid_of(path), place=str(path), record=record)
+    name = f"{record.site} ({REHEARSAL})" if record.rehearsal else record.site
+    # The keeper lives as long as the run: one that was killed is at work no more, whatever its record says.
+    at_work = is_locked(path / KEEPER_LOCK)
+    return SavedRun(cluster=name, uid=cluster_uid_of(path), place=str(path), at_work=at_work, record=record)
 
 
 def _looked(saved: SavedRun, *, confirm: bool) -> SavedRun:

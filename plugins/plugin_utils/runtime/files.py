@@ -201,6 +201,8 @@ PAGE, SUMMARY, MACHINE, METRICS = REPORTS = ("report.html", "report.md", "report
 STATE, WHOLE_SUITE, STATEMENT = "state.json", "ctrf/all.json", "attestation.intoto.jsonl"
 # The link to the newest run that preflight let begin.
 LATEST = "latest"
+# What the keeper of a run has locked while the run lives (workload/keeper.py).
+KEEPER_LOCK = ".keeper.lock"
 # How a run is named: by when it began. A time service may have put the clock back since.
 _BEGUN = re.compile(r"(\d{8}T\d{6}Z)-")
 _CLOCK_STEP = timedelta(minutes=10)

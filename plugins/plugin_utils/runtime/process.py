@@ -8,6 +8,7 @@ left behind.
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import os
 import re
 import shutil
@@ -272,4 +273,24 @@ def group_runs(number: int) -> bool:
                 continue
             if group == str(number) and state not in "ZX":
                 return True
+    return False
+
+
+def is_locked(path: Path) -> bool:
+    """Tell whether a process has locked that file for itself; not where it is not there, or may not be read.
+
+    Two who look take each other for no holder.
+    """
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(file)
     return False

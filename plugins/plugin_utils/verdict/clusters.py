@@ -18,12 +18,20 @@ from .run import RunRecord, all_passed, run_summary
 
 # Everything here is pure: records in, rows and sentences out.
 
+REHEARSAL = "rehearsal"
+# Where the nodes of a roll at work may be, and how tests of a cycle may have ended; with any other something is bad.
+GOOD_SO_FAR = frozenset((
+    "pending", "cordoned", "drained", "changing", "changed", "rebooting", "rebooted", "verified", "returned", "passed",
+    "skipped",
+))  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedRun:
     """A run of a cluster: its directory, its record, and what it saw of the cluster.
 
-    `cluster` is its name, `uid` that of its namespace kube-system where it was read. `problem` says why the record
+    `cluster` is its name, `uid` that of its namespace kube-system where it was read; `at_work` tells that its process
+    was seen to live. `problem` says why the record
     cannot be read or does not hold. `recipe` names charts and versions, `drivers` the driver of each host whose driver
     is known.
     """
@@ -31,6 +39,7 @@ class SavedRun:
     cluster: str
     place: str
     uid: str = ""
+    at_work: bool = False
     record: RunRecord | None = None
     problem: str = ""
     recipe: str = ""
@@ -41,14 +50,18 @@ class SavedRun:
 class ClusterState:
     """Where a cluster stands: its newest bring-up, and the runs after it that did not end well.
 
-    The bring-up is the newest run over all eight gates that decided something, else the newest run of any gates.
-    `gates` has for each gate the newest verdict, of the bring-up or of a run after it.
+    The bring-up is the newest run over all eight gates that decided something, else the newest run of any gates, else
+    the newest of all. `gates` has for each gate the newest verdict, of the bring-up or of a run after it.
+    `passed_since` has by the directory of a held run that of a later one over the same, which passed. `running` are
+    runs at work in which nothing is bad so far: they take no acceptance away, and give none.
     """
 
     name: str
     bring_up: SavedRun
     gates: dict[str, GateVerdict] = field(default_factory=dict)
     held: tuple[SavedRun, ...] = ()
+    passed_since: dict[str, str] = field(default_factory=dict)
+    running: tuple[SavedRun, ...] = ()
 
     @property
     def passed(self) -> int:
@@ -61,6 +74,8 @@ class ClusterState:
         record = self.bring_up.record
         if record is None or self.bring_up.problem or self.held or record.rehearsal or record.what_if:
             return False
+        if self.bring_up in self.running:
+            return False
         return set(record.scope) == set(GATE_IDS) and all_passed(record) and self.passed == len(GATE_IDS)
 
     @property
@@ -71,8 +86,10 @@ class ClusterState:
             return "not known"
         if self.accepted:
             return "accepted"
+        if self.bring_up in self.running:
+            return "running"
         if record.rehearsal:
-            return "rehearsal"
+            return REHEARSAL
         if self.held:
             return "in doubt"
         return "passed in part" if all_passed(record) else "not passed"
@@ -98,12 +115,32 @@ class ClusterState:
     @property
     def sentences(self) -> tuple[str, ...]:
         """What holds it, a sentence each; none where it is accepted."""
-        if self.accepted:
+        if self.accepted or self.bring_up in self.running:
             return ()
         record = self.bring_up.record
         first = self.bring_up.problem or (run_summary(record) if record is not None else "")
-        later = (f"since then {run.problem or _summary(run)} ({run.place})" for run in self.held)
-        return (f"{first} ({self.bring_up.place})", *later)
+        return (f"{first} ({self.bring_up.place})", *(f"since then {self._doubt(run)}" for run in self.held))
+
+    @property
+    def now(self) -> tuple[str, ...]:
+        """What runs on it, a sentence each."""
+        return tuple(f"running {_since(run)} ({run.place})" for run in self.running)
+
+    @property
+    def shown_bring_up(self) -> str:
+        """The directory of the newest bring-up; `none` where there are only runs without gates, as validations."""
+        record = self.bring_up.record
+        of_gates = record is None or (record.scope and record.work is None and not record.check_mode)
+        return self.bring_up.place if of_gates else "none"
+
+    def _doubt(self, run: SavedRun) -> str:
+        """Return what a later run said, with what clears it: a bring-up, or reading it, never a narrower run."""
+        text = f"{run.problem or _summary(run)} ({run.place})"
+        if run.record is None:
+            return f"{text}; restore its run.json, or move the directory away"
+        passed = self.passed_since.get(run.place)
+        since = f" passed since ({passed});" if passed else ""
+        return f"{text};{since} a new run over all gates clears it"
 
 
 def cluster_states(
@@ -124,9 +161,12 @@ def cluster_states(
     states = []
     for name, found in sorted(by_name.items()):
         uids = sorted({run.uid for run in found} - {""})
+        # A rehearsal that is called so: `rehearsal (rehearsal)` says nothing more.
+        simulated = name.removesuffix(f" ({REHEARSAL})")
+        shown = simulated if simulated == REHEARSAL and simulated not in by_name else name
         for uid in uids or [""]:
             own = [run for run in found if run.uid in (uid, "")]
-            states.append(_state(f"{name} [{uid[:8]}]" if len(uids) > 1 else name, own, looked))
+            states.append(_state(f"{shown} [{uid[:8]}]" if len(uids) > 1 else shown, own, looked))
     return tuple(states)
 
 
@@ -134,7 +174,9 @@ def fleet_sentence(states: Sequence[ClusterState]) -> str:
     """Return the fleet in one sentence."""
     accepted = [state for state in states if state.accepted]
     others = [
-        state.name if state.name.endswith(f"({state.word})") else f"{state.name} ({state.word})"
+        state.name
+        if state.name == state.word or state.name.endswith(f"({state.word})")
+        else f"{state.name} ({state.word})"
         for state in states
         if not state.accepted
     ]
@@ -148,11 +190,15 @@ def fleet_sentence(states: Sequence[ClusterState]) -> str:
 
 def _state(name: str, runs: list[SavedRun], looked: Callable[[SavedRun], SavedRun]) -> ClusterState:
     unread = [run for run in runs if run.record is None]
-    known = sorted((run for run in runs if run.record is not None), key=_started)
+    every = sorted((run for run in runs if run.record is not None), key=_started)
+    running = [run for run in every if _goes_well(run)]
+    # What runs has proven nothing yet. Where there is nothing else, it is what there is.
+    known = [run for run in every if run not in running] or every
     of_gates = [run for run in known if _decides(run)]
     whole = [run for run in of_gates if run.record is not None and set(run.record.scope) == set(GATE_IDS)]
     bring_up = next(iter([*reversed(whole), *reversed(of_gates), *reversed(known), *unread]))
     later = [looked(run) for run in known if _started(run) > _started(bring_up)]
+    passed = [run for run in later if run.record is not None and not run.problem and all_passed(run.record)]
     held = [*(run for run in later if not _ended_well(run)), *(run for run in unread if run is not bring_up)]
     bring_up = looked(bring_up)
     gates: dict[str, GateVerdict] = {}
@@ -160,7 +206,14 @@ def _state(name: str, runs: list[SavedRun], looked: Callable[[SavedRun], SavedRu
         if (record := run.record) is not None:
             decided = (record.gate(gate) for gate in record.scope)
             gates |= {v.gate: v for v in decided if v.status is not Status.PENDING or v.gate not in gates}
-    return ClusterState(name=name, bring_up=bring_up, gates=gates, held=tuple(held))
+    return ClusterState(
+        name=name,
+        bring_up=bring_up,
+        gates=gates,
+        held=tuple(held),
+        passed_since={run.place: after.place for run in held for after in passed if _covers(after, run)},
+        running=tuple(run for run in running if _started(run) >= _started(bring_up)),
+    )
 
 
 def _of_a_cluster(run: SavedRun) -> bool:
@@ -191,6 +244,45 @@ def _ended_well(run: SavedRun) -> bool:
         return False
     begun = _decides(run) or record.phases or (record.work is not None and record.work.rows)
     return record.check_mode or bool(record.what_if) or all_passed(record) or not begun
+
+
+def _goes_well(run: SavedRun) -> bool:
+    """Tell whether a run is at work, and nothing that it decided so far is bad. One whose process ended is not, however
+    it ended."""
+    record = run.record
+    if not run.at_work or record is None or run.problem or record.problem or record.check_mode or record.unconfirmed:
+        return False
+    if record.work is not None:
+        return not record.work.passed and set(record.work.counts) <= GOOD_SO_FAR
+    verdicts = (*(record.gate(gate) for gate in record.scope), *record.phases)
+    decided = [verdict for verdict in verdicts if verdict.status is not Status.PENDING]
+    return len(decided) < len(verdicts) and all(verdict.opens_next for verdict in decided)
+
+
+def _since(run: SavedRun) -> str:
+    """Return since when a run is at work, and where it is."""
+    record = run.record
+    if record is None:
+        return ""
+    verdicts = (*(record.gate(gate) for gate in record.scope), *record.phases)
+    place = next((verdict.gate for verdict in verdicts if verdict.status is Status.PENDING), "")
+    place = record.work.verb if record.work is not None else f"{'gate' if record.scope else 'phase'} {place}"
+    return f"since {record.started[:10]} {record.started[11:16]} UTC ({place})"
+
+
+def _covers(run: SavedRun, of: SavedRun) -> bool:
+    """Tell whether a run is a later one over everything that the other was about."""
+    after, before = run.record, of.record
+    if after is None or before is None or _started(run) <= _started(of) or after.driver_only:
+        return False
+    if after.nodes - after.quarantined < before.nodes - before.quarantined:
+        return False
+    if before.work is not None or after.work is not None:
+        return before.work is not None and after.work is not None and before.work.verb == after.work.verb
+    phases = ({verdict.gate for verdict in record.phases} for record in (before, after))
+    if before.validates:
+        return after.validates and set.issubset(*phases)
+    return bool(before.scope) and set(before.scope) <= set(after.scope)
 
 
 def _summary(run: SavedRun) -> str:

@@ -36,6 +36,7 @@ from .lease import RENEW_DEADLINE_S, RENEW_S, TAKEN, KeeperRequest, LostError, l
 from .namespace import sweep_left
 
 _LOOK_S = 0.5
+_LOOKED_AT_TRIES, _LOOKED_AT_S = 10, 0.02
 _REQUEST_S = 10.0
 # The loop is patient itself: between two tries it looks whether the run still lives.
 _PATIENCE_S = 2.0
@@ -167,11 +168,16 @@ class Keeper:
 
     def _locked(self, path: str, content: str) -> bool:
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(file)
-            return False
+        # Who only looks whether a run lives (fleet-status) holds it for a moment.
+        for left in reversed(range(_LOOKED_AT_TRIES)):
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except OSError:
+                if not left:
+                    os.close(file)
+                    return False
+                time.sleep(_LOOKED_AT_S)
         text = content or json.dumps(lock_record(self.claim))
         os.truncate(file, 0)
         os.write(file, text.encode())

@@ -22,8 +22,9 @@ from ..clients.kube.errors import ConflictError
 from ..clients.kube.objects import LEASES, NAMESPACES
 from ..outcome.errors import NotFoundError, UnavailableError
 from ..runtime.clock import moment_of
+from ..runtime.files import KEEPER_LOCK
 from ..runtime.launch import python_argv
-from ..runtime.process import identify
+from ..runtime.process import identify, is_locked
 from ..runtime.progress import Emit, silent
 
 # One controller for a cluster: a Lease (coordination.k8s.io) that a run holds while it installs or tests.
@@ -275,7 +276,7 @@ def _now() -> str:
 
 # Holding a cluster for a run: takes its Lease and starts the keeper that renews it (see keeper.py).
 
-RUNNING, WORKING, LOCK = ".keeper.lock", ".working.lock", "hold.lock"
+RUNNING, WORKING, LOCK = KEEPER_LOCK, ".working.lock", "hold.lock"
 TAKEN = "taken"
 _READY = "ready"
 _HELD = "held"
@@ -332,17 +333,7 @@ def process_of(pid: int) -> tuple[int, int]:
 
 def keeper_at_work(running: Path) -> bool:
     """Tell whether a keeper has locked that file."""
-    try:
-        file = os.open(running, os.O_RDWR | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return True
-    finally:
-        os.close(file)
-    return False
+    return is_locked(running)
 
 
 def claim_of(run_id: str, command: str = "") -> Claim:

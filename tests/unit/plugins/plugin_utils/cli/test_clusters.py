@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from old_runs import without_unrecorded
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import KEEPER_LOCK
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import new_run
 
 SAVED = Path(__file__).resolve().parents[4] / "data" / "saved_runs"
@@ -73,7 +75,24 @@ def test_verdicts_are_computed_again_on_demand(gpufleet: Command, fleet: Path) -
     run = next((fleet / "healthy").rglob("run.json")).parent
     without_unrecorded(run)
     said = gpufleet("fleet-status", str(run), "--confirm")
-    assert "NOT CONFIRMED" not in said.out and said.out.splitlines()[-1].endswith("not: rehearsal (rehearsal)")
+    assert "NOT CONFIRMED" not in said.out and said.out.splitlines()[-1].endswith("not: rehearsal")
+
+
+def test_a_run_is_at_work_while_its_keeper_lives(gpufleet: Command, fleet: Path) -> None:
+    base = fleet / "east" / ".run"
+    later = write_run(base / "3", "east", "2026-11-03T10:00:00Z", passed=False)
+    running = later / KEEPER_LOCK
+    # The file stays when its run is killed, with the pid of a process that may be another's by now.
+    running.write_text("1", "utf-8")
+    said = gpufleet("fleet-status", str(base), "--exit-code")
+    assert said.code == 8 and "east: not passed: " in said.out and "running" not in said.out
+    with running.open() as keeper:
+        fcntl.flock(keeper, fcntl.LOCK_EX)
+        said = gpufleet("fleet-status", str(base), "--exit-code")
+        assert said.code == 0 and "east: running since 2026-11-03 10:00 UTC (gate nodes) (" in said.out
+        (plain,) = json.loads(gpufleet("fleet-status", str(base), "--format", "json").out)["clusters"]
+        assert plain["accepted"] and len(plain["running"]) == 1
+    assert gpufleet("fleet-status", str(base), "--exit-code").code == 8
 
 
 def test_a_later_judgement_that_did_not_confirm_a_run_counts(gpufleet: Command, fleet: Path) -> None:

@@ -61,10 +61,11 @@ def test_a_cluster_is_what_its_file_states_and_nothing_else(tmp_path: Path) -> N
     ]  # fmt: skip
 
 
-def test_an_inventory_of_its_own_has_hosts_name_and_kubeconfig(tmp_path: Path) -> None:
+def test_an_inventory_of_its_own_has_hosts_and_kubeconfig_and_the_file_the_name(tmp_path: Path) -> None:
     own = OwnInventory(hosts=OWN.hosts, variables={"gpufleet_site_name": "FRA1", "gpufleet_kubeconfig": "/k"})
     (found,) = read(tmp_path, own, a="name: a\ninventory: a.yml\n")
-    assert (found.site_name, found.kubeconfig, found.hosts) == ("FRA1", "/k", own.hosts)
+    assert (found.site_name, found.kubeconfig, found.hosts) == ("a", "/k", own.hosts)
+    assert found.variables["gpufleet_site_name"] == "a"
     # Its own inventory says it, and a run reads it there.
     assert "gpufleet_kubeconfig" not in found.variables
 
@@ -104,6 +105,16 @@ def test_all_problems_of_all_files_are_one_error(tmp_path: Path) -> None:
     for said in ("a.yml:1: name: is 3", "a.yml:2: rnig", "b.yml: name: lab1 is that of c.yml as well",
                  "b.yml: kubeconfig", "d.yml: inventory: nowhere.yml does not exist"):  # fmt: skip
         assert [line for line in problems if said in line], (said, problems)
+
+
+def test_the_file_says_the_name_of_the_site_and_no_two_the_same(tmp_path: Path) -> None:
+    """Copies of one inventory would be one site: a history in which passes of one count for the other."""
+    own = OwnInventory(hosts=OWN.hosts, variables={"gpufleet_site_name": "FRA1"})
+    text = "name: {0}\nkubeconfig: {0}.conf\ninventory: {0}.yml\nvars: {{gpufleet_site_name: {1}}}\n"
+    files = {name: text.format(name, site) for name, site in (("a", "x"), ("b", "y"), ("c", "z"))}
+    assert [cluster.site_name for cluster in read(tmp_path, own, **files)] == ["x", "y", "z"]
+    problems = refused(tmp_path, own, **files, d=text.format("d", "x"))
+    assert problems == ["a.yml: vars.gpufleet_site_name: x is that of d.yml as well. Fix: state one of its own"]
 
 
 def test_two_clusters_share_no_kubeconfig_inventory_or_runs(tmp_path: Path) -> None:

@@ -11,9 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.model import Stage
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.clusters import (
+    GOOD_SO_FAR,
     ClusterState,
     SavedRun,
     cluster_states,
@@ -31,8 +33,25 @@ def run(day: int, scope: tuple[str, ...] = GATE_IDS, bad: str = "", name: str = 
         record = record.with_gate(replace(record.gate(gate), status=Status.PASSED, started=moment, message="passed"))
     if bad:
         record = record.with_gate(replace(record.gate(bad), status=Status.FAILED, started=moment, message="a hole"))
-    saved = {key: more.pop(key) for key in ("uid", "problem", "drivers") if key in more}
+    saved = {key: more.pop(key) for key in ("uid", "problem", "drivers", "at_work") if key in more}
     return SavedRun(cluster=name, place=f".run/r{day}", record=replace(record, nodes=4, **more), **saved)
+
+
+def under_way(day: int, scope: tuple[str, ...] = GATE_IDS, passed: int = 0, **more: Any) -> SavedRun:
+    """Return a run at work in which so many gates passed so far, and phase readiness, as a bring-up has it."""
+    found = run(day, scope, at_work=True, **more)
+    assert found.record is not None
+    left = new_run("r", "dc1", found.record.started, scope, rehearsal=False)
+    record = with_phases(found.record, ("readiness",)).phases[0]
+    record = replace(found.record, phases=(replace(record, status=Status.PASSED),))
+    for gate in scope[passed:]:
+        record = record.with_gate(left.gate(gate))
+    return replace(found, record=record)
+
+
+def killed(found: SavedRun) -> SavedRun:
+    """Return that run as it is when its process and its keeper are gone."""
+    return replace(found, at_work=False)
 
 
 UNREAD = SavedRun(cluster="dc1", place=".run/r9", problem="its record cannot be read: cut")
@@ -170,3 +189,99 @@ def test_a_run_about_no_cluster_is_no_row(found: SavedRun, rows: int) -> None:
     states = cluster_states([run(1), found])
     assert len(states) == rows
     assert fleet_sentence(states).startswith(f"1 of {rows} cluster")
+
+
+ROLLING = replace(ROLL, counts={"returned": 1, "drained": 1, "pending": 2}, sentence="1 of 4 nodes returned")
+AT_WORK = {
+    "a gate": (under_way(20, ("gpu_stack",)), "since 2026-11-20 10:00 UTC (gate gpu_stack)"),
+    "all gates": (under_way(20, passed=3), "since 2026-11-20 10:00 UTC (gate gpu_stack)"),
+    "a validation": (
+        replace(run(20, at_work=True), record=replace(VALIDATED, nodes=4)),
+        "since 2026-11-20 10:00 UTC (phase readiness)",
+    ),
+    "a roll": (run(20, (), work=ROLLING, at_work=True), "since 2026-11-20 10:00 UTC (roll driver-580)"),
+}
+
+
+@pytest.mark.parametrize("kind", AT_WORK)
+def test_a_run_at_work_takes_nothing_away_and_gives_nothing(kind: str) -> None:
+    later, since = AT_WORK[kind]
+    later = replace(later, cluster="dc1")
+    found = state(run(3), later)
+    assert (found.word, found.sentences, found.bring_up.place) == ("accepted", (), ".run/r3")
+    assert found.now == (f"running {since} ({later.place})",)
+    # Killed, it is what its record says: not passed.
+    assert not state(run(3), killed(later)).accepted and not state(run(3), killed(later)).now
+    # What was not accepted before it is not accepted by it, whatever passed in it so far.
+    before = state(run(3, bad="telemetry"))
+    after = state(run(3, bad="telemetry"), later)
+    assert (after.word, after.passed, after.sentences) == (before.word, before.passed, before.sentences)
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        under_way(20, passed=2, bad="gpu_stack"),
+        under_way(20, passed=2, problem="NOT CONFIRMED: x"),
+        run(20, (), work=replace(ROLLING, counts={"held": 1, "pending": 3}), at_work=True),
+        run(20, (), work=replace(CYCLE, passed=False, failed=True, counts={"passed": 2, "failed": 1}), at_work=True),
+    ],
+    ids=["a gate failed", "edited", "a node is held", "a test failed"],
+)
+def test_what_is_bad_already_in_a_run_at_work_counts_at_once(later: SavedRun) -> None:
+    record = later.record
+    assert record is not None
+    if "gpu_stack" in record.scope and not later.problem:
+        bad = replace(record.gate("gpu_stack"), status=Status.FAILED, message="a hole")
+        later = replace(later, record=record.with_gate(bad))
+    assert not state(run(3), later).accepted
+
+
+def test_a_cluster_of_which_the_first_run_is_at_work_is_running() -> None:
+    found = state(under_way(20, passed=2))
+    assert (found.word, found.accepted, found.sentences, len(found.now)) == ("running", False, (), 1)
+    assert state(killed(under_way(20, passed=2))).word == "not passed"
+
+
+def test_stages_of_a_roll_that_are_good_so_far() -> None:
+    assert {stage.value for stage in Stage} - GOOD_SO_FAR == {"held", "spared"}
+
+
+def test_a_doubt_says_what_clears_it_and_a_narrower_run_never_does() -> None:
+    doubt, again = run(5, ("nodes", "telemetry"), bad="nodes"), run(6, ("nodes", "telemetry"))
+    narrow, fewer = run(6, ("nodes",)), run(6, ("nodes", "telemetry"), quarantined=1)
+    cleared = "(.run/r5); passed since (.run/r6); a new run over all gates clears it"
+    found = state(run(3), doubt, again)
+    assert (found.word, found.accepted) == ("in doubt", False) and found.sentences[-1].endswith(cleared)
+    for other in (narrow, fewer, run(6, ("nodes", "telemetry"), driver_only=True), run(4, ("nodes", "telemetry"))):
+        found = state(run(3), doubt, other)
+        assert not found.accepted and found.sentences[-1].endswith("(.run/r5); a new run over all gates clears it")
+    assert state(run(3), doubt, run(7)).accepted
+    assert state(run(3), UNREAD).sentences[-1].endswith("; restore its run.json, or move the directory away")
+    rolled = run(6, (), work=replace(ROLL, passed=True, failed=False))
+    assert state(run(3), replace(DOUBTS["a roll"], record=run(5, (), work=ROLL).record), rolled).passed_since
+
+
+@pytest.mark.parametrize(
+    ("found", "shown"),
+    [
+        (run(3, ("nodes",), bad="nodes"), ".run/r3"),
+        (UNREAD, UNREAD.place),
+        (replace(run(20), record=replace(NOTHING_DECIDED, problem="no SSH")), ".run/r20"),
+        (run(3, (), work=CYCLE), "none"),
+        (replace(run(20), record=replace(VALIDATED, nodes=4)), "none"),
+        (NO_DOUBTS["check mode"], "none"),
+    ],
+    ids=["a gate", "not readable", "refused", "a cycle", "a validation", "check mode"],
+)
+def test_only_a_run_over_gates_is_shown_as_bring_up(found: SavedRun, shown: str) -> None:
+    assert state(found).shown_bring_up == shown
+
+
+def test_a_rehearsal_that_is_called_so_is_called_once() -> None:
+    simulated = run(3, name="rehearsal (rehearsal)", rehearsal=True)
+    assert state(simulated).name == "rehearsal"
+    assert fleet_sentence([state(simulated)]).endswith("; not: rehearsal")
+    # Never the row of a site of that name.
+    found = cluster_states([simulated, run(4, name="rehearsal")])
+    assert [(s.name, s.accepted) for s in found] == [("rehearsal", True), ("rehearsal (rehearsal)", False)]

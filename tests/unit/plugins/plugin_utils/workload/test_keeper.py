@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import signal
 import subprocess
 import threading
@@ -238,6 +239,18 @@ def test_a_cluster_whose_kubeconfig_is_gone_is_not_waited_for(
     kubeconfig.unlink()
     thread.join(5)
     assert not thread.is_alive()
+
+
+def test_who_looks_whether_a_run_lives_is_no_holder(playbook: subprocess.Popen[bytes], tmp_path: Path) -> None:
+    running = tmp_path / RUNNING
+    assert not keeper_at_work(running)
+    with running.open("w") as looking:
+        fcntl.flock(looking, fcntl.LOCK_SH)
+        assert not keeper_at_work(running), "two who look"
+        threading.Timer(0.05, lambda: fcntl.flock(looking, fcntl.LOCK_UN)).start()
+        keeper = keeper_of(playbook, held_cluster())
+        keeper.request = replace(keeper.request, running=str(running))
+        assert keeper.begin() == "" and keeper_at_work(running)
 
 
 def test_hosts_without_cluster_are_held_by_one_run_of_this_controller(
