@@ -27,5 +27,6 @@ class ActionModule(ModuleAction):
         place = place_of(options["store"])
         where = f" to {Path(options['dest'])}" if options["dest"] else ""
         said = ", ".join(f"{number} {name}" for name, number in rows.items())
-        self.emit(f"history {place}: {options['state']}{where}: {said or 'nothing is wrong'}")
-        return {"changed": changed, "place": str(place), "rows": rows, "exit_code": 0}
+        text = f"history {place}: {options['state']}{where}: {said or 'nothing is wrong'}"
+        self.emit(text)
+        return {"changed": changed, "place": str(place), "rows": rows, "msg": text, "exit_code": 0}

@@ -46,6 +46,7 @@ class ActionModule(ModuleAction):
             *stated.of_choices(options["choices"]),
             *stated.missing(options["one_of"], task_vars),
             *stated.needed(options["all_of"]),
+            *stated.declared(options["declared"]),
             *collection_problems(options["collections"]),
         ]
         if problems and options["followed_by"]:

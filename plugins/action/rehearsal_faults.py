@@ -34,16 +34,16 @@ class ActionModule(ModuleAction):
         directory = Path(options["directory"]).expanduser().resolve()
         wanted = [str(text) for text in options["set"] if str(text) not in ("", LIST)]
         lifted = [str(text) for text in options["lift"] if str(text)]
+        lines: list[str] = []
         if wanted or lifted:
             changed = change_faults(directory, wanted, lifted)
         else:
-            for line in catalogue_table(load_catalogue()).splitlines():
-                self.emit(line)
+            lines = catalogue_table(load_catalogue()).splitlines()
             changed = Changed(faults_of(directory))
-        for line in _lines(changed, directory):
-            self.emit(line)
+        lines += _lines(changed, directory)
         done = bool(changed.set or changed.lifted)
-        return {"changed": done, "faults": list(changed.faults), "set": changed.set, "lifted": changed.lifted}
+        told = {"set": changed.set, "lifted": changed.lifted, "closing_lines": lines}
+        return {"changed": done, "faults": list(changed.faults), **told}
 
 
 def _lines(changed: Changed, directory: Path) -> list[str]:

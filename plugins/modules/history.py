@@ -105,4 +105,9 @@ rows:
   type: dict
   returned: success
   sample: {"results": 1024}
+msg:
+  description: The same in a sentence.
+  type: str
+  returned: success
+  sample: "history /var/lib/gpufleet/history.sqlite: checked: nothing is wrong"
 """

@@ -42,6 +42,11 @@ options:
     type: list
     elements: str
     default: []
+  declared:
+    description: Variables of hosts. Where no host has one, the playbook has nothing to do.
+    type: list
+    elements: str
+    default: []
   collections:
     description: Collections of others whose modules the playbook calls.
     type: list

@@ -71,4 +71,9 @@ lifted:
   elements: str
   returned: success
   sample: ["xid-79@gpu01/gpu0"]
+closing_lines:
+  description: What is printed when the playbook ends, the faults that were set and lifted, or all that there are.
+  type: list
+  elements: str
+  returned: success
 """

@@ -14,6 +14,7 @@ import yaml
 
 def test_a_host_that_is_refused_is_in_the_list_and_the_playbook_fails(repository: Path, tmp_path: Path) -> None:
     here = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable, "gpufleet_sku": "h100"}
+    here |= {"gpufleet_converge": {}}
     silent = {"ansible_host": "127.0.0.1", "ansible_port": 1, "ansible_ssh_retries": 0}
     hosts = {"n1": here, "n2": here | {"gpufleet_converge": {"drver": {"version": "580"}}}, "n3": silent}
     code, said = converge(repository, tmp_path, hosts)
@@ -26,12 +27,24 @@ def test_a_host_that_is_refused_is_in_the_list_and_the_playbook_fails(repository
 
 def test_hosts_that_do_not_answer_are_each_in_the_list_with_what_to_try(repository: Path, tmp_path: Path) -> None:
     """Ansible ends a play of hosts that are all unreachable without another task."""
-    silent = {"ansible_host": "127.0.0.1", "ansible_port": 1, "ansible_ssh_retries": 0}
+    silent = {"ansible_host": "127.0.0.1", "ansible_port": 1, "ansible_ssh_retries": 0, "gpufleet_converge": {}}
     code, said = converge(repository, tmp_path, {"n1": silent, "n2": silent})
     assert code == 2 and "UNREACHABLE" not in said, said
     assert "n1  not reached as root: " in said and "n2  not reached as root: " in said, said
     assert "verdict  CHECK MODE: nothing was changed; converge: 0 of 2 hosts planned" in said
-    assert f"do: try ansible n1 -i {tmp_path / 'hosts.yml'} -b -m raw -a 'id -u'" in said
+    assert said.splitlines()[-2:] == [
+        f"do: try ansible n1 -i {tmp_path / 'hosts.yml'} -b -m raw -a 'id -u'",
+        "then: the same command with --limit n1,n2",
+    ]
+
+
+def test_an_inventory_that_declares_nothing_is_refused_before_a_host_is_reached(
+    repository: Path, tmp_path: Path
+) -> None:
+    code, said = converge(repository, tmp_path, {"n1": {"ansible_host": "127.0.0.1", "ansible_port": 1}})
+    assert code == 2 and "UNREACHABLE" not in said and "not reached" not in said
+    assert "error    gpufleet_converge: is declared for no host of the inventory" in said
+    assert "Fix: declare it for a host or a group; `gpufleet_converge: {}` takes back" in said
 
 
 def converge(repository: Path, directory: Path, hosts: dict[str, dict[str, object]]) -> tuple[int, str]:

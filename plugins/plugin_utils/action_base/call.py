@@ -187,6 +187,14 @@ class Stated:
             if not self._has(name):
                 yield InputError(name, "is not set, and this playbook needs it.", f"-e {name}=...")
 
+    def declared(self, names: Sequence[str]) -> Iterator[InputError]:
+        """Yield each of these variables that no host has, not even as one that is empty."""
+        for name in names:
+            if not any(name in variables for variables in self.raw.values()):
+                text = "is declared for no host of the inventory, so there is nothing to bring a host to."
+                hint = f"declare it for a host or a group; `{name}: {{}}` takes back what an earlier run left"
+                yield InputError(name, text, hint)
+
     def _has(self, name: str) -> Any:
         return self.extra.get(name) or self.raw["localhost"].get(name)
 
