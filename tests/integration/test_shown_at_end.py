@@ -22,11 +22,21 @@ def test_lines_and_a_value_stand_below_the_recap(repository: Path, tmp_path: Pat
     }
     (tmp_path / "play.yml").write_text(yaml.safe_dump([play]))
     done = run(repository, tmp_path, "play.yml")
-    assert [line for line in done.partition("PLAY RECAP")[2].splitlines()[2:] if line] == ['driver: "580.1"', "a: 'yes'", "b:", "- 1", "- two"]
+    assert [line for line in done.partition("PLAY RECAP")[2].splitlines()[2:] if line] == [
+        'driver: "580.1"',
+        "a: 'yes'",
+        "b:",
+        "- 1",
+        "- two",
+    ]
 
 
 def test_a_value_of_a_recipe_is_the_last_line(repository: Path, tmp_path: Path) -> None:
-    words = ["gpufleet_criteria=service=eks,accelerator=h100,intent=training", "gpufleet_recipe_command=query", "gpufleet_recipe_selector=criteria.service"]
+    words = [
+        "gpufleet_criteria=service=eks,accelerator=h100,intent=training",
+        "gpufleet_recipe_command=query",
+        "gpufleet_recipe_selector=criteria.service",
+    ]
     words = [part for word in words for part in ("-e", word)]
     assert run(repository, tmp_path, str(repository / "playbooks/recipe.yml"), *words).splitlines()[-2:] == ["", "eks"]
 
