@@ -37,9 +37,9 @@ class ActionModule(ModuleAction):
         connection = connection_from(options)
         if bool(options["before"]) == bool(options["recipe"]):
             raise InputError(
-                "drift_info",
-                "compares with before or with recipe; give one of them.",
-                "before: accepted.json (-e gpufleet_drift_before=accepted.json)",
+                "drift",
+                "compares with a snapshot (before) or with a recipe; give one of them.",
+                "-e gpufleet_drift_before=accepted.json, or -e gpufleet_drift_recipe=recipe.yaml",
             )
         recipe = resolved_recipe(Path(options["recipe"]).expanduser()) if options["recipe"] else None
         before = read_snapshot(options["before"], lambda: Cluster(connection)) if recipe is None else None

@@ -44,6 +44,7 @@ class ActionModule(ModuleAction):
         problems += [
             *stated.problems(),
             *stated.of_choices(options["choices"]),
+            *stated.of_places(options["places"]),
             *stated.missing(options["one_of"], task_vars),
             *stated.needed(options["all_of"]),
             *stated.declared(options["declared"]),

@@ -22,5 +22,5 @@ class ActionModule(ModuleAction):
         del task_vars
         run = Run(existing_run_dir(options["run_dir"]))
         with problem_recorded(run):
-            check_controller(run.site, options["helm"], self.emit)
+            check_controller(run.site, run.record, options["helm"], self.emit)
         return {}

@@ -33,7 +33,7 @@ options:
     type: bool
     default: false
   one_of:
-    description: Variables of which one has to be stated, for without it the playbook would do nothing that is kept.
+    description: Variables of which one has to be stated, for without it the playbook has nothing to do.
     type: list
     elements: str
     default: []
@@ -56,6 +56,11 @@ options:
     description: Variables that this playbook alone reads, each with the words that it may be.
     type: dict
     default: {}
+  places:
+    description: Variables of this playbook that name a file, an address or a ConfigMap to read. A file has to be there.
+    type: list
+    elements: str
+    default: []
   followed_by:
     description:
       - The module whose check comes next. Where the call is refused, what that check would refuse is in the same list,

@@ -185,8 +185,26 @@ def test_text_that_ansible_would_cut_at_a_space_is_refused_with_the_form_that_wo
 @pytest.mark.drawn(7, of="calls that are refused")
 def test_a_snapshot_that_would_be_kept_nowhere_is_refused(tmp_path: Path) -> None:
     refused(
-        play(tmp_path, "snapshot"), "gpufleet_snapshot: is not set, so nothing would be kept. Fix: state it: -e gpu"
+        play(tmp_path, "snapshot"),
+        "gpufleet_snapshot: is not set, and this playbook needs it or gpufleet_snapshot_source. Fix: state it: -e gpu",
     )
+
+
+@pytest.mark.drawn(7, of="calls that are refused")
+def test_a_file_to_read_that_is_not_there_is_refused_before_a_run_begins(tmp_path: Path) -> None:
+    play(tmp_path, "rehearse_faults", "--syntax-check")
+    for name in ("accepted.json", "recipe.yaml"):
+        (tmp_path / name).touch()
+    words = ("-e", "gpufleet_validate_recipe=recipe.yaml", "-e", "gpufleet_validate_snapshot=acepted.json")
+    said = play(tmp_path, "validate", "-e", "gpufleet_no_cluster=true", *words, inventory=False)
+    refused(said, "gpufleet_validate_snapshot: names 'acepted.json', which does not exist. Fix: did you mean 'accepte")
+    again = said.output.rstrip().splitlines()[-1]
+    assert again.endswith("-e gpufleet_validate_snapshot=accepted.json") and again.startswith("again: "), again
+    refused(play(tmp_path, "validate", *words), "gpufleet_validate_snapshot: names 'acepted.json'")
+    said = play(tmp_path, "drift", inventory=False)
+    refused(said, "gpufleet_drift_before: is not set, and this playbook needs it or gpufleet_drift_recipe. Fix: state")
+    assert said.output.rstrip().endswith("-e gpufleet_drift_before=<...>")
+    assert not (tmp_path / ".run").exists()
 
 
 @pytest.mark.drawn(7, of="calls that are refused")

@@ -172,13 +172,13 @@ class Stated:
         return f"host {hosts[0]}" if len(hosts) == 1 else f"hosts {first_of(hosts, 3)}"
 
     def missing(self, one_of: Sequence[str], of_play: Mapping[str, Any]) -> Iterator[InputError]:
-        """Yield that none of these variables is configured: without one the playbook would do nothing that is kept.
+        """Yield that none of these variables is configured: without one the playbook has nothing to do.
 
         A rehearsal sets its own as variables of the play (`of_play`).
         """
         if one_of and not any(self._has(name) or of_play.get(name) for name in one_of):
             others = "".join(f", or -e {name}=..." for name in one_of[1:])
-            text = "is not set, so nothing would be kept."
+            text = f"is not set, and this playbook needs {' or '.join(('it', *one_of[1:]))}."
             yield InputError(one_of[0], text, f"state it: -e {one_of[0]}=...{others}")
 
     def needed(self, names: Sequence[str]) -> Iterator[InputError]:
@@ -203,6 +203,24 @@ class Stated:
         for name, words in choices.items():
             if name in self.raw["localhost"]:
                 yield from self._value_problems("localhost", name, {"choices": list(words)})
+
+    def of_places(self, names: Sequence[str]) -> Iterator[NotFoundError]:
+        """Yield the variables that name a file to read which is not there; an address and a ConfigMap are asked later.
+
+        A value that cannot be resolved, or is no text, is another problem.
+        """
+        for name in names:
+            try:
+                place = self.hostvars["localhost"][name] if name in self.raw["localhost"] else ""
+            except (AnsibleError, TemplateError):
+                continue
+            if not isinstance(place, str) or not place or "://" in place:
+                continue
+            path = Path(place).expanduser()
+            if not path.exists():
+                near = nearest(str(path), {str(beside) for beside in path.parent.glob("*")})
+                hint = f"did you mean '{near[0]}'?" if near else f"-e {name}=FILE; paths count from {Path.cwd()}"
+                yield NotFoundError(name, f"names '{place}', which does not exist.", hint)
 
     def _value_problems(self, host: str, name: str, spec: Mapping[str, Any] | None = None) -> Iterator[BringupError]:
         try:

@@ -43,7 +43,7 @@ from ..runtime.text import extra_variable
 from ..site.model import Site
 from ..store.records import NodeResult
 from ..verdict.gate import Blocking, GateVerdict
-from ..verdict.run import RunRecord, Work, WorkRow, with_site
+from ..verdict.run import VERB_BURN_IN, RunRecord, Work, WorkRow, with_site
 from ..workload.job import JobResult
 from ..workload.jobs import run_jobs
 from ..workload.lease import working
@@ -58,7 +58,7 @@ from .validation import decide_phase, declared_phase
 
 # What a burn-in did, as the verdict of its run: every host, how long it was under load, and why it ended. Pure.
 
-VERB = "burn-in"
+VERB = VERB_BURN_IN
 _HEAD = ("host", "end", "under load", "tests", "reason")
 _SHOWN = 3
 

@@ -9,9 +9,10 @@ import importlib.util
 import shutil
 
 from ..outcome.errors import BringupError, NotFoundError, ProblemsError
-from ..outcome.gates import API_GATES, STACK_GATE
+from ..outcome.gates import API_GATES, PHASE_GATES, STACK_GATE
 from ..runtime.progress import Emit
 from ..site.model import Site
+from ..verdict.run import VERB_BURN_IN, VERB_CYCLES, RunRecord
 from .run import needs_recipe
 
 # Python package (as imported) to what it is for; all are needed by every run.
@@ -23,9 +24,12 @@ _PACKAGES = {
     "sqlalchemy": "the history of runs",
 }
 
+# They take the recipe of gate gpu_stack, and look at none of its releases.
+_INSTALLED_BEFORE = (VERB_BURN_IN, VERB_CYCLES)
 
-def check_controller(site: Site, helm: str, emit: Emit) -> None:
-    """Look for what the gates in scope need.
+
+def check_controller(site: Site, record: RunRecord, helm: str, emit: Emit) -> None:
+    """Look for what the run needs: its gates, or the phases of a validation.
 
     Raises:
         ProblemsError: everything that is missing, in one list.
@@ -35,10 +39,10 @@ def check_controller(site: Site, helm: str, emit: Emit) -> None:
         for name, use in _packages(site).items()
         if importlib.util.find_spec(name) is None
     ]
-    programs = _programs(site, helm)
+    programs = _programs(site, record, helm)
     problems.extend(
-        NotFoundError(f"program {name}", f"is not on PATH; gate {gate} needs it.", hint)
-        for name, (gate, hint) in programs.items()
+        NotFoundError(f"program {name}", f"is not on PATH; {who}.", hint)
+        for name, (who, hint) in programs.items()
         if shutil.which(name) is None
     )
     if problems:
@@ -50,13 +54,23 @@ def _packages(site: Site) -> dict[str, str]:
     return _PACKAGES | ({"kubernetes": "the API server"} if needs_api(site) else {})
 
 
-def _programs(site: Site, helm: str) -> dict[str, tuple[str, str]]:
+def _programs(site: Site, record: RunRecord, helm: str) -> dict[str, tuple[str, str]]:
     programs: dict[str, tuple[str, str]] = {}
     if "facility" in site.gates and "facility_record" in site.capabilities:
-        programs["ssh-keygen"] = ("facility", "install the OpenSSH client")
-    if needs_recipe(site):
-        programs[helm] = (STACK_GATE, "install Helm 3.14 or newer and put it on PATH, or name it in gpufleet_helm")
+        programs["ssh-keygen"] = ("gate facility needs it", "install the OpenSSH client")
+    if who := _reads_releases(site, record):
+        programs[helm] = (who, "install Helm 3.14 or newer and put it on PATH, or name it in gpufleet_helm")
     return programs
+
+
+def _reads_releases(site: Site, record: RunRecord) -> str:
+    """Return who asks Helm for releases, empty where nobody does: gate gpu_stack may be in scope for its recipe."""
+    if not needs_recipe(site) or (record.work is not None and record.work.verb in _INSTALLED_BEFORE):
+        return ""
+    if not record.phases:
+        return f"gate {STACK_GATE} needs it"
+    asking = [verdict.gate for verdict in record.phases if STACK_GATE in PHASE_GATES[verdict.gate]]
+    return f"the validation reads the releases with it (phase {', '.join(asking)})" if asking else ""
 
 
 def needs_api(site: Site) -> bool:

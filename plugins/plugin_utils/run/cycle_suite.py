@@ -22,13 +22,13 @@ from ..runtime.files import write_atomic
 from ..runtime.progress import Emit
 from ..store.records import Cycle, NodeClass, NodeResult
 from ..verdict.gate import GateVerdict, decide
-from ..verdict.run import RunRecord, Work, WorkRow
+from ..verdict.run import VERB_CYCLES, RunRecord, Work, WorkRow
 from .decision import run_day
 from .run import Run
 
 # What cycles of tests did, as the verdict of their run: each cycle, what it tested, and the classes after it. Pure.
 
-VERB = "continuous validation"
+VERB = VERB_CYCLES
 _HEAD = ("cycle", "end", "tested", "took", "classes")
 _TOLD = (Status.PASSED, Status.FAILED, Status.OTHER, Status.PENDING)
 _SHOWN = 3

@@ -17,6 +17,8 @@ from .gate import GateVerdict
 
 # What a run did whose verb has no gates: a roll, cycles of tests, a burn-in. Pure.
 
+VERB_BURN_IN, VERB_CYCLES = "burn-in", "continuous validation"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkRow:

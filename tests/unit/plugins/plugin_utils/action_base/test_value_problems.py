@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -102,6 +103,25 @@ def test_what_the_implicit_localhost_lacks_is_mended_in_the_inventory(host: str,
 def test_a_tag_that_was_misspelled_is_the_nearest_tag_or_gate(tag: str, way_on: str) -> None:
     (problem,) = option_problems({"ansible_run_tags": [tag]}, (), ["plan"])
     assert problem.hint == way_on
+
+
+def test_a_file_that_is_named_and_not_there_is_refused_and_what_is_asked_elsewhere_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "accepted.json").touch()
+    monkeypatch.chdir(tmp_path)
+
+    def said(place: Any) -> list[str]:
+        values = {"localhost": {"gpufleet_drift_before": place}}
+        return [str(problem) for problem in stated_of(values, values).of_places(["gpufleet_drift_before", "unset"])]
+
+    assert said("acepted.json") == [
+        "gpufleet_drift_before: names 'acepted.json', which does not exist. Fix: did you mean 'accepted.json'?"
+    ]
+    (line,) = said("/no/such.json")
+    assert line.endswith(f"-e gpufleet_drift_before=FILE; paths count from {tmp_path}")
+    for place in ("accepted.json", str(tmp_path / "accepted.json"), "cm://ns/name", "https://host/x", "", 7):
+        assert said(place) == []
 
 
 def test_a_playbook_that_keeps_something_needs_one_of_its_variables() -> None:
