@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.wording import count
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.ai_conformance import (
     FAIL,
-    PASS,
     judged,
     not_declared_in,
     outcomes_of,
     pages,
+    verdict_of,
     versions,
     write_pages,
 )
@@ -43,8 +42,7 @@ class ActionModule(ModuleAction):
         lines = [
             f"{entry.verdict:8} {entry.level} {entry.id}: {entry.reason}" for entry in found if entry.verdict == FAIL
         ]
-        passed = sum(entry.verdict == PASS for entry in found)
-        lines.append(f"verdict  {passed} of {count(len(found), 'requirement')} met, {len(failed)} not met")
+        lines.append(f"verdict  {verdict_of(found, rehearsal=run.record.rehearsal)}")
         lines.append(f"{'would be' if self.check_mode else 'pages':8} {dest / 'index.md'}")
         result: dict[str, Any] = {
             "closing_lines": lines,

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
@@ -14,7 +15,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.conn
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import NAMESPACES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.drift import with_drift
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.holdings import holdings_of
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.install import Installer, Limits
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.install import Done, Installer, Limits
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.installation import Installed
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.model import (
     Component,
@@ -50,6 +51,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.t
     plan_diff,
     plan_rows,
     preview_lines,
+    put_back,
     result_rows,
     save_results,
 )
@@ -140,12 +142,20 @@ class ActionModule(ModuleAction):
             begin_history(run, STACK_GATE, options["store"])
             with working(run.path):
                 done = installer.run(plan, components)
-        if not options["components"]:
-            save_results(run.path, plan, done, options["helm"])
+        self._keep(run, plan, done, options)
         problem = failure(done)
         if problem and options["not_ready"] == "fail":
             raise problem
         return {**result, "changed": changed(done), "results": result_rows(done), "ready": problem is None}
+
+    def _keep(self, run: Run, plan: Plan, done: tuple[Done, ...], options: dict[str, Any]) -> None:
+        """Keep what was done: for the observer of the gate, and of changes that were undone as a note of the run."""
+        if notes := put_back(plan, done):
+            run.save_record(replace(run.record, notes=(*run.record.notes, *notes)))
+            for note in notes:
+                self.emit(note)
+        if not options["components"]:
+            save_results(run.path, plan, done, options["helm"])
 
     def _refuse(self, reasons: tuple[str, ...], hint: str, *, only_say: bool) -> None:
         """Refuse what other components stand in the way of; where nothing is changed, say it: a task before this one

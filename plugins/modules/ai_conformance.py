@@ -60,7 +60,7 @@ closing_lines:
   type: list
   elements: str
   returned: always
-  sample: ["verdict  5 of 9 requirements met, 0 not met"]
+  sample: ["verdict  5 of 9 requirements met, 0 not met, 4 not proven (2 of them MUST)"]
 list_version:
   description: Version of the list.
   type: str

@@ -11,9 +11,14 @@ from typing import Any
 
 from ..outcome.codec import dumps, to_plain
 from ..outcome.errors import BringupError
+from ..outcome.wording import first_of
 from ..runtime.files import write_atomic
 from .install import Done
 from .model import INSTALL_RESULT, Action, Plan
+
+# States of a component whose chart was applied.
+_APPLIED = ("ready", "not-ready", "degraded")
+_MOST = 8
 
 
 def plan_rows(plan: Plan, checked: Mapping[str, str]) -> list[dict[str, str]]:
@@ -76,6 +81,16 @@ def save_results(run_dir: Path, plan: Plan, done: Iterable[Done], helm: str) -> 
 def changed(done: Iterable[Done]) -> bool:
     """Tell whether something was changed: what waited for another component or was refused was not touched."""
     return any(entry.action.changes and entry.state not in ("waiting", "refused") for entry in done)
+
+
+def put_back(plan: Plan, done: Iterable[Done]) -> tuple[str, ...]:
+    """Return a note for each component whose changes by hand were undone: the recipe's chart was applied over them."""
+    applied = {entry.component for entry in done if entry.state in _APPLIED}
+    return tuple(
+        f"{step.component} was changed by hand and is put back as the recipe has it: {first_of(step.by_hand, _MOST)}"
+        for step in plan.steps
+        if step.by_hand and step.component in applied
+    )
 
 
 def failure(done: Iterable[Done]) -> BringupError | None:

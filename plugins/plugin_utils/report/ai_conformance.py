@@ -170,7 +170,7 @@ def _judged(
     elif empty := _of_nothing(requirement, found):
         verdict, reason = SKIP, f"not shown: {empty.check} passed with nothing to look at: {empty.summary}"
     else:
-        verdict, reason = PASS, f"{len(found)} results of {', '.join(requirement.checks)}, all passed"
+        verdict, reason = PASS, f"{count(len(found), 'result')} of {', '.join(requirement.checks)}, all passed"
     return Judged(id=name, level=level, requirement=requirement, verdict=verdict, reason=reason, outcomes=found)
 
 
@@ -181,6 +181,17 @@ def _of_nothing(requirement: Requirement, found: Collection[Outcome]) -> Outcome
         return any(measure.name == name and bool(measure.value) for measure in outcome.measured)
 
     return next((o for o in found if (name := requirement.counts.get(o.check)) and not counted(o, name)), None)
+
+
+def verdict_of(found: Collection[Judged], *, rehearsal: bool) -> str:
+    """Return the verdict in one sentence: what is met, what is not, and how many that are required are not proven."""
+    passed, failed = (sum(entry.verdict == word for entry in found) for word in (PASS, FAIL))
+    skipped = [entry for entry in found if entry.verdict == SKIP]
+    required = sum(entry.level == "MUST" for entry in skipped)
+    text = f"{passed} of {count(len(found), 'requirement')} met, {failed} not met"
+    if skipped:
+        text += f", {len(skipped)} not proven ({required} of them MUST)"
+    return f"REHEARSAL {text}" if rehearsal else text
 
 
 def pages(found: Collection[Judged], version: str, record: RunRecord) -> dict[str, str]:

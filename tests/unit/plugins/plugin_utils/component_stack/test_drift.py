@@ -40,7 +40,11 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.m
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.plan import make_plan
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.read import installed
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.tell import changed, preview_lines
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.tell import (
+    changed,
+    preview_lines,
+    put_back,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
 
 WANTED = {
@@ -378,3 +382,21 @@ def test_a_preview_says_what_would_be_done_and_who_computed_it() -> None:
         "would upgrade b 2 (server): another version",
     ]
     assert preview_lines(Plan(steps=steps[2:]), {}) == ["no component would change"]
+
+
+def test_what_was_changed_by_hand_and_is_put_back_is_a_note_and_what_was_not_applied_is_none() -> None:
+    by_hand = ("Deployment op spec.template.spec.containers[op].image", "value byHand")
+    step = Step(component="op", namespace="ns", action=Action.UPGRADE, wanted_version="1.0.0", by_hand=by_hand)
+    other = Step(component="other", namespace="ns", action=Action.UPGRADE, wanted_version="1.0.0")
+    plan = Plan(steps=(step, other))
+
+    def noted(state: str) -> tuple[str, ...]:
+        return put_back(plan, [Done(component=c, action=Action.UPGRADE, state=state) for c in ("op", "other")])
+
+    for state in ("ready", "not-ready", "degraded"):
+        assert noted(state) == (
+            "op was changed by hand and is put back as the recipe has it: Deployment op "
+            "spec.template.spec.containers[op].image, value byHand",
+        )
+    for state in ("failed", "foreign", "refused", "waiting"):
+        assert noted(state) == ()

@@ -31,6 +31,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.ai_conform
     judged,
     outcomes_of,
     pages,
+    verdict_of,
     versions,
     write_pages,
 )
@@ -67,6 +68,17 @@ LEFT_OUT = replace(GANG, status=Status.SKIPPED, rating=Rating.UNKNOWN, summary="
 def test_a_requirement_is_what_its_checks_are(outcomes: tuple[Outcome, ...], verdict: str) -> None:
     (found,) = judged(outcomes, "1.37", ["gang-scheduling"])
     assert (found.id, found.level, found.verdict) == ("gang_scheduling", "MUST", verdict)
+
+
+def test_the_verdict_counts_what_is_open_and_begins_with_the_word_rehearsal() -> None:
+    found = judged((GANG,), "1.37", ["gang-scheduling", "ai_inference", "cluster_autoscaling"])
+    assert [(entry.level, entry.verdict) for entry in found].count(("MUST", SKIP)) == 2
+    said = "1 of 3 requirements met, 0 not met, 2 not proven (2 of them MUST)"
+    assert verdict_of(found, rehearsal=False) == said
+    assert verdict_of(found, rehearsal=True) == f"REHEARSAL {said}"
+    proven = judged((GANG,), "1.37", ["gang-scheduling"])
+    assert verdict_of(proven, rehearsal=False) == "1 of 1 requirement met, 0 not met"
+    assert proven[0].reason == "1 result of gang-admission, all passed"
 
 
 def test_half_of_the_checks_prove_nothing_and_a_failed_half_fails() -> None:
