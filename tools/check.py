@@ -23,6 +23,8 @@ from tools import sanity_files, tree
 
 ROOT = tree.ROOT
 CACHE = ROOT / ".cache"
+# With this begins a line of a step that `make check` prints last.
+END = "end: "
 TREE = tree.TREE
 COPY = tree.COPY
 BIN = CACHE / "venv/bin"
@@ -176,6 +178,12 @@ def closing_table(results: Sequence[Result], seconds: float) -> None:
     print(f"{'all':<14}{seconds:>8.1f}")
 
 
+def end_lines(results: Sequence[Result]) -> list[str]:
+    """Return what steps that make something say of it, to be read last."""
+    said = [line for result in results for line in result.output.splitlines()]
+    return [line.removeprefix(END) for line in said if line.startswith(END)]
+
+
 def main(names: Sequence[str]) -> int:
     steps = {step.name: step for step in STEPS}
     left_out = names[1:] if names[:1] == ["--but"] else ()
@@ -197,6 +205,8 @@ def main(names: Sequence[str]) -> int:
     PASSED.write_text(json.dumps(kept | now, indent=1), encoding="utf-8")
     closing_table(results, time.monotonic() - began)
     print(f"check: FAILED: {', '.join(failed)}" if failed else "check: passed")
+    if names and not failed:
+        print("".join(f"{line}\n" for line in end_lines(results)), end="")
     return 1 if failed else 0
 
 

@@ -13,7 +13,10 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+import yaml
+
 from . import tree
+from .check import END
 from .pages import write_reference
 
 
@@ -29,7 +32,18 @@ def main(arguments: Sequence[str]) -> int:
         tree.update(tracked, copy)
         write_reference(copy)
         galaxy = (sys.executable, "-m", "ansible", "galaxy", "collection", "build", "--force")
-        return subprocess.call((*galaxy, "--output-path", str(target)), cwd=copy)
+        status = subprocess.call((*galaxy, "--output-path", str(target)), cwd=copy)
+        if status == 0:
+            print("\n".join(_end_lines(copy, target)))
+        return status
+
+
+def _end_lines(copy: Path, target: Path) -> list[str]:
+    """Return where the tarball is, and what installs it."""
+    named = yaml.safe_load((copy / "galaxy.yml").read_text(encoding="utf-8"))
+    path = target / f"{named['namespace']}-{named['name']}-{named['version']}.tar.gz"
+    shown = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+    return [f"{END}tarball  {shown}", f"{END}next     ansible-galaxy collection install {shown} --force"]
 
 
 if __name__ == "__main__":

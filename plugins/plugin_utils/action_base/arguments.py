@@ -76,7 +76,7 @@ def _list_of(option: Mapping[str, Any], value: Any) -> Any:
 
 
 def value_problems(
-    label: str, name: str, option: Mapping[str, Any], given: Mapping[str, Any]
+    label: str, name: str, option: Mapping[str, Any], given: Mapping[str, Any], *, typed: bool = True
 ) -> Iterator[BringupError]:
     """Yield what is wrong with one value: it is missing, has another type, or is none of the choices.
 
@@ -85,6 +85,7 @@ def value_problems(
         name: the option.
         option: its spec.
         given: every value that is given.
+        typed: whether it is mended on the command line; else in the inventory.
     """
     value = next((given[key] for key in (name, *option.get("aliases", ())) if given.get(key) is not None), None)
     if value is None:
@@ -102,18 +103,18 @@ def value_problems(
     for error in checked.errors:
         kind, choices = option.get("type", "str"), option.get("choices") or ()
         if isinstance(error, ArgumentTypeError) and str(error).startswith(f"argument '{name}' is of type"):
-            yield InputError(label, f"is {_shown(value, option)}, expected {_expected(option)}.", _example(label, kind))
+            yield InputError(label, f"is {_shown(value, option)}, expected {expected(option)}.", _example(label, kind))
             return
         if isinstance(error, ArgumentValueError) and choices and not isinstance(value, list | dict):
             listed = ", ".join(str(choice) for choice in choices)
             near = nearest(str(value), [str(choice) for choice in choices])
             own = re.fullmatch(_VARIABLE, label)
-            meant = f"did you mean {f'-e {label}={near[0]}' if own else near[0]}? " if near else ""
-            hint = f"{meant}choose one: {listed}"
-            yield InputError(label, f"is {_shown(value, option)}, expected {_expected(option)}.", hint)
+            meant = f"did you mean {f'-e {label}={near[0]}' if own and typed else near[0]}? " if near else ""
+            hint = f"{meant}choose one: {listed}" + ("" if typed else "; it is stated in the inventory")
+            yield InputError(label, f"is {_shown(value, option)}, expected {expected(option)}.", hint)
         else:
             where = f" found in {name}"
-            yield InputError(label, f"does not fit: {str(error).removesuffix(where)}.", f"expected {_expected(option)}")
+            yield InputError(label, f"does not fit: {str(error).removesuffix(where)}.", f"expected {expected(option)}")
 
 
 def refuse(subject: str, problems: list[BringupError]) -> None:
@@ -136,7 +137,8 @@ def _variables(task: Any) -> dict[str, str]:
     return {key: match[0] for key, match in found.items() if match}
 
 
-def _expected(option: Mapping[str, Any]) -> str:
+def expected(option: Mapping[str, Any]) -> str:
+    """Return what an option takes, in words."""
     choices = option.get("choices")
     if choices:
         return f"{'some' if option.get('type') == 'list' else 'one'} of {', '.join(str(choice) for choice in choices)}"

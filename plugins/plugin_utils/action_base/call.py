@@ -18,9 +18,9 @@ from jinja2.exceptions import TemplateError
 from ..outcome.errors import BringupError, InputError, NotFoundError
 from ..outcome.gates import GATE_IDS
 from ..outcome.wording import first_of
-from ..run.variables import options, renamed, unknown_names
+from ..run.variables import meant, options, renamed, unknown_names
 from ..runtime.strict import nearest
-from .arguments import plain_spec, value_problems
+from .arguments import expected, plain_spec, value_problems
 
 PLAN = "plan"
 OLDEST_ANSIBLE = "2.18"
@@ -147,7 +147,8 @@ class Stated:
 
     def problems(self) -> Iterator[BringupError]:
         """Yield every variable that nothing reads, once, and every value that does not fit."""
-        yield from unknown_names("extra variable", self.extra)
+        for problem in unknown_names("extra variable", self.extra):
+            yield self._of_other_type(problem) or problem
         stated: dict[str, list[str]] = {}
         for host, variables in self.raw.items():
             for name in set(variables) - set(self.extra):
@@ -236,7 +237,18 @@ class Stated:
             )
             yield InputError(name, text, hint)
             return
-        yield from value_problems(name, name, spec or plain_spec({name: options()[name]})[name], {name: value})
+        option = spec or plain_spec({name: options()[name]})[name]
+        yield from value_problems(name, name, option, {name: value}, typed=bool(spec) or name in self.extra)
+
+    def _of_other_type(self, problem: InputError) -> InputError | None:
+        """Return the problem of a misspelled variable whose value the variable that is near would refuse; else None."""
+        name, near = problem.subject, meant(problem.subject)
+        if near not in options():
+            return None
+        option = plain_spec({near: options()[near]})[near]
+        if not [*value_problems(near, near, option, {near: self.extra[name]})]:
+            return None
+        return InputError(name, problem.reason, f"did you mean {near}, which is {expected(option)}?")
 
     def warnings(self) -> list[str]:
         """Return a line for every variable that is stated by a name of before."""

@@ -11,9 +11,14 @@ from typing import Any, TypeVar
 
 from ..outcome.codec import Misfit, MisfitsError, structure
 from ..outcome.errors import InputError, ProblemsError
+from ..outcome.wording import first_of
 from .foreign_yaml import PlainYamlError, documents, kubernetes_loader, parser
 
 T = TypeVar("T")
+# How alike two words are that differ by a letter or two.
+_ALMOST = 0.9
+# A longer list of what is known is no hint: its beginning is shown.
+_LISTED, _SHOWN = 40, 8
 
 
 def parse_yaml(text: str, source: str) -> Any:
@@ -64,14 +69,26 @@ def nearest_hint(word: str, known: Iterable[str], intro: str = "did you mean") -
     near = nearest(word, choices)
     if near:
         return f"{intro} {' or '.join(repr(name) for name in near)}?"
-    return f"known: {', '.join(choices)}" if choices else "nothing is known here"
+    shown = first_of(choices, _SHOWN) if len(choices) > _LISTED else ", ".join(choices)
+    return f"known: {shown}" if choices else "nothing is known here"
 
 
 def nearest(word: str, known: Iterable[str]) -> list[str]:
-    """Return up to three of the known words that are near, the nearest first."""
-    from difflib import get_close_matches
+    """Return up to three of the known words that are near, the nearest first; of names that differ by their number
+    alone (gpu99, gpu08) only one with a single other digit, and beside one that is almost the word no others."""
+    from difflib import SequenceMatcher, get_close_matches
 
-    return get_close_matches(word, sorted(known), n=3, cutoff=0.55)
+    fitting = [name for name in sorted(known) if not _other_number(word, name)]
+    near = get_close_matches(word, fitting, n=3, cutoff=0.55)
+    ratios = [SequenceMatcher(None, name, word).ratio() for name in near]
+    return [name for name, ratio in zip(near, ratios, strict=True) if ratios[0] < _ALMOST or ratio >= _ALMOST]
+
+
+def _other_number(word: str, name: str) -> bool:
+    if len(word) != len(name):
+        return False
+    differing = [pair for pair in zip(word, name, strict=True) if pair[0] != pair[1]]
+    return len(differing) > 1 and all(one.isdigit() and other.isdigit() for one, other in differing)
 
 
 def decode(kind: type[T], data: Any, source: str) -> T:

@@ -18,7 +18,7 @@ from ..outcome.decisions import Acceptance, Quarantine, Waiver, parsed_day
 from ..outcome.errors import BringupError, InputError, ProblemsError
 from ..outcome.gates import GATE_IDS, GATES, STACK_GATE
 from ..outcome.model import SubjectKind
-from ..runtime.strict import decode, nearest_hint
+from ..runtime.strict import decode, nearest, nearest_hint
 from .adapters import VARIABLE as HCAS
 from .model import NO_SITE, DriverOwner, Host, Profile, Site, SitePool, SiteProfile
 
@@ -320,8 +320,9 @@ def _host(name: str, variables: Mapping[str, Any], facts: InventoryFacts, proble
     sku = str(variables.get("gpufleet_sku") or "")
     if sku not in facts.hardware:
         found = f"gpufleet_sku is {sku!r}, which is not in the hardware facts" if sku else "has no gpufleet_sku"
-        near = get_close_matches(sku, facts.hardware, n=3, cutoff=0.4) or sorted(facts.hardware)[:5]
-        hint = f"set gpufleet_sku to one of recipes/hardware/, for example {', '.join(near)}"
+        near = nearest(sku, facts.hardware)
+        some = ", ".join(get_close_matches(sku, facts.hardware, n=3, cutoff=0.4) or sorted(facts.hardware)[:5])
+        hint = nearest_hint(sku, near) if near else f"set gpufleet_sku to one of recipes/hardware/, for example {some}"
         problems.append(InputError(f"host {name}", f"{found}.", hint))
     return Host(
         name=name,

@@ -148,7 +148,10 @@ def _extra(option: str, value: str, problem: str) -> Iterator[str]:
         yield from _words(option, value)
         return
     found = _name(name, problem)
-    if found == name and _wrong(name, quoted.strip("'\""), problem):
+    if f"did you mean {found}, which is " in _unknown(name, problem):
+        # The value is none for the variable that was meant.
+        yield from (option, f"{found}={PLACE}")
+    elif found == name and _wrong(name, quoted.strip("'\""), problem):
         yield from (option, "=".join(_meant(name, quoted, problem)))
     elif found:
         yield from _words(option, f"{found}={quoted}")
@@ -232,7 +235,7 @@ def _unknown(name: str, problem: str) -> str:
 def _name(name: str, problem: str) -> str:
     """Return the name; one that nothing reads as it was meant, empty where that is not known."""
     rest = _unknown(name, problem)
-    meant = re.search(r"did you mean (gpufleet_\w+)\?", rest)
+    meant = re.search(r"did you mean (gpufleet_\w+)(?:\?|, which is )", rest)
     return name if not rest else meant[1] if meant else ""
 
 

@@ -51,3 +51,13 @@ def test_notes_of_a_step_that_passed_are_said(capsys: pytest.CaptureFixture[str]
     check.show(check.Result(step(), 0, 2.0, "passed: all\n"))
     told = "    ok  lint 1.0 s\n        note: one chart is not proven\n    ok  lint 2.0 s\n"
     assert capsys.readouterr().out == told
+
+
+def test_what_a_step_made_is_said_last() -> None:
+    made = check.Result(
+        check.Step("build", ("true",)), 0, 1.0, "copied\nend: tarball  a.tar.gz\nend: next     install\n"
+    )
+    assert check.end_lines([check.Result(step(), 0, 1.0, "passed: all\n"), made]) == [
+        "tarball  a.tar.gz",
+        "next     install",
+    ]

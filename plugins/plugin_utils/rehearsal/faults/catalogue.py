@@ -128,6 +128,7 @@ LIST = "list"
 # What `make` calls FAULTS= or SET=, by target.
 _WORD = "gpufleet_rehearsal_faults"
 _SHOWN = 4
+_LISTS = "FAULTS=list of make, or playbook rehearse_faults, prints all"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,7 +186,7 @@ def _is_file(text: str) -> bool:
 def _no_fault(name: str, catalogue: Mapping[str, FaultDefinition]) -> BringupError:
     # Of some hundred ids no list is a hint.
     near = f"{nearest_hint(name, catalogue)} " if nearest(name, catalogue) else ""
-    hint = f"{near}(FAULTS=list prints all)" if near else "FAULTS=list prints all"
+    hint = f"{near}({_LISTS})" if near else _LISTS
     return NotFoundError(f"{_WORD} {name!r}", "is not in the catalogue.", hint)
 
 
@@ -326,7 +327,7 @@ def refuse_unshown(
         needs = catalogue[fault.id].needs if fault.id in catalogue else ()
         if lacks := [word for word in needs if not there.get(word, True)]:
             reason = f"needs {', '.join(lacks)}, which this cluster has not, so nothing would show it."
-            hint = "choose a world or SKU that has it (WORLD=list), or another fault (FAULTS=list)"
+            hint = f"choose a world or SKU that has it (WORLD=list), or another fault ({_LISTS})"
             problems.append(InputError(f"FAULTS {fault.id!r}", reason, hint))
         elif fault.subject not in asked:
             problems += _not_asked(fault, asked)

@@ -142,10 +142,12 @@ def planned_nodes(hosts: list[dict[str, Any]], count: int, sku: str) -> tuple[Pl
 
 LIST = "list"
 SITE = "site"
+# What `make` calls PLAY=.
+_PLAY = "gpufleet_rehearsal_play"
 _ALONE = {
     "converge": "a simulated host has no package repositories; molecule does it with containers (docs/converge.md)",
-    "rollback": "it needs two recipes that passed; keep a rehearsal (KEEP=1) and run site twice on its inventory",
-    "rma": "keep a rehearsal with a fault (KEEP=1 FAULTS=gpu-missing) and run it on its inventory",
+    "rollback": "it needs two recipes that passed; keep a rehearsal, and run site twice on its inventory",
+    "rma": "keep a rehearsal that has a fault, and run it on its inventory",
 }
 
 
@@ -171,9 +173,9 @@ def refuse_unknown_play(name: str) -> None:
     if name in known:
         return
     if name in _ALONE:
-        raise NotFoundError(f"PLAY {name!r}", f"cannot be rehearsed from start to end: {_ALONE[name]}.")
+        raise NotFoundError(f"{_PLAY} {name!r}", f"cannot be rehearsed from start to end: {_ALONE[name]}.")
     near = f"did you mean {nearest(name, known)[0]!r}? " if nearest(name, known) else ""
-    raise NotFoundError(f"PLAY {name!r}", "is nothing that can be rehearsed.", f"{near}known: {', '.join(known)}")
+    raise NotFoundError(f"{_PLAY} {name!r}", "is nothing that can be rehearsed.", f"{near}known: {', '.join(known)}")
 
 
 def request_problems(options: Mapping[str, Any], *, hosts: int, extra: Mapping[str, Any]) -> list[BringupError]:

@@ -105,6 +105,27 @@ def test_a_tag_that_was_misspelled_is_the_nearest_tag_or_gate(tag: str, way_on: 
     assert problem.hint == way_on
 
 
+def test_a_wrong_word_is_mended_where_it_is_stated() -> None:
+    name = "gpufleet_driver_owner"
+    stated = stated_of({"localhost": {name: "hosts"}}, {"localhost": {name: "hosts"}})
+    (problem,) = stated.problems()
+    assert problem.hint.startswith("did you mean host? choose one: ") and problem.hint.endswith("in the inventory")
+    stated.extra = {name: "hosts"}
+    (problem,) = stated.problems()
+    assert problem.hint.startswith(f"did you mean -e {name}=host? choose one: ") and "inventory" not in problem.hint
+
+
+def test_a_misspelled_variable_whose_value_the_near_one_would_refuse_is_told_with_what_that_takes() -> None:
+    for value, way_on in (
+        ("3", "did you mean gpufleet_waivers, which is a list of mappings"),
+        ([], "did you mean gpufleet_waivers?"),
+    ):
+        stated = stated_of({"localhost": {}}, {})
+        stated.extra = {"gpufleet_waivrs": value}
+        (problem,) = stated.problems()
+        assert problem.hint.startswith(way_on), problem.hint
+
+
 def test_a_file_that_is_named_and_not_there_is_refused_and_what_is_asked_elsewhere_is_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

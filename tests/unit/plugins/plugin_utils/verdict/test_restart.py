@@ -223,6 +223,8 @@ def test_a_rehearsed_fault_is_not_rehearsed_again_unless_it_was_refused(given: s
          "gpufleet_profile: is 'onprem', expected x. Fix: did you mean -e gpufleet_profile=on_premises? choose one: x",
          "-e gpufleet_profile=onprem -e gpufleet_driver_owner=hosts -e gpufleet_orchestrator=k8s",
          "-e gpufleet_profile=on_premises -e gpufleet_driver_owner=host -e gpufleet_orchestrator=<...>"),
+        ("gpufleet_waivrs: is no variable of this collection (x), so x. Fix: did you mean gpufleet_waivers, "
+         "which is a list of mappings?", "-e gpufleet_waivrs=3", "-e gpufleet_waivers=<...>"),
         ("gpufleet_rehearsal_play 'continous': is nothing. Fix: did you mean 'continuous'? known: site",
          "-e gpufleet_rehearsal_play=continous", "-e gpufleet_rehearsal_play=continuous"),
         ("gpufleet_rehearsal_faults 'gpu-mising': is unknown. Fix: did you mean 'gpu-missing' or 'mount-missing'?",

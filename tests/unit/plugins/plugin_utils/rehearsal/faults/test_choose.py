@@ -64,6 +64,7 @@ def test_mistakes_come_in_one_list_with_the_nearest_names() -> None:
     with pytest.raises(ProblemsError) as error:
         chosen("gpu-mising,gpu-lost@gpu99,/no/such/file.yaml")
     text = str(error.value)
+    assert "mount-missing" not in text, "one that is almost the word has none beside it"
     assert "3 problems" in text and "'gpu-missing'" in text and "gpu09" in text and "/no/such/file.yaml" in text
 
 
