@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-import yaml
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.strict import read_yaml
 
 from . import tree
 from .check import END
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _end_lines(copy: Path, target: Path) -> list[str]:
     """Return where the tarball is, and what installs it."""
-    named = yaml.safe_load((copy / "galaxy.yml").read_text(encoding="utf-8"))
+    named = read_yaml(copy / "galaxy.yml")
     path = target / f"{named['namespace']}-{named['name']}-{named['version']}.tar.gz"
     shown = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
     return [f"{END}tarball  {shown}", f"{END}next     ansible-galaxy collection install {shown} --force"]
