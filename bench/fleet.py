@@ -31,17 +31,14 @@ sys.path[:0] = [str(ROOT / ".cache"), str(ROOT / "tests/support"), str(ROOT / "b
 from scale import Figures, told
 from service_rows import SITE, cycle
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.queue import plan_batch
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.queue_model import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.continuous.node_history import (
     BatchLimits,
     Demand,
-    QueueNode,
-)
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.remembered import remembered
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.standing import (
+    histories_by_test,
     parts_now,
-    standings,
+    saved_state,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.continuous.queue import QueueNode, plan_batch
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.rows import keep_facts
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service import open_service
 
@@ -92,7 +89,7 @@ def measure(nodes: int, weeks: int, tests: int, directory: str | None) -> dict[s
         fill(path, nodes, weeks, tests)
         now_s, spent, begun = weeks * WEEK_S + 86400.0, dict[str, float](), process_time()
         store = open_service(path)
-        results, leases = remembered(store, SITE, rehearsal=False, now_s=now_s), store.leases(SITE, rehearsal=False)
+        results, leases = saved_state(store, SITE, rehearsal=False, now_s=now_s), store.leases(SITE, rehearsal=False)
         spent["history"], begun = process_time() - begun, process_time()
     parts = parts_now(results, now_s)
     fleet = [
@@ -104,7 +101,7 @@ def measure(nodes: int, weeks: int, tests: int, directory: str | None) -> dict[s
     ]  # fmt: skip
     demands = [Demand(test=name, max_age_days=7.0) for name in TESTS[:tests]]
     limits = BatchLimits(size=max(8, nodes // 100), per_rack=2, per_rail=4)
-    plan = plan_batch(fleet, demands, standings(results, now_s), leases, limits, now_s)
+    plan = plan_batch(fleet, demands, histories_by_test(results, now_s), leases, limits, now_s)
     spent["plan"], begun = process_time() - begun, process_time()
     lines = len(plan.lines())
     spent["lines"] = process_time() - begun

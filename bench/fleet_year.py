@@ -36,19 +36,21 @@ sys.path[:0] = [str(ROOT / ".cache"), str(ROOT / "tests/support")]
 
 from service_year import BEGIN, DAY, HOUR, Machine
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.class_rules import (
-    figure_rules,
-)
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.classify import classify
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.queue import plan_batch
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.queue_model import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.continuous.classify import classify
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.continuous.figures import figure_rules
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.continuous.node_history import (
     BatchLimits,
     Demand,
-    QueueNode,
+    histories_by_test,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.standing import standings
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.continuous.queue import QueueNode, plan_batch
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.remediation.app import (
+    CORDON,
+    RemediationPolicy,
+    RemediationSite,
+    steps,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Rating, Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.remediation.carry_out import CORDON, Policy, Site, steps
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.records import Figure, NodeResult
 
 TEST, Z_DAYS, RUN_S, RACK = "gemm", 7.0, 1200.0, 8
@@ -107,7 +109,7 @@ class Year:
         self.event = (BEGIN + EVENT_AT * days * DAY, BEGIN + (EVENT_AT * days + EVENT_DAYS) * DAY)
         self.out: set[str] = set()
         self.again: set[tuple[str, str]] = set()
-        self.policy = Policy(acts=(CORDON,))
+        self.policy = RemediationPolicy(acts=(CORDON,))
 
     def _node(self, number: int) -> Node:
         own = Random(self.draw.random())
@@ -145,7 +147,7 @@ class Year:
                       not_free=keeps[node.machine.name])
             for number, node in enumerate(self.nodes)
         ]  # fmt: skip
-        known = standings((result for node in self.nodes for result in node.results), now)
+        known = histories_by_test((result for node in self.nodes for result in node.results), now)
         demand = (Demand(test=TEST, max_age_days=Z_DAYS, longest_s=RUN_S),)
         plan = plan_batch(fleet, demand, known, (), self.limits, now, again=self.again)
         self.told.plans += 1
@@ -189,7 +191,9 @@ class Year:
         found = classify("c", tuple(self.by_name), (TEST,), results, now, figure_rules())
         self.again = set(found.repeats)
         words = {entry.node: entry.word for entry in found.classes}
-        todo = steps(Site(words=words, out=self.out, recorded=self.out, in_a_row=found.in_a_row), self.policy)
+        todo = steps(
+            RemediationSite(words=words, out=self.out, recorded=self.out, in_a_row=found.in_a_row), self.policy
+        )
         self.told.breaker += bool(todo.stopped)
         for name in todo.take:
             self._take(self.by_name[name], now)

@@ -28,11 +28,11 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_vali
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.settings_layers import (
     settings_for,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.class_rules import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.continuous.classify import classify
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.continuous.figures import (
     ClassLimits,
     figure_rules,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.classify import classify
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Rating, Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.records import Figure, NodeResult
 

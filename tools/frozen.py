@@ -24,11 +24,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.judge.app import judged_again, rejudge
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.worlds.catalogue import load_worlds
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.ctrf import suite_of
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.judged import judged_again, rejudge
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import REPORTS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import run_summary

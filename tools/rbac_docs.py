@@ -7,8 +7,7 @@ from __future__ import annotations
 import yaml
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.rights import LEVELS, every_choice
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rbac import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.rbac.app import (
     continuous_role,
     continuous_test_roles,
     policy_role,
@@ -18,6 +17,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rbac import (
     validator_roles,
     wave_role,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS
 
 _HEAD = """# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later

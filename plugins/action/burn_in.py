@@ -12,8 +12,7 @@ from typing import Any
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.stated import stated_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.burn_in.model import Soak
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.burn_in import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.burn_in.app import (
     VERB,
     decide_burn_in,
     narrow,
@@ -21,6 +20,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.burn_in impor
     soak,
     with_burn_in,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.preload import preload
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.problem import problem_recorded
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir

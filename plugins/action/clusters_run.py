@@ -14,26 +14,24 @@ from typing import Any
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.command_line import command_line
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.fleet_asked import asked_of, members_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.wording import shortened
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.console import table
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.fleet_run import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.fleet.app import (
     FAILED,
     STATE_FILE,
     FleetOptions,
     FleetPlace,
-    fleet_lock,
-    opened_place,
-    run_fleet,
-)
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.fleet_run import (
     Ring,
     fleet_holds,
+    fleet_lock,
     fleet_passed,
     fleet_run_sentence,
+    opened_place,
     rings_of,
+    run_fleet,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.wording import shortened
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.console import table
 
 _HEAD = ("cluster", "ring", "verdict", "gates", "result")
 _RESUME = "gpufleet_fleet_resume"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.fleet_plan import fleet_plan, positions_of
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.continuous.plan import fleet_plan, positions_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
 
 

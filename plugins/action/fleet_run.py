@@ -10,9 +10,9 @@ from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.stated import stated_settings
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.cycle import run_cycle
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.cycle_suite import VERB
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.fleet_plan import fleet_plan
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.continuous.app import run_cycle
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.continuous.cycle_record import VERB
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.continuous.plan import fleet_plan
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.preload import preload
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.problem import problem_recorded
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir

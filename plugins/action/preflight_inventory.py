@@ -52,6 +52,6 @@ def _require_orchestrator(options: Mapping[str, Any], task_vars: Mapping[str, An
         InputError: the playbook is burn_in, and Slurm gives the nodes work.
     """
     if task_vars.get("preflight_verb") == "burn-in" and options.get("orchestrator") == "slurm":
-        from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.burn_in import over_slurm
+        from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.burn_in.app import over_slurm
 
         raise over_slurm(str(options.get("site_name") or NO_SITE))

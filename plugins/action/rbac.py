@@ -11,15 +11,15 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.modul
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.rights import every_choice
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import connection_from
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import API_GATES, gate_spec
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rbac import (
-    Subject,
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.rbac.app import (
+    RbacSubject,
     bindings,
     put_objects,
     remove_objects,
     role_objects,
     subject_objects,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import API_GATES, gate_spec
 
 
 class ActionModule(ModuleAction):
@@ -33,7 +33,7 @@ class ActionModule(ModuleAction):
         gates = [gate_spec(gate).id for gate in options["gates"]] or API_GATES
         roles = role_objects(gates, options["levels"], every_choice())
         names = {name: options[f"subject_{name}"] for name in ("kind", "name", "namespace")}
-        subject = Subject(**names)
+        subject = RbacSubject(**names)
         objects = [*subject_objects(subject), *roles, *bindings(roles, subject)]
         work = put_objects if options["state"] == "present" else remove_objects
         with Cluster(connection_from(options)) as cluster:

@@ -11,21 +11,9 @@ from typing import Any
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import connection_from
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.engine import Changed
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.model import Stage
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.wording import shortened
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.holding import end_hold, take_hold
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.problem import problem_recorded
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.roll import (
-    OpenRoll,
-    nodes_of_site,
-    open_roll,
-    stage_lines,
-    with_roll,
-)
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.stats import run_stats
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.wave_proof import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.waves.engine import NodeChange
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.waves.plan import Stage
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.waves.proof import (
     Company,
     accused_nodes,
     await_company,
@@ -34,6 +22,18 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.wave_proof im
     start_fabric_proof,
     start_verification,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.waves.roll import (
+    OpenRoll,
+    nodes_of_site,
+    open_roll,
+    stage_lines,
+    with_roll,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.wording import shortened
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.holding import end_hold, take_hold
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.problem import problem_recorded
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.stats import run_stats
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.lease import working
 
 _LONGEST = 400
@@ -208,8 +208,8 @@ def _problems(options: Mapping[str, Any]) -> dict[str, str]:
     return {node: shortened(str(text), _LONGEST) for node, text in options["problems"].items() if text}
 
 
-def _changed_from(entry: Mapping[str, Any]) -> Changed:
-    return Changed(
+def _changed_from(entry: Mapping[str, Any]) -> NodeChange:
+    return NodeChange(
         problem=shortened(str(entry.get("problem") or ""), _LONGEST),
         reboot=bool(entry.get("reboot")),
         boot_id=str(entry.get("boot_id") or ""),

@@ -75,12 +75,7 @@ from ansible.inventory.manager import InventoryManager
 from ansible.plugins.inventory import BaseInventoryPlugin
 from ansible.vars.manager import VariableManager
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import (
-    BringupError,
-    InputError,
-    ProblemsError,
-)
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.cluster_files import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.fleet.cluster_files import (
     UNREAD,
     Cluster,
     ClusterHost,
@@ -88,7 +83,12 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.cluster_files
     group_name,
     read_clusters,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.cluster_runs import states_of
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.fleet.clusters import states_of
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import (
+    BringupError,
+    InputError,
+    ProblemsError,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory import HOST_VARIABLES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.interpreter import missing_module
 

@@ -19,21 +19,20 @@ from simulated_training import hardware
 from sites import make_site
 from slurm import NODES, Slurm
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.node_logs import NodeLogs
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.slurm_drain import SlurmLimits, SlurmNodes
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.continuous.app import run_cycle
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.continuous.cycle_record import NodeLogs
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.continuous.plan import fleet_plan, uses_in_slurm
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.continuous.service import (
+    ContinuousService,
+    CycleEnd,
+    after_cycle,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.remediation.app import RemediationPolicy
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.waves.slurm import SlurmLimits, SlurmNodes
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import AbortedError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe import slurm_nodes
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.remediation.carry_out import Policy
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.cycle import (
-    CycleEnd,
-    Service,
-    after_cycle,
-    run_cycle,
-)
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.fleet_plan import fleet_plan
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.site_nodes import uses_in_slurm
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import silent
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.records import Figure
@@ -174,7 +173,7 @@ class Fleet:
 
     def __init__(self, slurm: Slurm, path: Path, **policy: Any) -> None:
         self.slurm, self.path, self.day = slurm, path, 0
-        self.policy = Policy(acts=("slurm_drain",), scontrol=slurm.scontrol, **policy)
+        self.policy = RemediationPolicy(acts=("slurm_drain",), scontrol=slurm.scontrol, **policy)
         self.store: ServiceStore = open_service(path / "history.sqlite")
 
     def tested(self, *bad: str, alike: bool = True) -> CycleEnd:
@@ -188,7 +187,7 @@ class Fleet:
             known: dict[str, Any] = {"started_s": now_s - 3600, "digests": {}, "figures": (figure,)}
             known |= {} if alike else {"cohort": node}
             self.store.add_result(node_result(ours.cycle_id, node, **(known | wrong)))
-        service = Service(
+        service = ContinuousService(
             nodes={node: node for node in NODES}, tests=("dl",), directory=self.path / "report", policy=self.policy
         )
         return after_cycle(self.store, ours, service, now_s=now_s)

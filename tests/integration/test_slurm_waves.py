@@ -16,8 +16,8 @@ from rehearsal_harness import ROOT, Rehearsed, rehearse
 from slurm import NODES, NoSlurmError, Slurm, running_slurm
 from waiting import eventually
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.journal import Journal
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.slurm_drain import SlurmLimits, SlurmNodes
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.waves.journal import Journal
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.waves.slurm import SlurmLimits, SlurmNodes
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import UnavailableError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe import slurm_nodes

@@ -66,6 +66,13 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.p
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.read import installed
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.remove import with_existing
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.tell import save_results
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.rbac.app import (
+    RbacSubject,
+    bindings,
+    put_objects,
+    remove_objects,
+    role_objects,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.charts.mirror import build_mirror
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.bring_up import bring_up
@@ -73,13 +80,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecyc
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.starter import stop
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import numbered_nodes
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.store import default_cache
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rbac import (
-    Subject,
-    bindings,
-    put_objects,
-    remove_objects,
-    role_objects,
-)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import Deadline
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress, silent
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site
@@ -160,7 +160,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory, repository: Path) -> Iterato
 def stack(bench: Bench) -> Bench:
     """The bench with its components installed, by somebody who has the role for that alone."""
     roles = role_objects(["gpu_stack"], ["install"], every_choice())
-    put_objects(bench.cluster, [*roles, *bindings(roles, Subject(kind="User", name="installer"))], dry_run=False)
+    put_objects(bench.cluster, [*roles, *bindings(roles, RbacSubject(kind="User", name="installer"))], dry_run=False)
     connection = Connection(kubeconfig=bench.kubeconfig, impersonate_user="installer")
     with Cluster(connection) as cluster:
         theirs = replace(bench, helm=Helm(connection, binary=bench.helm_program), cluster=cluster)
@@ -351,7 +351,7 @@ def test_somebody_without_rights_is_told_which_are_missing(stack: Bench) -> None
 
 def test_the_gate_runs_under_its_role_and_names_a_right_that_it_lacks(stack: Bench) -> None:
     roles = role_objects(["gpu_stack"], ["test"], every_choice())
-    objects = [*roles, *bindings(roles, Subject(kind="User", name="acceptance"))]
+    objects = [*roles, *bindings(roles, RbacSubject(kind="User", name="acceptance"))]
     assert put_objects(stack.cluster, objects, dry_run=False)[0]
     assert not put_objects(stack.cluster, objects, dry_run=False)[0]  # Nothing is changed twice.
     assert remove_objects(stack.cluster, objects, dry_run=False)[0]
@@ -371,7 +371,7 @@ def test_the_gate_runs_under_its_role_and_names_a_right_that_it_lacks(stack: Ben
 
 def test_check_mode_needs_the_role_for_looking_alone_and_waits_for_nothing(stack: Bench) -> None:
     roles = role_objects(["gpu_stack"], ["observe"], every_choice())
-    put_objects(stack.cluster, [*roles, *bindings(roles, Subject(kind="User", name="looker"))], dry_run=False)
+    put_objects(stack.cluster, [*roles, *bindings(roles, RbacSubject(kind="User", name="looker"))], dry_run=False)
     connections = {"kubeconfig": stack.kubeconfig, "impersonate_user": "looker"}
     context = replace(stack.observing(), connections=connections, check_mode=True)
     until(lambda: not observe_cluster.observe(context).denied, Deadline.after(10), "the role to count")

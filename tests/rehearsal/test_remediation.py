@@ -16,11 +16,19 @@ from rehearsal_harness import ROOT
 from service_rows import SITE, cycle, node_result
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import NODES
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.kube_nodes import HELD_TAINT, MARK, REASON
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.continuous.service import (
+    ContinuousService,
+    CycleEnd,
+    after_cycle,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.remediation.app import (
+    LABEL_KEY,
+    OWNER,
+    RemediationPolicy,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.waves.kubernetes import HELD_TAINT, MARK, REASON
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.store import default_cache
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.remediation.carry_out import LABEL_KEY, OWNER, Policy
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.cycle import CycleEnd, Service, after_cycle
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service import open_service
 
 pytestmark = pytest.mark.drawn(2, of="nodes in service", whole=True)
@@ -29,7 +37,7 @@ NOW, DAY = 1793440800.0, 86400.0
 NAMES = tuple(f"gpu{number:02d}" for number in range(1, 5))
 BAD, OTHERS = "gpu02", "gpu03"
 WRONG = {"status": Status.FAILED, "cause": "wrong-results", "summary": "7 wrong"}
-POLICY = Policy(acts=("label", "cordon"), breaker_percent=50)
+POLICY = RemediationPolicy(acts=("label", "cordon"), breaker_percent=50)
 
 
 @pytest.fixture(scope="module")
@@ -46,14 +54,14 @@ class Days:
         self.cluster, self.path, self.day = bench.cluster, path, 0
         self.store = open_service(path / "history.sqlite")
 
-    def pass_by(self, policy: Policy = POLICY, wrong: tuple[str, ...] = (), **options: Any) -> CycleEnd:
+    def pass_by(self, policy: RemediationPolicy = POLICY, wrong: tuple[str, ...] = (), **options: Any) -> CycleEnd:
         self.day += 1
         ours, now_s = cycle(f"c{self.day}", day=self.day), NOW + self.day * DAY
         self.store.begin_cycle(ours)
         for node in NAMES:
             known: dict[str, Any] = {"started_s": now_s - 3600, "digests": {}} | (WRONG if node in wrong else {})
             self.store.add_result(node_result(ours.cycle_id, node, **known))
-        service = Service(
+        service = ContinuousService(
             nodes={node: node for node in NAMES}, tests=("dl",), directory=self.path / "report", policy=policy
         )
         return after_cycle(self.store, ours, service, now_s=now_s, cluster=self.cluster, **options)
@@ -122,10 +130,10 @@ def test_what_a_person_gave_back_is_not_taken_again(days: Days) -> None:
 
 
 def test_the_breaker_takes_nobody_out(days: Days) -> None:
-    end = days.pass_by(Policy(acts=("cordon",), breaker_percent=10), wrong=())
+    end = days.pass_by(RemediationPolicy(acts=("cordon",), breaker_percent=10), wrong=())
     assert not end.stopped
     days.cluster.patch(NODES, "gpu01", {"metadata": {"annotations": {MARK: OWNER}}, "spec": {"unschedulable": True}})
-    end = days.pass_by(Policy(acts=("cordon",), breaker_percent=10, give_back=False), wrong=(BAD,))
+    end = days.pass_by(RemediationPolicy(acts=("cordon",), breaker_percent=10, give_back=False), wrong=(BAD,))
     assert "the breaker holds" in end.stopped and days.out() == ["gpu01"]
     assert "breaker_holds{" in end.files["metrics"].read_text() and "Breaker" in end.files["html"].read_text()
 

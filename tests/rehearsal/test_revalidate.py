@@ -19,8 +19,8 @@ from waiting import await_model, eventually
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import Connection
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import CLUSTER_POLICIES, NODES, PODS
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.driver_upgrade import SKIP, STATE
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.journal import Journal
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.waves.journal import Journal
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.waves.kubernetes import SKIP, STATE
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import (
     choose_faults,

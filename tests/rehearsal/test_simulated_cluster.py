@@ -27,8 +27,10 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.obje
     Kind,
     is_ready,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.kube_drain import DrainLimits
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.kube_nodes import KubernetesNodes
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.waves.kubernetes import (
+    DrainLimits,
+    KubernetesNodes,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control_plane.prime import LocalApi, open_api
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.starter import read_state
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import Change, Fault

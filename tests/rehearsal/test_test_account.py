@@ -29,17 +29,17 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.clus
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import Connection
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.errors import ForbiddenError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.permission import Permission
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.validator_pods import (
-    IMAGE as STAND_IN,
-)
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rbac import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.rbac.app import (
     continuous_role,
     role_objects,
     snapshot_role,
     validator_roles,
     wave_role,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.validator_pods import (
+    IMAGE as STAND_IN,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
 

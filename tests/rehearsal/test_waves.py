@@ -18,7 +18,7 @@ from waiting import eventually
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import Connection
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import NODES
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.journal import Journal
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.waves.journal import Journal
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.history import open_store
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.nodes import HELD_TAINT, MARK
 

@@ -33,13 +33,13 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube impo
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import Connection
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.errors import ForbiddenError, mending
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import Kind
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.rbac.app import (
+    snapshot_pod_roles,
+    validator_roles,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import Change, Fault
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.validator_pods import (
     IMAGE as STAND_IN,
-)
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rbac import (
-    snapshot_pod_roles,
-    validator_roles,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.snapshot import PodsAsked, take_snapshot, unseen
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import Deadline

@@ -22,6 +22,7 @@ from waiting import await_model, eventually
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import NODES, PODS
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.continuous.passive import TEST as PASSIVE
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import (
     choose_faults,
@@ -34,7 +35,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.s
     read_spec,
     write_spec,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.passive import TEST as PASSIVE
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.records import NodeResult
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service import ServiceStore, open_service
 
@@ -52,7 +52,7 @@ options = json.loads(sys.argv[1])
 ahead_s, clock = options.pop("later_s", 0.0), time.time
 time.time = lambda: clock() + ahead_s
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.cycle import run_cycle
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.continuous.app import run_cycle
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 try:
     done = run_cycle(Run(Path(options["run_dir"])), options, lambda line: print(line, flush=True))

@@ -16,8 +16,11 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.class_rules import FigureRules, figure_rules
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.classify import Classified, classify
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.continuous.classify import Classified, classify
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.continuous.figures import (
+    FigureRules,
+    figure_rules,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Rating, Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.records import Figure, NodeResult
 

@@ -37,14 +37,14 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.obje
     PRIORITY_CLASSES,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.permission import Permission
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.contact import denied_rights
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rbac import (
-    Subject,
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.rbac.app import (
+    RbacSubject,
     bindings,
     put_objects,
     role_objects,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.contact import denied_rights
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Site
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.namespace import HOLDING
 
@@ -76,7 +76,7 @@ class RoleUser:
     def bind(self) -> RoleUser:
         """Give the user the roles."""
         with Cluster(Connection(kubeconfig=self.kubeconfig)) as admin:
-            subject = Subject(kind="User", name=self.name)
+            subject = RbacSubject(kind="User", name=self.name)
             put_objects(admin, [*self.roles, *bindings(self.roles, subject)], dry_run=False)
         eventually(lambda: not self.denied(), what="the roles count")
         return self

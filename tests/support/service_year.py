@@ -25,9 +25,12 @@ from time import process_time
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[2] / ".cache"))
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.queue import plan_batch
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.queue_model import BatchLimits, Demand, QueueNode
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.standing import standings
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.continuous.node_history import (
+    BatchLimits,
+    Demand,
+    histories_by_test,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.continuous.queue import QueueNode, plan_batch
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.records import Lease, NodeResult
 
@@ -175,7 +178,7 @@ class ServiceYear:
         ]
         results = (result for found in self.known.values() for result in found)
         plan = plan_batch(
-            nodes, self.demands, standings(results, now), tuple(self.leases.values()), self.limits, now
+            nodes, self.demands, histories_by_test(results, now), tuple(self.leases.values()), self.limits, now
         )  # fmt: skip
         chosen = {position.node for position in plan.batch}
         assert len(chosen) == len(plan.batch) <= self.limits.size

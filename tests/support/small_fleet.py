@@ -12,18 +12,18 @@ from pathlib import Path
 
 from cluster_files import write_run
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import dumps, load
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.fleet_run import (
-    Asked,
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.fleet.app import (
     FleetOptions,
     FleetPlace,
+    FleetRequest,
+    Ring,
     fleet_lock,
     opened_place,
     run_fleet,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import dumps, load
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import silent
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.fleet_run import Ring
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import RunRecord
 
 # A playbook in small: it notes that it ran, and leaves a copy of a run that was prepared.
@@ -48,7 +48,7 @@ class Fleet:
 
     def __init__(self, path: Path) -> None:
         self.path, self.base = path, path / "fleet"
-        self.asked: dict[str, Asked] = {}
+        self.asked: dict[str, FleetRequest] = {}
         if (path / "good").exists():
             return
         good = write_run(path / "good", "good", "2026-11-01T10:00:00Z")
@@ -70,7 +70,7 @@ class Fleet:
             str(seconds),
             str(status),
         )
-        self.asked[name] = Asked(cluster=name, argv=argv, env=dict(os.environ), run_dir=run_dir, digest=digest)
+        self.asked[name] = FleetRequest(cluster=name, argv=argv, env=dict(os.environ), run_dir=run_dir, digest=digest)
 
     def begun(self, name: str) -> int:
         """How often the playbook of that cluster began."""
@@ -85,5 +85,5 @@ class Fleet:
             run_fleet(place, found, asked, options, silent)
         return place
 
-    def _asked(self, _place: FleetPlace) -> Mapping[str, Asked]:
+    def _asked(self, _place: FleetPlace) -> Mapping[str, FleetRequest]:
         return self.asked

@@ -26,9 +26,9 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evid
     HOSTS,
     evidence_file,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.judge.app import judged_again
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.judged import judged_again
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.host_tools import load_host_tools
 

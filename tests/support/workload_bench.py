@@ -11,7 +11,11 @@ from cluster_bench import ClusterBench
 from waiting import eventually
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube import objects
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rbac import Subject, bindings, put_objects
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.rbac.app import (
+    RbacSubject,
+    bindings,
+    put_objects,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import Deadline
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress, silent
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.jobs import (
@@ -72,6 +76,6 @@ class Bench(ClusterBench):
     def given(self, user: str, roles: list[dict[str, Any]]) -> str:
         """Give somebody these roles alone."""
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "gpufleet-system"}}
-        bound = bindings(roles, Subject(kind="User", name=user))
+        bound = bindings(roles, RbacSubject(kind="User", name=user))
         put_objects(self.cluster, [namespace, *roles, *bound], dry_run=False)
         return user

@@ -17,15 +17,13 @@ from typing import Any
 
 from ansible import context
 
+from ..features.fleet.app import DRIFT, REST, FleetPlace, FleetRequest
+from ..features.fleet.cluster_files import UNREAD
 from ..outcome.errors import BringupError, InputError, ProblemsError
-from ..run.cluster_files import UNREAD
-from ..run.fleet_drift import DRIFT
-from ..run.fleet_run import Asked, FleetPlace
 from ..run.start_ansible import ansible_environment
 from ..runtime.files import PRIVATE_FILE, write_atomic
 from ..runtime.inventory_values import plain
 from ..runtime.strict import nearest_hint
-from ..verdict.fleet_run import REST
 from .arguments import refuse
 from .stated_inventory import vaulted
 
@@ -153,12 +151,12 @@ def _passed_on(name: str) -> bool:
     return name.startswith(_PREFIX) and not name.startswith(_NOT_PASSED_ON) and name not in _OF_ONE_RUN
 
 
-def asked_of(members: Sequence[Member], play: str, place: FleetPlace) -> dict[str, Asked]:
+def asked_of(members: Sequence[Member], play: str, place: FleetPlace) -> dict[str, FleetRequest]:
     """Return what each cluster is asked; its inventory, where it has no own, and its variables are files of the run."""
     return {member.name: _asked(member, play, place) for member in members}
 
 
-def _asked(member: Member, play: str, place: FleetPlace) -> Asked:
+def _asked(member: Member, play: str, place: FleetPlace) -> FleetRequest:
     variables, about = dict(member.variables), member.about
     run_dir = Path(str(variables["gpufleet_run_dir"]))
     report = None
@@ -171,7 +169,7 @@ def _asked(member: Member, play: str, place: FleetPlace) -> Asked:
     stated = place.path / f"{member.name}.vars.json"
     write_atomic(stated, json.dumps(variables, indent=1), PRIVATE_FILE)
     meant = json.dumps([play, own, about["hosts"], about["slurm_conf"], variables], sort_keys=True)
-    return Asked(
+    return FleetRequest(
         cluster=member.name,
         argv=(
             sys.executable, "-m", "ansible", "playbook", f"gpufleet.bringup.{play}", "-i", str(inventory),

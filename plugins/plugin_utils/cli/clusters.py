@@ -10,13 +10,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..features.fleet.clusters import ClusterState, fleet_sentence, states_of
 from ..outcome.errors import BringupError
 from ..outcome.gates import GATES
 from ..report.console import table
 from ..report.metrics import Families
-from ..run.cluster_runs import states_of
 from ..runtime.clock import moment_of
-from ..verdict.clusters import ClusterState, fleet_sentence
 from .answer import formatted, write, write_lines
 
 _HEAD = ("cluster", "state", "gates", "hosts", "driver", "oldest proof", "newest bring-up")

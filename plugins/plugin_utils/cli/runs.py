@@ -12,9 +12,9 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
+from ..features.fleet.clusters import unconfirmed_record
 from ..outcome.codec import to_plain
 from ..outcome.errors import BringupError, InputError, NotFoundError
-from ..run.cluster_runs import unconfirmed_record
 from ..run.run import Run, existing_run_dir
 from ..verdict.run import nothing_holds, run_summary
 from .answer import formatted, warn, write, write_lines
@@ -48,7 +48,7 @@ def status(arguments: Namespace) -> int:
 
 def judge(arguments: Namespace) -> int:
     """Compute the verdicts of a saved run again; it ends with 8 if the run is not passed or does not say so."""
-    from ..run.judged import judge_run
+    from ..features.judge.app import judge_run
 
     options: dict[str, Any] = {
         "settings": {},

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ..features.judge.app import rejudge
 from ..outcome.errors import BringupError
 from ..run.digests import changed_files, digest_of, links_in, written_after
-from ..run.judged import rejudge
 from ..run.run import Run
 from ..run.version import COLLECTION, collection_version
 from ..runtime.files import DIGESTS, RUN

@@ -13,10 +13,10 @@ from pathlib import Path
 from ..clients.signature.pem import sign_text
 from ..clients.signature.ssh_keygen import sign_file
 from ..clients.signature.sshsig import signing_key
+from ..features.judge.app import rejudge, rewrite_reports
 from ..outcome.errors import BringupError, InputError, UnavailableError
 from ..outcome.wording import count
 from ..run.digests import links_in
-from ..run.judged import rejudge, rewrite_reports
 from ..run.run import Run
 from ..runtime.clock import now_utc
 from ..runtime.files import STATEMENT, write_atomic

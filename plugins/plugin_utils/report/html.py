@@ -560,10 +560,12 @@ def environment(directory: Path) -> Any:
 
 # The HTML page of a run: one file without any other, to be read on a screen, mailed and printed.
 
+TEMPLATES = Path(__file__).parent / "templates"
+
 
 @cache
 def _template() -> Any:
-    made = environment(Path(__file__).parent / "templates")
+    made = environment(TEMPLATES)
     made.filters |= {"elapsed": elapsed_text, "number": number, "coded": _coded, "redacted": redact}
     return made.get_template("page.html.j2")
 

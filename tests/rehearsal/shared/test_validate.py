@@ -31,14 +31,14 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.conn
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import NAMESPACES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.permission import Permission
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.snapshot import RIGHTS
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.collectors import collectors_needed
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rbac import (
-    Subject,
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.rbac.app import (
+    RbacSubject,
     bindings,
     put_objects,
     subject_objects,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.collectors import collectors_needed
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.namespace import HOLDER
 
@@ -80,7 +80,7 @@ class Bench:
     def account(self, name: str, *roles: str, without: Permission | None = None) -> str:
         """Make a service account that has these shipped roles, or a copy of them without one right; return its
         kubeconfig."""
-        who = Subject(kind="ServiceAccount", name=name, namespace=PLACE)
+        who = RbacSubject(kind="ServiceAccount", name=name, namespace=PLACE)
         given = [deepcopy(role) for role in ROLES if role["metadata"]["name"] in roles]
         assert {role["metadata"]["name"] for role in given} == set(roles)
         if without is not None:

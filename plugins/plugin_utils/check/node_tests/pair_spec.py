@@ -4,7 +4,7 @@
 """What a test of two idle nodes is: the job that both need, and what its end says of each.
 
 A run over two nodes that is slow does not tell which of both is: that is decided over the runs of a whole cycle
-(fleet/cycle.py), and never by the test.
+(features/continuous/cycle.py), and never by the test.
 """
 
 from __future__ import annotations

@@ -12,9 +12,9 @@ import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base import fleet_asked
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.fleet_asked import asked_of, members_of
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.fleet.app import FleetPlace
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.fleet.cluster_files import UNREAD
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.cluster_files import UNREAD
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.fleet_run import FleetPlace
 
 
 class HostVars(dict[str, dict[str, Any]]):

@@ -14,10 +14,10 @@ import pytest
 from dl_unit_lines import lines_of, text_of
 from dl_unit_node import HOST, dl_unit, read, simulated
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.burn_in.app import _loaded_s
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.dl_unit import parse
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.burn_in import _loaded_s
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import RECIPES
 
 GPUS = 8

@@ -14,11 +14,11 @@ import pytest
 from report_runs import MadeRun, failed, passed
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_checks
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.judge.app import rejudge, rewrite_reports
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status, node_subject
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.run_report import write_report
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.decision import refuse_gate
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.digests import keep_digests
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.judged import rejudge, rewrite_reports
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.pending import write_pending_suites
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import REPORTS

@@ -11,15 +11,23 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.burn_in.model import Soak, SoakResult
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.cycle_model import CycleLog
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.journal import Journal
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.model import Event, Place, Plan, Policy, Stage
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.burn_in.app import with_burn_in
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.continuous.cycle_record import (
+    CycleLog,
+    with_cycle,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.waves.journal import Journal
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.waves.plan import (
+    RollEvent,
+    RollPlace,
+    RollPlan,
+    RollPolicy,
+    Stage,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.waves.roll import with_roll
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status, node_subject
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.console import closing_lines
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.burn_in import with_burn_in
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.cycle_suite import with_cycle
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.roll import with_roll
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.stats import run_stats
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.records import NodeClass, NodeResult
@@ -41,15 +49,15 @@ def begun(verb: str, **more: object) -> RunRecord:
 
 def rolled(directory: Path, held: str = "", last: Stage = Stage.RETURNED) -> Journal:
     """A roll over three nodes in two waves, of which that one is held."""
-    places = tuple(Place(node=f"gpu0{i}", wave=int(i > 1), rack="r1", why="next in its rack") for i in (1, 2, 3))
-    journal = Journal.begin(directory / "driver-580.jsonl", "driver-580", Plan(places=places), Policy())
+    places = tuple(RollPlace(node=f"gpu0{i}", wave=int(i > 1), rack="r1", why="next in its rack") for i in (1, 2, 3))
+    journal = Journal.begin(directory / "driver-580.jsonl", "driver-580", RollPlan(places=places), RollPolicy())
     for place in places:
         for number, stage in enumerate(WAY[: WAY.index(last) + 1]):
             at = f"2026-11-22T10:0{number}:00.000Z"
             if stage is Stage.VERIFIED and place.node == held:
-                journal.add(Event(node=held, stage=Stage.HELD, reason="not verified: gpu-ecc", at=at))
+                journal.add(RollEvent(node=held, stage=Stage.HELD, reason="not verified: gpu-ecc", at=at))
                 break
-            journal.add(Event(node=place.node, stage=stage, at=at))
+            journal.add(RollEvent(node=place.node, stage=stage, at=at))
     return journal
 
 
@@ -112,13 +120,13 @@ def test_a_roll_that_was_interrupted_goes_on_by_the_same_command(tmp_path: Path)
 
 
 def test_a_roll_of_many_nodes_shows_those_that_are_held(tmp_path: Path) -> None:
-    places = tuple(Place(node=f"gpu{i:03}", wave=1, rack="r1", why="") for i in range(200))
-    journal = Journal.begin(tmp_path / "big.jsonl", "big", Plan(places=places), Policy())
+    places = tuple(RollPlace(node=f"gpu{i:03}", wave=1, rack="r1", why="") for i in range(200))
+    journal = Journal.begin(tmp_path / "big.jsonl", "big", RollPlan(places=places), RollPolicy())
     for place in places:
         for stage in WAY[:4]:
-            journal.add(Event(node=place.node, stage=stage))
+            journal.add(RollEvent(node=place.node, stage=stage))
         for stage in (Stage.HELD,) if place.node == "gpu199" else WAY[4:]:
-            journal.add(Event(node=place.node, stage=stage))
+            journal.add(RollEvent(node=place.node, stage=stage))
     files = written(tmp_path, with_roll(begun("roll"), journal))
     rows = [line for line in files["screen"].splitlines() if line.startswith("gpu")]
     assert len(rows) == 40 and rows[-1].startswith("gpu199") and "and 160 more in the report" in files["screen"]

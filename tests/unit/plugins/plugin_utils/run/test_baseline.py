@@ -18,6 +18,7 @@ from old_runs import without_unrecorded
 from returned import described, misfits
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.declare import GatePlan
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.judge.app import judged_again, rejudge
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Rating, Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run import decision
@@ -36,7 +37,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.baseline impo
     plain_software_changes,
     take_back,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.judged import judged_again, rejudge
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.baselines import BaselineStore, open_baselines
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.records import Acceptance

@@ -19,6 +19,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evid
     HostEvidence,
     write_evidence,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.judge.app import rejudge
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import (
     Outcome,
@@ -29,7 +30,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model imp
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run import resume as resuming
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.history import begin_history
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.judged import rejudge
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.resume import resume as resume_run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host

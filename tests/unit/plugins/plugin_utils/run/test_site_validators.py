@@ -19,11 +19,11 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.validators import observe as running
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.validators.contract import ValidatorRun
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import Connection
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.judge.app import rejudge
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import dumps
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError, InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.asked import Asked, asked_of
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.judged import rejudge
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.validation import (
     decide_phase,

@@ -16,10 +16,10 @@ from snapshot_api import PagedApi, cluster_of, everything, node
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.helm.helm import Helm, Release
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import Connection
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.rbac.app import snapshot_role
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import UnavailableError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run import snapshot as room
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.detected import criteria_lines, detected
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rbac import snapshot_role
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.snapshot import (
     not_complete,

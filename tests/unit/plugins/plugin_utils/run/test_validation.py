@@ -13,12 +13,12 @@ from typing import Any, Self
 import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import Connection
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.judge.app import rejudge
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.sections import PHASE_CONSTRAINTS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run import validation_looks
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.asked import Asked, asked_of
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.judged import rejudge
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.stats import run_stats
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.validation import (

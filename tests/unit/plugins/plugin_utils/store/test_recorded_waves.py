@@ -12,6 +12,7 @@ import pytest
 from sites import make_site
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import checks_of
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.waves.proof import start_verification
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import (
     Outcome,
     Rating,
@@ -22,7 +23,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model imp
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.history import record_history
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.wave_proof import start_verification
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.history import Store, open_store
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.gate import GateVerdict

@@ -11,8 +11,8 @@ import pytest
 from dl_unit_lines import lines_of, text_of
 from dl_unit_node import HOST, dl_unit, ended, read, simulated
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.class_rules import figure_rules
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.classify import classify
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.continuous.classify import classify
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.continuous.figures import figure_rules
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Rating, Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import Change, Fault
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.records import NodeResult

@@ -15,8 +15,8 @@ import pytest
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.declare import declare
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext, ObserveContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evidence import write_evidence
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.fleet.node_logs import NodeLogs
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.passive import passive_results
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.continuous.cycle_record import NodeLogs
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.continuous.passive import passive_results
 
 DAY = date(2026, 11, 21)
 # What playbook continuous asks for.

@@ -1,0 +1,214 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The passive checks of a cycle: what every host shows about itself, busy or idle, judged by the checks of gate nodes.
+
+The hosts were read right before the cycle, with commands that load nothing; where the GPU operator brings the driver,
+its tools are asked in the operator's pods. One result for each node: what was not read, or not read anew, is `other`.
+It names the parts that were seen, so that one that was swapped begins a new history on a node that is never idle, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ...check.declare import GatePlan
+from ...check.gpu_stack.observe_hosts_in_pods import OBSERVER as IN_PODS
+from ...check.gpu_stack.observe_hosts_in_pods import observe_without_load
+from ...check.judge import judge_gate
+from ...check.nodes.observe_hosts import OBSERVER as ON_HOSTS
+from ...check.observation import observe
+from ...check.spec import JudgeContext, ObserveContext
+from ...collect.host_evidence import DRIVERS, HOSTS, evidence_file, read_evidence
+from ...collect.identity import parts_of
+from ...outcome.errors import InputError
+from ...outcome.gates import STACK_GATE
+from ...outcome.model import Outcome, Rating, Status
+from ...outcome.wording import count, first_of, shortened
+from ...run.decision import run_day
+from ...run.run import Run
+from ...runtime.clock import moment_of
+from ...site.model import DriverOwner, Host, Site
+from ...store.records import NodeResult
+from ...verdict.gate import GateVerdict, decide
+from .cycle_record import NodeLogs
+
+TEST = "passive_checks"
+# Of gate nodes what changes while a node works: memory, links, the kernel's log, what the driver asks for.
+CHECKS = (
+    "gpu-census", "gpu-ecc", "gpu-row-remap", "gpu-recovery-action", "nvlink", "kernel-xid", "hca-state",
+)  # fmt: skip
+_GATE = "nodes"
+_SHOWN, _LONGEST = 3, 500
+_WHERE = {HOSTS: "the host was", DRIVERS: "the operator's pod on it was"}
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """When a host was read (seconds since the epoch), and why it was not, empty if it was."""
+
+    at_s: float
+    unread: str = ""
+    cause: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What one kind of evidence says of one host: how it was read, the checks that were asked, what they found."""
+
+    kind: str
+    reading: Reading
+    asked: Mapping[str, tuple[str, ...]]
+    about: Sequence[Outcome]
+
+
+def passive_results(
+    run: Run,
+    context: ObserveContext,
+    cycle_id: str,
+    before: Mapping[tuple[str, str], NodeResult],
+    logs: NodeLogs,
+    now_s: float,
+) -> tuple[NodeResult, ...]:
+    """Return what the passive checks say of every host in scope; nothing at a site none of whose hosts can be asked.
+
+    Args:
+        run: whose hosts were read.
+        context: how its observers look.
+        cycle_id: the cycle.
+        before: the newest results in the history, by node and test.
+        logs: where the findings of a node are kept.
+        now_s: the time now, seconds since the epoch.
+
+    Raises:
+        BringupError: a log cannot be written.
+    """
+    kinds = _kinds(run.site)
+    if not kinds:
+        return ()
+    parts = _observe(run, context, kinds)
+    known = {kind: _by_node(judge_gate(part, _judging(run, part), run.path)) for kind, part in parts.items()}
+    asked = {kind: {check.id: frozenset(check.subjects) for check in part.checks} for kind, part in parts.items()}
+    results = []
+    for host in run.site.in_scope:
+        seen = tuple(
+            _Seen(
+                kind,
+                _reading(run, host, kind, before.get((host.name, TEST)), now_s),
+                {check: (host.name,) for check, names in asked[kind].items() if host.name in names},
+                known[kind].get(host.name, []),
+            )
+            for kind in parts
+        )
+        whole = not any(part.reading.unread for part in seen)
+        found = parts_of(run.path, run.site, host, context.hardware.get(host.sku)) if whole else {}
+        result = _result(run, host, seen, cycle_id)
+        kept = logs.keep(TEST, host.name, result.started_s, _log(result, [o for part in seen for o in part.about]))
+        results.append(replace(result, parts=found, log=kept))
+    return tuple(results)
+
+
+def _by_node(outcomes: Iterable[Outcome]) -> dict[str, list[Outcome]]:
+    """Return the outcomes about each node."""
+    found: dict[str, list[Outcome]] = {}
+    for outcome in outcomes:
+        for node in dict.fromkeys(subject.node for subject in outcome.subjects):
+            found.setdefault(node, []).append(outcome)
+    return found
+
+
+def _kinds(site: Site) -> tuple[str, ...]:
+    """Return which evidence of a host there has to be: of the host itself, of the operator's pods on it."""
+    kinds = (HOSTS,) if "host_access" in site.capabilities else ()
+    in_pods = site.driver_owner is DriverOwner.OPERATOR and "kubernetes" in site.capabilities
+    return (*kinds, DRIVERS) if in_pods else kinds
+
+
+def _observe(run: Run, context: ObserveContext, kinds: Sequence[str]) -> dict[str, GatePlan]:
+    """Look at the hosts, and return the checks that are asked by the kind of evidence that they rest on."""
+    parts = {}
+    if HOSTS in kinds:
+        observe(ON_HOSTS, _GATE, context)
+        parts[HOSTS] = _passive(run.declaration(_GATE))
+    if DRIVERS in kinds:
+        for host in run.site.in_scope:
+            # What an earlier cycle saw must not stand for this one.
+            (run.path / evidence_file(host.name, DRIVERS)).unlink(missing_ok=True)
+        observe(replace(IN_PODS, observe=observe_without_load), STACK_GATE, context)
+        parts[DRIVERS] = _passive(run.declaration(STACK_GATE))
+    return parts
+
+
+def _passive(declaration: GatePlan) -> GatePlan:
+    return declaration.only(CHECKS)
+
+
+def _judging(run: Run, part: GatePlan) -> JudgeContext:
+    return replace(run.judge_context(part.gate, run_day(run.record)), in_service=True)
+
+
+def _reading(run: Run, host: Host, kind: str, before: NodeResult | None, now_s: float) -> Reading:
+    """Return when a host was read; a reading that an earlier cycle of this run has judged is none."""
+    try:
+        evidence = read_evidence(run.path / evidence_file(host.name, kind))
+    except (InputError, OSError) as error:
+        return Reading(now_s, f"not read: {error}", "evidence-missing")
+    at_s = moment_of(evidence.started).timestamp()
+    if not evidence.reached:
+        return Reading(at_s, f"not reached: {evidence.reason}", "host-unreachable")
+    mine = before is not None and before.cycle_id.startswith(f"{run.record.run_id}-")
+    if before is not None and mine and before.started_s >= at_s:
+        return Reading(now_s, f"not read since cycle {before.cycle_id}", "not-read-anew")
+    return Reading(at_s)
+
+
+def _result(run: Run, host: Host, seen: Sequence[_Seen], cycle_id: str) -> NodeResult:
+    """Return the result of a node. A fault that was seen is told, whatever could not be seen besides; without one, what
+    could not be seen makes it `other`."""
+    unread = next((part.reading for part in seen if part.reading.unread), None)
+    read = [part for part in seen if not part.reading.unread]
+    known = NodeResult(
+        cycle_id=cycle_id, node=host.name, test=TEST, started_s=seen[0].reading.at_s, duration_s=0.0,
+        status=Status.OTHER, cohort=host.sku,
+    )  # fmt: skip
+    asked = {check: names for part in read for check, names in part.asked.items()}
+    about = [outcome for part in read for outcome in part.about]
+    verdict = decide(TEST, asked, about, run.site, run_day(run.record)) if asked else None
+    failed = verdict is not None and verdict.status is Status.FAILED
+    if unread is not None and not failed:
+        return replace(known, cause=unread.cause, summary=shortened(f"{host.name}: {unread.unread}", _LONGEST))
+    if verdict is None:
+        return replace(known, cause="nothing-asked", summary=f"{host.name}: no passive check is asked at this site")
+    if verdict.status is Status.PASSED:
+        return replace(known, status=Status.PASSED, rating=Rating.GOOD, summary=_passed(asked, verdict))
+    blocking = verdict.blocking
+    told = first_of([f"{entry.cause} ({entry.shown}: {entry.summary})" for entry in blocking], _SHOWN)
+    missing = [f"{_WHERE[part.kind]} {part.reading.unread}" for part in seen if part.reading.unread]
+    if missing:
+        told = f"{shortened(told, _LONGEST // 2)}; beside this, {', '.join(missing)}"
+    rating = Rating.BAD if failed else Rating.UNKNOWN
+    if verdict.status is Status.OTHER and _only_marginal(verdict, about):
+        rating = Rating.MARGINAL
+    return replace(
+        known, status=verdict.status, rating=rating, cause=blocking[0].cause, summary=shortened(told, _LONGEST)
+    )
+
+
+def _passed(asked: Mapping[str, tuple[str, ...]], verdict: GateVerdict) -> str:
+    decided = [f"{entry.cause} decided by {entry.who}" for entry in (*verdict.waived, *verdict.accepted)]
+    return f"{count(len(asked), 'passive check')} passed{': ' if decided else ''}{first_of(decided, _SHOWN)}"
+
+
+def _only_marginal(verdict: GateVerdict, outcomes: Iterable[Outcome]) -> bool:
+    """Whether everything that holds the node waits for a person alone."""
+    marginal = {(outcome.check, outcome.cause) for outcome in outcomes if outcome.rating is Rating.MARGINAL}
+    return all((entry.check, entry.cause) in marginal for entry in verdict.blocking)
+
+
+def _log(result: NodeResult, about: Iterable[Outcome]) -> str:
+    """Return what is kept of a node that did not pass: each finding with what to do about it."""
+    if result.status is Status.PASSED:
+        return ""
+    lines = [f"{entry.status.value} {entry.check}: {entry.cause}: {entry.summary} [{entry.hint}]" for entry in about]
+    return "\n".join([result.summary, *lines]) + "\n"

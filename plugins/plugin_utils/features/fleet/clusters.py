@@ -1,0 +1,402 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The clusters of a fleet side by side, by the runs that lie in directories: which are accepted, at which gate the
+others stand, and what runs on them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+
+from ...fingerprint.dependencies import SiteState
+from ...outcome.codec import load, load_json
+from ...outcome.errors import BringupError, NotFoundError
+from ...outcome.gates import GATE_IDS
+from ...outcome.model import Status
+from ...outcome.wording import count, first_of
+from ...run.digests import changed_files
+from ...run.run import Run
+from ...runtime.files import KEEPER_LOCK, RUN, STATE, cluster_uid_of
+from ...runtime.process import is_locked
+from ...site.model import NO_SITE
+from ...verdict.gate import GateVerdict
+from ...verdict.run import RunRecord, all_passed, run_summary
+from ...verdict.saved import record_from_plain
+
+# Everything here is pure: records in, rows and sentences out.
+
+REHEARSAL = "rehearsal"
+# Where the nodes of a roll at work may be, and how tests of a cycle may have ended; with any other something is bad.
+GOOD_SO_FAR = frozenset((
+    "pending", "cordoned", "drained", "changing", "changed", "rebooting", "rebooted", "verified", "returned", "passed",
+    "skipped",
+))  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedRun:
+    """A run of a cluster: its directory, its record, and what it saw of the cluster.
+
+    `cluster` is its name, `uid` that of its namespace kube-system where it was read; `at_work` tells that its process
+    was seen to live. `problem` says why the record
+    cannot be read or does not hold. `recipe` names charts and versions, `drivers` the driver of each host whose driver
+    is known.
+    """
+
+    cluster: str
+    place: str
+    uid: str = ""
+    at_work: bool = False
+    record: RunRecord | None = None
+    problem: str = ""
+    recipe: str = ""
+    drivers: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterState:
+    """Where a cluster stands: its newest bring-up, and the runs after it that did not end well.
+
+    The bring-up is the newest run over all eight gates that decided something, else the newest run of any gates, else
+    the newest of all. `gates` has for each gate the newest verdict, of the bring-up or of a run after it.
+    `passed_since` has by the directory of a held run that of a later one over the same, which passed. `running` are
+    runs at work in which nothing is bad so far: they take no acceptance away, and give none.
+    """
+
+    name: str
+    bring_up: SavedRun
+    gates: dict[str, GateVerdict] = field(default_factory=dict)
+    held: tuple[SavedRun, ...] = ()
+    passed_since: dict[str, str] = field(default_factory=dict)
+    running: tuple[SavedRun, ...] = ()
+
+    @property
+    def passed(self) -> int:
+        """How many of the eight gates opened."""
+        return sum(verdict.opens_next for verdict in self.gates.values())
+
+    @property
+    def accepted(self) -> bool:
+        """Whether it is accepted hardware, and no run since then says otherwise."""
+        record = self.bring_up.record
+        if record is None or self.bring_up.problem or self.held or record.rehearsal or record.what_if:
+            return False
+        if self.bring_up in self.running:
+            return False
+        return set(record.scope) == set(GATE_IDS) and all_passed(record) and self.passed == len(GATE_IDS)
+
+    @property
+    def word(self) -> str:
+        """The state in one word or two."""
+        record = self.bring_up.record
+        if record is None or self.bring_up.problem:
+            return "not known"
+        if self.accepted:
+            return "accepted"
+        if self.bring_up in self.running:
+            return "running"
+        if record.rehearsal:
+            return REHEARSAL
+        if self.held:
+            return "in doubt"
+        return "passed in part" if all_passed(record) else "not passed"
+
+    @property
+    def hosts(self) -> int:
+        """How many hosts are in scope."""
+        record = self.bring_up.record
+        return record.nodes - record.quarantined if record is not None else 0
+
+    @property
+    def oldest_proof(self) -> str:
+        """The time of the oldest pass that its gates stand on (RFC 3339), empty where there is none."""
+        moments = (v.taken_over.oldest if v.taken_over else v.started for v in self.gates.values() if v.opens_next)
+        return min((moment for moment in moments if moment), default="")
+
+    @property
+    def driver(self) -> str:
+        """The versions of the driver, the most frequent first, with hosts where there are several."""
+        found = Counter(self.bring_up.drivers.values()).most_common()
+        return found[0][0] if len(found) == 1 else ", ".join(f"{version} ({hosts})" for version, hosts in found)
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What holds it, a sentence each; none where it is accepted."""
+        if self.accepted or self.bring_up in self.running:
+            return ()
+        record = self.bring_up.record
+        first = self.bring_up.problem or (run_summary(record) if record is not None else "")
+        return (f"{first} ({self.bring_up.place})", *(f"since then {self._doubt(run)}" for run in self.held))
+
+    @property
+    def now(self) -> tuple[str, ...]:
+        """What runs on it, a sentence each."""
+        return tuple(f"running {_since(run)} ({run.place})" for run in self.running)
+
+    @property
+    def shown_bring_up(self) -> str:
+        """The directory of the newest bring-up; `none` where there are only runs without gates, as validations."""
+        record = self.bring_up.record
+        of_gates = record is None or (record.scope and record.work is None and not record.check_mode)
+        return self.bring_up.place if of_gates else "none"
+
+    def _doubt(self, run: SavedRun) -> str:
+        """Return what a later run said, with what clears it: a bring-up, or reading it, never a narrower run."""
+        text = f"{run.problem or _summary(run)} ({run.place})"
+        if run.record is None:
+            return f"{text}; restore its run.json, or move the directory away"
+        passed = self.passed_since.get(run.place)
+        since = f" passed since ({passed});" if passed else ""
+        return f"{text};{since} a new run over all gates clears it"
+
+
+def cluster_states(
+    runs: Iterable[SavedRun], looked: Callable[[SavedRun], SavedRun] = lambda run: run
+) -> tuple[ClusterState, ...]:
+    """Return the state of each cluster, by name. Two clusters of one name are two; a run that says not which of them
+    it is about counts for both.
+
+    A run that is about no host and no cluster is none of any: a forgotten inventory, a validation of files.
+
+    Args:
+        runs: what is known of each run from its record.
+        looked: returns a run with what takes a look at its files; asked of those that count, and of no older one.
+    """
+    by_name: dict[str, list[SavedRun]] = {}
+    for run in filter(_of_a_cluster, runs):
+        by_name.setdefault(run.cluster, []).append(run)
+    states = []
+    for name, found in sorted(by_name.items()):
+        uids = sorted({run.uid for run in found} - {""})
+        # A rehearsal that is called so: `rehearsal (rehearsal)` says nothing more.
+        simulated = name.removesuffix(f" ({REHEARSAL})")
+        shown = simulated if simulated == REHEARSAL and simulated not in by_name else name
+        for uid in uids or [""]:
+            own = [run for run in found if run.uid in (uid, "")]
+            states.append(_state(f"{shown} [{uid[:8]}]" if len(uids) > 1 else shown, own, looked))
+    return tuple(states)
+
+
+def fleet_sentence(states: Sequence[ClusterState]) -> str:
+    """Return the fleet in one sentence."""
+    accepted = [state for state in states if state.accepted]
+    others = [
+        state.name
+        if state.name == state.word or state.name.endswith(f"({state.word})")
+        else f"{state.name} ({state.word})"
+        for state in states
+        if not state.accepted
+    ]
+    hosts = f"{sum(s.hosts for s in accepted)} of {count(sum(s.hosts for s in states), 'host')}"
+    text = f"{len(accepted)} of {count(len(states), 'cluster')} accepted, with {hosts}"
+    if others:
+        text += f"; not: {first_of(others, 5)}"
+    oldest = min((s for s in accepted if s.oldest_proof), key=lambda s: s.oldest_proof, default=None)
+    return text + (f"; oldest proof {oldest.oldest_proof[:10]} ({oldest.name})" if oldest is not None else "")
+
+
+def _state(name: str, runs: list[SavedRun], looked: Callable[[SavedRun], SavedRun]) -> ClusterState:
+    unread = [run for run in runs if run.record is None]
+    every = sorted((run for run in runs if run.record is not None), key=_started)
+    running = [run for run in every if _goes_well(run)]
+    # What runs has proven nothing yet. Where there is nothing else, it is what there is.
+    known = [run for run in every if run not in running] or every
+    of_gates = [run for run in known if _decides(run)]
+    whole = [run for run in of_gates if run.record is not None and set(run.record.scope) == set(GATE_IDS)]
+    bring_up = next(iter([*reversed(whole), *reversed(of_gates), *reversed(known), *unread]))
+    later = [looked(run) for run in known if _started(run) > _started(bring_up)]
+    passed = [run for run in later if run.record is not None and not run.problem and all_passed(run.record)]
+    held = [*(run for run in later if not _ended_well(run)), *(run for run in unread if run is not bring_up)]
+    bring_up = looked(bring_up)
+    gates: dict[str, GateVerdict] = {}
+    for run in (bring_up, *(run for run in later if _decides(run))):
+        if (record := run.record) is not None:
+            decided = (record.gate(gate) for gate in record.scope)
+            gates |= {v.gate: v for v in decided if v.status is not Status.PENDING or v.gate not in gates}
+    return ClusterState(
+        name=name,
+        bring_up=bring_up,
+        gates=gates,
+        held=tuple(held),
+        passed_since={run.place: after.place for run in held for after in passed if _covers(after, run)},
+        running=tuple(run for run in running if _started(run) >= _started(bring_up)),
+    )
+
+
+def _of_a_cluster(run: SavedRun) -> bool:
+    """Tell whether a run is about a cluster: it has hosts or reached one, or names a site and was refused before."""
+    record = run.record
+    if record is None or record.nodes or run.uid:
+        return True
+    return bool(record.problem) and record.site != NO_SITE
+
+
+def _started(run: SavedRun) -> str:
+    return run.record.started if run.record is not None else ""
+
+
+def _decides(run: SavedRun) -> bool:
+    """Tell whether it is about gates and decided one of them; a run that proves a wave is about a few hosts."""
+    record = run.record
+    if record is None or record.work is not None or record.check_mode or record.what_if or record.wave:
+        return False
+    return any(record.gate(gate).status is not Status.PENDING for gate in record.scope)
+
+
+def _ended_well(run: SavedRun) -> bool:
+    """Tell whether a later run casts no doubt: it passed, or changed and proved nothing, as one in check mode or one
+    that was refused before it began."""
+    record = run.record
+    if record is None or run.problem:
+        return False
+    begun = _decides(run) or record.phases or (record.work is not None and record.work.rows)
+    return record.check_mode or bool(record.what_if) or all_passed(record) or not begun
+
+
+def _goes_well(run: SavedRun) -> bool:
+    """Tell whether a run is at work, and nothing that it decided so far is bad. One whose process ended is not, however
+    it ended."""
+    record = run.record
+    if not run.at_work or record is None or run.problem or record.problem or record.check_mode or record.unconfirmed:
+        return False
+    if record.work is not None:
+        return not record.work.passed and set(record.work.counts) <= GOOD_SO_FAR
+    verdicts = (*(record.gate(gate) for gate in record.scope), *record.phases)
+    decided = [verdict for verdict in verdicts if verdict.status is not Status.PENDING]
+    return len(decided) < len(verdicts) and all(verdict.opens_next for verdict in decided)
+
+
+def _since(run: SavedRun) -> str:
+    """Return since when a run is at work, and where it is."""
+    record = run.record
+    if record is None:
+        return ""
+    verdicts = (*(record.gate(gate) for gate in record.scope), *record.phases)
+    place = next((verdict.gate for verdict in verdicts if verdict.status is Status.PENDING), "")
+    place = record.work.verb if record.work is not None else f"{'gate' if record.scope else 'phase'} {place}"
+    return f"since {record.started[:10]} {record.started[11:16]} UTC ({place})"
+
+
+def _covers(run: SavedRun, of: SavedRun) -> bool:
+    """Tell whether a run is a later one over everything that the other was about."""
+    after, before = run.record, of.record
+    if after is None or before is None or _started(run) <= _started(of) or after.driver_only:
+        return False
+    if after.nodes - after.quarantined < before.nodes - before.quarantined:
+        return False
+    if before.work is not None or after.work is not None:
+        return before.work is not None and after.work is not None and before.work.verb == after.work.verb
+    phases = ({verdict.gate for verdict in record.phases} for record in (before, after))
+    if before.validates:
+        return after.validates and set.issubset(*phases)
+    return bool(before.scope) and set(before.scope) <= set(after.scope)
+
+
+def _summary(run: SavedRun) -> str:
+    return run_summary(run.record) if run.record is not None else ""
+
+
+# A run directory, one of a site's .run, or one of a directory with a checkout or inventory for each cluster.
+_DEPTHS = (RUN, f"*/{RUN}", f"*/*/{RUN}", f"*/.run/*/{RUN}")
+# What every judgement writes (report/run_report.py).
+_REPORT = "report.json"
+
+
+def states_of(places: Iterable[Path], *, confirm: bool = False) -> tuple[ClusterState, ...]:
+    """Return where each cluster stands that has runs there.
+
+    Args:
+        places: directories of runs.
+        confirm: whether verdicts are computed again from what the runs observed.
+
+    Raises:
+        NotFoundError: one of the places has no run.
+    """
+    found = [run for place in places for run in _run_dirs(place)]
+    return cluster_states(map(_saved, dict.fromkeys(found)), partial(_looked, confirm=confirm))
+
+
+def unconfirmed_record(run_dir: Path) -> RunRecord | None:
+    """Return the record that a later judgement wrote into the reports, if it could not confirm the run; else None.
+
+    It can only take a pass away: whatever else is written there is not read, and a file that is none says nothing.
+    """
+    path = run_dir / _REPORT
+    try:
+        record = record_from_plain(load_json(path), str(path)) if path.is_file() else None
+    except BringupError:
+        return None
+    return record if record is not None and record.unconfirmed else None
+
+
+def _run_dirs(place: Path) -> list[Path]:
+    """Return the directories of the runs there, links resolved. What a run keeps of itself (looks) is no other run.
+
+    Raises:
+        NotFoundError: there is no run.
+    """
+    records = {path.parent.resolve() for depth in _DEPTHS for path in place.glob(depth)}
+    found = sorted(path for path in records if records.isdisjoint(path.parents))
+    if not found:
+        looked = ", ".join(depth.removesuffix(f"/{RUN}") for depth in _DEPTHS[1:])
+        raise NotFoundError(
+            str(place),
+            f"holds no run (no {RUN} in it, nor in {looked}).",
+            "name directories of runs, or one directory with a .run for each cluster",
+        )
+    return found
+
+
+def _saved(path: Path) -> SavedRun:
+    """Return the run of that directory by its record; one that cannot be read is its problem."""
+    try:
+        record = Run(path).record
+    except (BringupError, OSError) as error:
+        return SavedRun(cluster=str(path), place=str(path), problem=f"its record cannot be read: {error}")
+    name = f"{record.site} ({REHEARSAL})" if record.rehearsal else record.site
+    # The keeper lives as long as the run: one that was killed is at work no more, whatever its record says.
+    at_work = is_locked(path / KEEPER_LOCK)
+    return SavedRun(cluster=name, uid=cluster_uid_of(path), place=str(path), at_work=at_work, record=record)
+
+
+def _looked(saved: SavedRun, *, confirm: bool) -> SavedRun:
+    """Return a run with what its files say beside its record, and whether they are as they were."""
+    path, record = Path(saved.place), saved.record
+    if record is None:
+        return saved
+    problem = ""
+    try:
+        differences = _rejudged(path) if confirm and not record.what_if else changed_files(path, record)
+        if differences:
+            more = f" and {count(len(differences) - 1, 'more difference')}" if len(differences) > 1 else ""
+            problem = f"NOT CONFIRMED: {differences[0]}{more}"
+        elif not confirm and (judged := unconfirmed_record(path)) is not None:
+            problem = run_summary(judged)
+    except (BringupError, OSError) as error:
+        problem = f"NOT CONFIRMED: {error}"
+    state = _site_state(path)
+    return replace(
+        saved,
+        problem=problem,
+        recipe=state.whole.get("recipe", ""),
+        drivers={name: facts["driver"] for name, facts in state.hosts.items() if facts.get("driver")},
+    )
+
+
+def _rejudged(path: Path) -> tuple[str, ...]:
+    # Judging loads every gate; where files are compared alone, nothing of them is needed.
+    from ..judge.app import rejudge
+
+    return tuple(rejudge(Run(path))[1])
+
+
+def _site_state(path: Path) -> SiteState:
+    """Return what the run saw of the site; nothing where that was not saved or cannot be read."""
+    try:
+        return load(SiteState, path / STATE) if (path / STATE).is_file() else SiteState()
+    except BringupError:
+        return SiteState()

@@ -1,0 +1,186 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Nodes of Slurm as a roll takes them out of work and gives them back.
+
+A drain of ours has a reason that begins with our name and that of the roll; Slurm itself appends to it (`: reboot
+issued`), so it is told by its beginning. A node that has any other reason, of people, of a health check or of Slurm, is
+neither drained nor resumed. Jobs are waited for and never cancelled. (scontrol.1, slurm.conf.5; schedmd.com)
+
+Slurm has no update that depends on what was read: `state=drain` takes the place of any reason, and `state=resume` and
+`undrain` clear it (tried with 22.05). So state, reason and user are read again right before each update and right after
+it. Whoever drains a node after ours keeps it. A drain of somebody else between the first of these looks and the update,
+which is the time of one scontrol, cannot be seen.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ...outcome.errors import InputError, UnavailableError
+from ...probe.slurm_nodes import SlurmNode, parse
+from ...runtime.clock import Deadline, elapsed_text
+from ...runtime.process import run_command
+from ...runtime.progress import Emit, Progress, silent
+from ...workload.slurm_script import OWNER
+from .orchestrator import Orchestrator
+
+_COMMAND_S = 60.0
+_LONGEST_REASON = 200
+_AWAY = frozenset({"NOT_RESPONDING", "MAINTENANCE", "POWERED_DOWN", "POWERING_DOWN", "POWERING_UP", "FAIL"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlurmLimits:
+    """`scontrol`: the command; `timeout_s`: how long the jobs of a wave are waited for."""
+
+    scontrol: str = "scontrol"
+    timeout_s: float = 900.0
+    poll_s: float = 5.0
+
+
+class SlurmNodes(Orchestrator):
+    """The nodes by the names of the roll; `node_names` gives those of Slurm.
+
+    They report no boot ids: Slurm computes BootTime anew each time, so it differs by a second without a reboot. Other
+    programs are not waited for: who drains a node says so in its reason, which is read when it is drained.
+    """
+
+    def __init__(
+        self,
+        roll: str,
+        node_names: Mapping[str, str],
+        limits: SlurmLimits,
+        emit: Emit = silent,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """Ask the controller of Slurm that `scontrol` of this machine knows."""
+        self._reason = f"{OWNER}:{roll}"
+        self._names, self._limits, self._emit, self._sleep = node_names, limits, emit, sleep
+
+    def look(self, nodes: Sequence[str]) -> dict[str, str]:
+        """Return by node what keeps it from being taken into a roll, empty for nothing."""
+        every = {seen.name: seen for seen in parse(self._scontrol("show", "nodes"))}
+        found = {node: every.get(self._names[node]) for node in nodes}
+        return {node: "it is not in Slurm" if seen is None else self._foreign(seen) for node, seen in found.items()}
+
+    def ours(self, nodes: Sequence[str]) -> frozenset[str]:
+        """Return those that are kept from work by this roll."""
+        every = {seen.name: seen for seen in parse(self._scontrol("show", "nodes"))}
+        return frozenset(node for node in nodes if (seen := every.get(self._names[node])) and self._ours(seen))
+
+    def cordon(self, node: str, *, again: bool = False) -> str:
+        """See Orchestrator."""
+        del again
+        seen = self._seen(node)
+        problem = self._foreign(seen)
+        if problem or self._ours(seen):
+            return problem
+        self._update(node, f"reason={self._reason}", "state=drain")
+        # Somebody else may have drained it at the same moment, with another reason.
+        now = self._seen(node)
+        return "" if self._ours(now) else self._foreign(now) or f"is {now.state} after `state=drain`"
+
+    def drain(self, nodes: Sequence[str]) -> Mapping[str, str]:
+        """See Orchestrator."""
+        deadline, progress = Deadline.after(self._limits.timeout_s), Progress(self._emit)
+        left, done = list(nodes), dict[str, str]()
+        while left:
+            late = deadline.left_s <= 0
+            for node in list(left):
+                seen = self._seen(node)
+                if not self._ours(seen):
+                    done[node] = self._foreign(seen) or f"is {seen.state}, and not drained by this roll any more"
+                elif not seen.busy:
+                    done[node] = ""
+                elif late:
+                    done[node] = f"jobs still run on it ({seen.state}) after {elapsed_text(self._limits.timeout_s)}"
+                if node in done:
+                    left.remove(node)
+            if left:
+                progress.tick(f"draining {len(left)} nodes of Slurm: jobs run on {', '.join(left[:5])}")
+                self._sleep(min(self._limits.poll_s, max(0.1, deadline.left_s)))
+        return done
+
+    def preview(self, nodes: Sequence[str]) -> dict[str, str]:
+        """Return what is in the way of each node now; nothing is changed."""
+        found = {node: self._seen(node) for node in nodes}
+        return {
+            node: self._foreign(seen) or (f"jobs run on it ({seen.state})" if seen.busy else "")
+            for node, seen in found.items()
+        }
+
+    def give_back(self, node: str) -> str:
+        """See Orchestrator."""
+        seen = self._seen(node)
+        if self._ours(seen):
+            self._update(node, "state=resume")
+            seen = self._seen(node)
+            # A resumed node does not respond yet; what counts is whether somebody drained it in this moment.
+            if not (seen.draining or seen.reason):
+                return ""
+            if self._ours(seen):
+                return f"is {seen.state} after `state=resume`"
+        left = self._foreign(seen)
+        return left and f"{left}, and stays so"
+
+    def hold(self, node: str, reason: str, *, again: bool = False) -> None:
+        """See Orchestrator."""
+        del again
+        seen, words = self._seen(node), " ".join(reason.split())[:_LONGEST_REASON]
+        text = f"{self._reason} held: {words}"
+        if not self._ours(seen) or seen.reason.startswith(text):
+            return
+        # The reason alone: with `state=drain` a node that a person resumed since this look would be drained again.
+        self._update(node, f"reason={text}")
+        now = self._seen(node)
+        if not now.draining and self._says_ours(now):
+            self._update(node, "reason=")
+            self._emit(f"{node}: was given back by somebody while its reason was written; it stays so")
+
+    def _ours(self, seen: SlurmNode) -> bool:
+        return seen.draining and self._says_ours(seen)
+
+    def _says_ours(self, seen: SlurmNode) -> bool:
+        return seen.reason == self._reason or seen.reason.startswith(f"{self._reason} ")
+
+    def _foreign(self, seen: SlurmNode) -> str:
+        """Return who or what else keeps the node from work; empty if nobody does."""
+        if self._ours(seen):
+            return ""
+        if seen.reason or seen.draining:
+            by = f" by {seen.reason_by}" if seen.reason_by else ""
+            return f"is {seen.state}{by}: {seen.reason or 'no reason stated'}"
+        if seen.base not in ("IDLE", "MIXED", "ALLOCATED") or seen.flags & _AWAY:
+            return f"is {seen.state}"
+        return ""
+
+    def _seen(self, node: str) -> SlurmNode:
+        name = self._names[node]
+        found = [entry for entry in parse(self._scontrol("show", "node", name)) if entry.name == name]
+        if not found:
+            raise InputError(f"node {node}", f"is not {name} in Slurm.", "correct gpufleet_node_name in the inventory")
+        return found[0]
+
+    def _update(self, node: str, *words: str) -> None:
+        self._scontrol("update", f"nodename={self._names[node]}", *words)
+
+    def _scontrol(self, *words: str) -> str:
+        return ask_scontrol(self._limits.scontrol, *words)
+
+
+def ask_scontrol(command: str, *words: str) -> str:
+    """Return what scontrol prints.
+
+    Raises:
+        NotFoundError: there is no scontrol on this controller.
+        UnavailableError: it refuses, or does not answer in time.
+    """
+    done = run_command([command, *words], _COMMAND_S)
+    if done.rc != 0:
+        said = (done.stderr or done.stdout).strip()[:200] or "nothing"
+        text = f"did not end within {_COMMAND_S:.0f} s." if done.timed_out else f"exit code {done.rc}: {said}."
+        raise UnavailableError(f"scontrol {' '.join(words)}", text, "try it by hand on this controller: scontrol ping")
+    return done.stdout
