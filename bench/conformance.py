@@ -27,9 +27,9 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.declare imp
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.observation import saved_observation
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.selection import PhaseDeclaration, declare_phase
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import ObserveContext
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.validation.looks import observe_phase
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import PHASE_GATES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.validation_looks import observe_phase
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site, SiteProfile
 
 BUDGET = 1.10

@@ -30,7 +30,7 @@ from snapshot_api import PagedApi, cluster_of, everything, node, pod
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.node_pod import node_facts
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.snapshot import collect_cluster, host_from_pod
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.difference import drift_between
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.snapshot.difference import drift_between
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.formats import parse_snapshot, to_text
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.model import (
     COLLECTORS,

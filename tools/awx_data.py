@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.variables import options, role_options
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.inventory.variables import options, role_options
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.version import COLLECTION
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.foreign_yaml import documents
 

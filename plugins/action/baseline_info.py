@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.baseline import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.baseline.app import (
     acceptance_lines,
     compare_run,
     comparison_lines,
@@ -21,11 +20,12 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.baseline impo
     plain_changes,
     plain_software_changes,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.proposed import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.baseline.proposed import (
     plain_proposed,
     proposed,
     proposed_lines,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.baselines import AcceptedRun
 

@@ -20,11 +20,11 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.burn_in.
     soak,
     with_burn_in,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.recipe.secrets import restore_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.not_reached import problem_recorded
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.preload import preload
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.problem import problem_recorded
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.secrets import restore_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.stats import run_stats
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import hours_text
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import silent

@@ -55,6 +55,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.t
     result_rows,
     save_results,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.recipe.secrets import recipe_with_secrets
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import STACK_GATE
@@ -63,7 +64,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.holding impor
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rollback import last_good_run, rollback_facts
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.same_cluster import require_same_cluster
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.secrets import recipe_with_secrets
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.lease import working
 
 

@@ -12,18 +12,18 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.modul
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import connection_from
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.snapshot_place import read_snapshot
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.snapshot import snapshot_asked_for
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.snapshot_recipe import (
-    drift_from_recipe,
-    resolved_recipe,
-)
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.difference import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.snapshot.app import requested_snapshot
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.snapshot.difference import (
     Importance,
     SiteRule,
     drift_between,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.snapshot.recipe_drift import (
+    drift_from_recipe,
+    resolved_recipe,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 
 
 class ActionModule(ModuleAction):
@@ -43,7 +43,7 @@ class ActionModule(ModuleAction):
             )
         recipe = resolved_recipe(Path(options["recipe"]).expanduser()) if options["recipe"] else None
         before = read_snapshot(options["before"], lambda: Cluster(connection)) if recipe is None else None
-        after = snapshot_asked_for(connection, options["after"], options, check_mode=self.check_mode)
+        after = requested_snapshot(connection, options["after"], options, check_mode=self.check_mode)
         own = tuple(SiteRule(**rule) for rule in options["ignore"])
         drift = drift_between(before, after, own) if before is not None else drift_from_recipe(recipe or {}, after, own)
         level = options["fail_on"]

@@ -14,8 +14,8 @@ from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.command_line import command_line
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.drift_report import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.snapshot.difference import Importance
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.snapshot.report import (
     DriftFacts,
     FigureDrift,
     SnapshotDrift,
@@ -25,9 +25,9 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.drift_repo
     render_drift_metrics,
     report_lines,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import now_utc
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import file_mode, make_dirs, write_atomic
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.difference import Importance
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.restart import PLACE
 
 

@@ -24,9 +24,9 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.setting
     applied,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.signature.ssh_keygen import how_to_list
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.inventory.app import checked_settings_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware, sku_or_error
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError, ProblemsError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory import checked_settings_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import (
     file_to_write,
     recipe_directories,

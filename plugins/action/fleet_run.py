@@ -13,10 +13,10 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.state
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.continuous.app import run_cycle
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.continuous.cycle_record import VERB
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.continuous.plan import fleet_plan
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.recipe.secrets import restore_settings
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.not_reached import problem_recorded
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.preload import preload
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.problem import problem_recorded
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.secrets import restore_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.stats import run_stats
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import silent
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import Work

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.converge import convergence_step
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.converge.app import convergence_step
 
 
 class ActionModule(ModuleAction):

@@ -10,8 +10,8 @@ from typing import Any
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.simulated import hosts_are_simulated
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.stated import stated_settings
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory_hosts import Inventory
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.plan import plan_lines, planned
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.inventory.hosts import Inventory
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.preflight.plan import plan_lines, planned
 
 
 class ActionModule(ModuleAction):

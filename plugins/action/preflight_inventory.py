@@ -11,10 +11,10 @@ from typing import Any
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.simulated import hosts_are_simulated
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.stated import stated_settings
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory import checked_inventory
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory_hosts import Inventory
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.preflight import check_inventory
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.problem import problem_recorded
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.inventory.app import checked_inventory
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.inventory.hosts import Inventory
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.preflight.app import check_inventory
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.not_reached import problem_recorded
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import NO_SITE
 

@@ -9,6 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.recipe.detected import (
+    detected_lines,
+    request_for,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.detect import plain_detection
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.foreign_data import foreign_warnings
@@ -20,7 +24,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.output imp
     write_documents,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.request import answer, answer_pools
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.detected import detected_lines, request_for
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.redaction import redact
 
 

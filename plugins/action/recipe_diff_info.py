@@ -9,10 +9,10 @@ from dataclasses import replace
 from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.recipe.detected import request_for
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.difference import difference
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.request import answer
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.detected import request_for
 
 
 class ActionModule(ModuleAction):

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.recipe.detected import request_for
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.hydrate import hydrated
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.request import answer
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.detected import request_for
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.redaction import redact_data
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.recipe.detected import request_for
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.recipe.owner_layer import idle_value, with_owner
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.paths import parse_path
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.query import query_shown
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.request import answer
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.detected import request_for
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.owner_layer import idle_value, with_owner
 
 
 class ActionModule(ModuleAction):

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory_hosts import Inventory, hosts_to_read
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.problem import problem_recorded
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.inventory.hosts import Inventory, hosts_to_read
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.not_reached import problem_recorded
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.resume import resume
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rma import Asked, make_pack, write_pack
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.rma.app import RmaRequest, make_pack, write_pack
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
 
 _ADD = """do: add files to the pack with -e '{"gpufleet_rma_files": ["nvidia-bug-report.log.gz"]}'"""
@@ -25,7 +25,7 @@ class ActionModule(ModuleAction):
         """Make the pack from the run, and write it unless the same one is there."""
         del task_vars
         run = Run(existing_run_dir(options["run_dir"]))
-        asked = Asked(
+        asked = RmaRequest(
             subject=options["subject"],
             case=options["case"],
             contact=options["contact"],

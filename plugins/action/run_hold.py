@@ -9,7 +9,7 @@ from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.holding import needs_hold, take_hold
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.problem import problem_recorded
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.not_reached import problem_recorded
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.lease import working
 

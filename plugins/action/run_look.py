@@ -9,11 +9,11 @@ from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.stated import stated_settings
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.recipe.secrets import restore_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.facts import LOOKS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.looking_on import gates_to_read, look_on
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.preload import preload
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.secrets import restore_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import silent
 
 # Ansible loads this file in its main process before it forks the worker of the task.

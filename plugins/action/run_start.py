@@ -16,8 +16,8 @@ from ansible.release import __version__ as core_version
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.command_line import command_line
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.simulated import hosts_are_simulated
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.baseline.app import keep_baseline
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS, asked_phases
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.baseline import keep_baseline
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.stats import run_stats
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.version import software_versions

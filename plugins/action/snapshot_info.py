@@ -16,15 +16,15 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.modul
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import connection_from
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.snapshot_place import write_snapshot
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.detect import plain_detection
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.detected import criteria_lines, detected
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.snapshot import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.recipe.detected import criteria_lines, detected
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.snapshot.app import (
     not_complete,
-    snapshot_asked_for,
+    requested_snapshot,
     summary,
     unseen,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.detect import plain_detection
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.redaction import redact
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.text import extra_variable
 
@@ -47,7 +47,7 @@ class ActionModule(ModuleAction):
         """Look, tell, and write where it is asked for."""
         del task_vars
         connection = connection_from(options)
-        snapshot = snapshot_asked_for(connection, options["source"], options, check_mode=self.check_mode)
+        snapshot = requested_snapshot(connection, options["source"], options, check_mode=self.check_mode)
         warnings, dest = unseen(snapshot), options["dest"]
         if snapshot.failed and not options["source"] and not options["incomplete"]:
             raise not_complete(snapshot)

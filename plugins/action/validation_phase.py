@@ -12,27 +12,30 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.modul
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.stated import stated_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import ObserveContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import connection_from
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.recipe.secrets import restore_settings
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.validation.looks import (
+    observe_phase,
+    observe_readiness,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.validation.phases import (
+    closed_by,
+    decide_phase,
+    declared_phase,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.validation.requested import (
+    ValidationRequest,
+    requested_of,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import READINESS, STACK_GATE
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.asked import Asked, asked_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.decision import run_day
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.holding import take_hold
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.observing import disturbs_cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.preload import preload
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.same_cluster import cluster_of_gate
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.secrets import restore_settings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.stats import run_stats
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.validation import (
-    closed_by,
-    decide_phase,
-    declared_phase,
-)
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.validation_looks import (
-    observe_phase,
-    observe_readiness,
-)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import silent
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.lease import working
 
@@ -48,7 +51,7 @@ class ActionModule(ModuleAction):
     def execute(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
         """Look and decide as asked; a phase that is closed is neither looked at nor decided."""
         run = Run(existing_run_dir(options["run_dir"]))
-        asked, phase = asked_of(run), options["phase"]
+        asked, phase = requested_of(run), options["phase"]
         closed = closed_by(run, asked, phase)
         if not closed and options["step"] != "decide":
             self._look(run, asked, options, task_vars)
@@ -70,7 +73,7 @@ class ActionModule(ModuleAction):
             return result
         return result | {"failed": True, "msg": verdict.message}
 
-    def _look(self, run: Run, asked: Asked, options: dict[str, Any], task_vars: dict[str, Any]) -> None:
+    def _look(self, run: Run, asked: ValidationRequest, options: dict[str, Any], task_vars: dict[str, Any]) -> None:
         connections = {name: options[name] for name in ("kubeconfig", "context") if options.get(name)}
         if options["phase"] == READINESS:
             context, refused = self._context(run, READINESS, connections, asked)
@@ -95,7 +98,7 @@ class ActionModule(ModuleAction):
             observe_phase(run, declaration, context_of, gate=options["gate"] or "", check_mode=self.check_mode)
 
     def _context(
-        self, run: Run, gate: str, connections: dict[str, str], asked: Asked
+        self, run: Run, gate: str, connections: dict[str, str], asked: ValidationRequest
     ) -> tuple[ObserveContext, BringupError | None]:
         """Return what observers of a gate may use, and why they may not look at that cluster."""
         context = run.observe_context(run_day(run.record), self.emit, connections)

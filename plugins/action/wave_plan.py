@@ -9,6 +9,7 @@ from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.arguments import refuse
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.inventory.hosts import Inventory
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.waves.journal import limits, next_wave
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.waves.roll import (
     begin_or_resume,
@@ -18,8 +19,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.waves.ro
     stage_lines,
     with_roll,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory_hosts import Inventory
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.problem import problem_recorded
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.not_reached import problem_recorded
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import now_utc
 

@@ -31,7 +31,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.waves.ro
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.wording import shortened
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.holding import end_hold, take_hold
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.problem import problem_recorded
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.not_reached import problem_recorded
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run, existing_run_dir
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.stats import run_stats
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.lease import working

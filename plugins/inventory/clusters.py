@@ -84,12 +84,12 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.fleet.cl
     read_clusters,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.fleet.clusters import states_of
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.inventory.app import HOST_VARIABLES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import (
     BringupError,
     InputError,
     ProblemsError,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory import HOST_VARIABLES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.interpreter import missing_module
 
 _GROUP = "clusters"

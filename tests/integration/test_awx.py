@@ -13,7 +13,7 @@ from awx_collection import awx_collection
 from controller_api import Controller, controller
 from first_commands import Said, play
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.variables import known
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.inventory.variables import known
 from tools import awx_data
 
 STATED = (

@@ -15,7 +15,7 @@ import pytest
 from archives import unpack
 from old_runs import without_unrecorded
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.baseline import accept_run
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.baseline.app import accept_run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.formats import to_text
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.model import (

@@ -20,12 +20,15 @@ from seeds import drawing
 from served import served
 from stack_bench import StackBench
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.bundle.make import bundle_for, files_of
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.bundle.model import Repository
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.bundle.write import write_bundle
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import CRDS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.model import Component
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.render import Renderer, rendered
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.bundle.app import (
+    bundle_for,
+    files_of,
+    write_bundle,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.bundle.parts import ChartRepository
 
 pytestmark = pytest.mark.skipif(
     shutil.which("kubectl") is None, reason="deploy.sh needs kubectl, which is not installed"
@@ -103,7 +106,7 @@ def test_deploy_ends_in_the_objects_of_gate_4_and_undeploy_removes_them(
     mirror = bench.directory / CHARTS
     plain = rendered(recipe, Renderer(helm=str(bench.helm), mirror=str(mirror)))
     with served(ThreadingHTTPServer(("127.0.0.1", 0), partial(Charts, directory=str(mirror)))) as server:
-        bundle = bundle_for(plain, "helm", Repository(), f"http://127.0.0.1:{server.server_port}")
+        bundle = bundle_for(plain, "helm", ChartRepository(), f"http://127.0.0.1:{server.server_port}")
         write_bundle(tmp_path / "stack", files_of(bundle))
         first = run(bench, tmp_path / "stack", "deploy.sh", "--timeout", "180")
         assert (first.returncode, first.stderr) == (0, "")

@@ -17,14 +17,14 @@ import yaml
 from real_toolchain import build_toolchain
 from rehearsal_harness import ROOT
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.store import default_cache
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.drift_report import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.snapshot.difference import Importance
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.snapshot.report import (
     DriftFacts,
     FigureDrift,
     SnapshotDrift,
     render_drift_metrics,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.difference import Importance
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.store import default_cache
 
 RULES = ROOT / "recipes" / "monitoring" / "drift-rules.yaml"
 _SAMPLE = re.compile(r"^(\w+\{.*\}) (\S+)$", re.MULTILINE)

@@ -6,8 +6,8 @@
 Command and answer are those of vCluster's walkthrough ("Introducing and a Deep Dive Into AICR with vCluster", June
 2026): recipe of service kind and accelerator a100, one NVIDIA A100-SXM4-40GB; `aicr validate --phase conformance` says
 that readiness and five validators passed, that a claim was given a GPU, and which GPU the metrics are of. What of it
-needs no cluster is in tests/unit/plugins/plugin_utils/run/test_coming_from_aicr.py. Its four nodes without a GPU answer
-nothing, and are not there.
+needs no cluster is in tests/unit/plugins/plugin_utils/features/validation/test_coming_from_aicr.py. Its four nodes
+without a GPU answer nothing, and are not there.
 """
 
 from __future__ import annotations

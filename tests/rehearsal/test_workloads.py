@@ -37,11 +37,15 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.rbac.app
     snapshot_pod_roles,
     validator_roles,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.snapshot.app import (
+    RequestedPods,
+    take_snapshot,
+    unseen,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import Change, Fault
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.validator_pods import (
     IMAGE as STAND_IN,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.snapshot import PodsAsked, take_snapshot, unseen
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import Deadline
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.process import run_command
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress, silent
@@ -385,7 +389,7 @@ def test_nodes_that_nobody_logs_in_to_are_read_by_a_pod_each_under_the_role_for_
     bench.cluster.patch(objects.NODES, "gpu03", {"spec": {"unschedulable": True}})
     connection = Connection(kubeconfig=str(bench.kubeconfig), impersonate_user=user)
     try:
-        seen = take_snapshot(connection, helm=str(bench.helm), run_dir=None, pods=PodsAsked(start_s=90.0))
+        seen = take_snapshot(connection, helm=str(bench.helm), run_dir=None, pods=RequestedPods(start_s=90.0))
     finally:
         bench.cluster.patch(objects.NODES, "gpu03", {"spec": {"unschedulable": None}})
     (line,) = unseen(seen)

@@ -11,9 +11,9 @@ from typing import Any
 
 import yaml
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.bundle.make import bundle_for, files_of
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.bundle.model import Repository
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.render import Renderer, rendered
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.bundle.app import bundle_for, files_of
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.bundle.parts import ChartRepository
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.hydrate import hydrated
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.model import Catalogue
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.request import Request, answer, catalogue_of
@@ -21,7 +21,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.support im
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.charts.mirror import build_mirror
 
 Json = dict[str, Any]
-IN_GIT = Repository(url="https://git.example/fleet.git", revision="main", path="clusters/one/gpu-stack")
+IN_GIT = ChartRepository(url="https://git.example/fleet.git", revision="main", path="clusters/one/gpu-stack")
 ASKED = "service=generic,accelerator=h100,intent=training"
 
 
@@ -54,7 +54,7 @@ def recipe_for(question: str, mirror: Path, overrides: Mapping[str, Any] | None 
 
 def bundle_files(recipe: Json, deployer: str = "helm") -> dict[str, str]:
     """Return the files of a recipe's bundle."""
-    return files_of(bundle_for(recipe, deployer, Repository() if deployer in ("helm", "helmfile") else IN_GIT))
+    return files_of(bundle_for(recipe, deployer, ChartRepository() if deployer in ("helm", "helmfile") else IN_GIT))
 
 
 def env(text: str) -> dict[str, str]:

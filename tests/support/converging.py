@@ -8,9 +8,12 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.converge.declaration import Declaration, read_declaration
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.converge.plan import Plan, question
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.converge.state import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.converge.declaration import (
+    Declaration,
+    read_declaration,
+)
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.converge.plan import HostPlan, question
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.converge.state import (
     HostState,
     Offer,
     PackageState,
@@ -67,7 +70,7 @@ def stocked(
     return host(facts, packages=packages, **shown)
 
 
-def as_left(wanted: Declaration, plan: Plan, facts: Mapping[str, str] = UBUNTU, **shown: Any) -> HostState:
+def as_left(wanted: Declaration, plan: HostPlan, facts: Mapping[str, str] = UBUNTU, **shown: Any) -> HostState:
     """The host after everything of the plan was done and it was rebooted where that is needed."""
     version = "580.95.05"
     installed = {p.name: p.version or "1.0-1" for one in plan.transactions for p in one.packages}

@@ -37,6 +37,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.obje
     PRIORITY_CLASSES,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.permission import Permission
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.preflight.contact import denied_rights
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.rbac.app import (
     RbacSubject,
     bindings,
@@ -44,7 +45,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.rbac.app
     role_objects,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.contact import denied_rights
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Site
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.namespace import HOLDING
 

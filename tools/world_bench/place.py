@@ -11,13 +11,13 @@ from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext, ObserveContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_facts import shared_facts
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.inventory.app import checked_inventory
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.inventory.hosts import Inventory
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import Sku
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import build_model, healthy_cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import Fault, ModelSpec
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.values import ClusterModel, Node
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.worlds.catalogue import World, world_hardware
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory import checked_inventory
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory_hosts import Inventory
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.layers import laid_over
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Site
 

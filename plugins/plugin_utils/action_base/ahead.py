@@ -18,8 +18,8 @@ from ansible.plugins.loader import action_loader
 from ansible.template import Templar
 from jinja2.exceptions import TemplateError
 
+from ..features.inventory.variables import PREFIX, meant
 from ..outcome.errors import BringupError, ProblemsError
-from ..run.variables import PREFIX, meant
 from ..run.version import COLLECTION
 from ..runtime.inventory_values import plain
 from .arguments import argument_spec

@@ -15,10 +15,10 @@ from typing import Any
 from ansible.errors import AnsibleError
 from jinja2.exceptions import TemplateError
 
+from ..features.inventory.variables import meant, options, renamed, unknown_names
 from ..outcome.errors import BringupError, InputError, NotFoundError
 from ..outcome.gates import GATE_IDS
 from ..outcome.wording import first_of
-from ..run.variables import meant, options, renamed, unknown_names
 from ..runtime.strict import nearest
 from .arguments import expected, plain_spec, value_problems
 

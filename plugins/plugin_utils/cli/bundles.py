@@ -9,13 +9,11 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
-from ..bundle.compare import compare
-from ..bundle.content import SUMS, digest_of
-from ..bundle.make import bundle_for, files_of
-from ..bundle.model import Bundle, Repository
-from ..bundle.verify import verify
-from ..bundle.write import write_bundle, write_secrets
 from ..component_stack.render import Renderer, rendered
+from ..features.bundle.app import bundle_for, files_of, write_bundle, write_secrets
+from ..features.bundle.content import SUMS, digest_of
+from ..features.bundle.parts import Bundle, ChartRepository
+from ..features.bundle.verify import compare, verify
 from ..outcome.errors import BringupError, InputError, ProblemsError
 from ..outcome.wording import count
 from ..recipe.request import Answer
@@ -28,7 +26,7 @@ _DIFFERS, _INVALID = 1, 2
 def bundle(arguments: Namespace) -> int:
     """Write the bundle of a recipe."""
     target = Path(arguments.into).expanduser()
-    repository = Repository(
+    repository = ChartRepository(
         url=arguments.repo or "", revision=arguments.revision or "", path=(arguments.path or "").strip("/")
     )
     recipe, mirror = _recipe(arguments), arguments.chart_mirror or ""
@@ -85,10 +83,10 @@ def _secrets(arguments: Namespace, made: Bundle, target: Path) -> tuple[Path, ..
 
 def _recipe(arguments: Namespace) -> dict[str, Any]:
     """Return the recipe that is named, in a file or by criteria, hydrated."""
+    from ..features.snapshot.recipe_drift import resolved_recipe
     from ..recipe.hydrate import hydrated
     from ..recipe.request import catalogue_of
     from ..recipe.resolved import document_result
-    from ..run.snapshot_recipe import resolved_recipe
 
     text = arguments.recipe
     request = request_for(arguments)
@@ -118,8 +116,8 @@ def _recipe(arguments: Namespace) -> dict[str, Any]:
 
 
 def _hydrated(found: Answer, overrides: Any, arguments: Namespace) -> dict[str, Any]:
+    from ..features.recipe.owner_layer import with_owner
     from ..recipe.hydrate import hydrated
-    from ..run.owner_layer import with_owner
 
     owned, _stages = with_owner(found, overrides, arguments.driver_owner)
     return hydrated(owned.result, owned.catalogue)

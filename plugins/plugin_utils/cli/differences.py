@@ -68,8 +68,8 @@ def named_recipe(text: str, request: Request) -> Side:
     """Return the recipe of some criteria, beside those of the flags, or that in a file as a map of values."""
     if is_criteria(text):
         return answer(replace(request, criteria={**request.criteria, **criteria_in(text)}))
+    from ..features.snapshot.recipe_drift import resolved_recipe
     from ..recipe.resolved import hydrated_document
-    from ..run.snapshot_recipe import resolved_recipe
 
     document = resolved_recipe(named_file(text, "name the file of a recipe, or criteria such as service=eks"))
     return document_map(hydrated_document(document, request.recipe_data))

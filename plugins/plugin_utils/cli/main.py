@@ -211,7 +211,7 @@ def _diff(parser: ArgumentParser) -> None:
 def _bundle(parser: ArgumentParser) -> None:
     told = "a resolved recipe in a file, or criteria: service=eks,accelerator=h100"
     parser.add_argument("recipe", nargs="?", metavar="RECIPE", help=told)
-    # The names are those of bundle/make.py, which is loaded where a bundle is made.
+    # The names are those of features/bundle/app.py, which is loaded where a bundle is made.
     parser.add_argument(
         "--deployer",
         choices=("helm", "argocd", "flux", "helmfile"),

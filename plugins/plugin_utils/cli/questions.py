@@ -47,7 +47,7 @@ def request_and_snapshot(arguments: Namespace, more: frozenset[str] = frozenset(
     }
     if arguments.snapshot is None:
         return replace(request_of(options), kept=kept_in(arguments)), None
-    from ..run.detected import request_and_snapshot as with_snapshot
+    from ..features.recipe.detected import request_and_snapshot as with_snapshot
 
     if "://" not in arguments.snapshot and arguments.snapshot not in ("cluster", "-"):
         named_file(arguments.snapshot, "give the file that playbook snapshot wrote")
@@ -77,7 +77,7 @@ def tell(*found: Answer) -> tuple[Answer, ...]:
     """Say of answers what was detected and what there is to know, each thing once, and return them."""
     detections = [each.detection for each in found if each.detection is not None]
     if detections:
-        from ..run.detected import detected_lines
+        from ..features.recipe.detected import detected_lines
 
         note(dict.fromkeys(line for detection in detections for line in detected_lines(detection)))
     warn(dict.fromkeys(line for each in found for line in each.warnings))

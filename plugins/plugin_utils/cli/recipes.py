@@ -107,7 +107,7 @@ def _asked(arguments: Namespace) -> tuple[Answer, Answer, tuple[Stage, ...]]:
     found = answered(request)
     if not arguments.driver_owner:
         return found, found, ()
-    from ..run.owner_layer import with_owner
+    from ..features.recipe.owner_layer import with_owner
 
     return found, *with_owner(found, request.overrides, arguments.driver_owner)
 
@@ -116,8 +116,8 @@ def _idle(arguments: Namespace) -> list[str]:
     """Return why the value that is asked for has no effect with the owner of the driver, nothing where it has."""
     if not arguments.driver_owner:
         return []
+    from ..features.recipe.owner_layer import idle_value
     from ..recipe.paths import parse_path
-    from ..run.owner_layer import idle_value
 
     said = idle_value(arguments.driver_owner, parse_path(one_path(arguments)))
     return [said] if said else []

@@ -81,7 +81,7 @@ def history(arguments: Namespace) -> int:
         if not getattr(arguments, name):
             flag = f"--{name.replace('_', '-')}"
             raise InputError(flag, f"is needed to {arguments.action} a history.", "see gpufleet history --help")
-    from ..run.history_care import care_for
+    from ..features.history.app import care_for
     from ..runtime.clock import now_utc
     from ..store.database import place_of, url_from
 

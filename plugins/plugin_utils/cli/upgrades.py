@@ -22,10 +22,10 @@ from ..component_stack.transitions import (
     transitions,
 )
 from ..component_stack.versions import apart, kubernetes_lines, recorded_versions
+from ..features.recipe.detected import CLUSTER
 from ..outcome.codec import to_plain
 from ..outcome.wording import count, first_of
 from ..recipe.request import answer
-from ..run.detected import CLUSTER
 from .answer import formatted, warn, write, write_lines
 from .differences import maps_of, named_recipe, two_recipes
 from .questions import request_and_snapshot

@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..check.readiness.observe_snapshot import SNAPSHOT
+from ..features.recipe.detected import detected
 from ..outcome.codec import load_json
 from ..outcome.errors import BringupError
 from ..outcome.model import Status
 from ..report.facts import suites_of
-from ..run.detected import detected
 from ..run.digests import digest_of, written_after
 from ..run.rehearsed import signs_of_rehearsal
 from ..run.run import Run, components_of

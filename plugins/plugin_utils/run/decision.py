@@ -23,7 +23,7 @@ from ..runtime.redaction import redact
 from ..site.model import Site
 from ..verdict.gate import Blocking, GateVerdict, decide
 from ..verdict.run import RunRecord, require_open
-from .pending import write_refused_suites
+from .not_reached import write_refused_suites
 from .run import Run
 
 

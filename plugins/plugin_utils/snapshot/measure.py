@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from ..constraint.declared import (
     DRIVER_VERSION,
@@ -21,9 +22,11 @@ from ..constraint.declared import (
     OS_ID,
     OS_VERSION,
     PROVIDER,
+    declared_constraint,
     is_measurable,
 )
 from ..constraint.evaluate import Constraint, ConstraintResult, ConstraintStatus, evaluate, evaluate_nodes
+from ..outcome.gates import READINESS
 from ..outcome.model import Scalar
 from ..outcome.wording import count, first_of
 from ..recipe.detect import ClusterFacts, NodeFacts
@@ -387,3 +390,14 @@ def _facts(name: str, node: Node, host: Host) -> NodeFacts:
         resources=tuple(sorted(node.allocatable)),
         link_layers=tuple(sorted(listed)),
     )
+
+
+def collectors_needed(recipe: Mapping[str, Any] | None) -> frozenset[str]:
+    """Return the collectors whose facts the recipe's constraints and the kinds of GPU are measured by."""
+    from ..recipe.sections import section_of
+
+    own = section_of(recipe, READINESS)
+    entries = [*((recipe or {}).get("constraints") or ()), *(own.get("constraints") or ())]
+    entries += [entry for pool in (recipe or {}).get("pools") or () for entry in pool.get("constraints") or ()]
+    needed = {name for entry in entries for name in collectors_for(declared_constraint(entry).name)}
+    return frozenset(needed | {"server", "nodes", "devices", "hosts"})

@@ -38,8 +38,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.rbac.app
     subject_objects,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.collectors import collectors_needed
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.measure import collectors_needed
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.namespace import HOLDER
 
 Json = dict[str, Any]

@@ -14,9 +14,9 @@ import pytest
 from ansible.parsing.splitter import split_args
 from documented import commands_of, user_pages
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory import HOST_VARIABLES
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.inventory.app import HOST_VARIABLES
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.inventory.variables import options
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.stats import STATS
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.variables import options
 
 ROOT = Path(__file__).resolve().parents[3]
 PLAYBOOKS = sorted((ROOT / "playbooks").glob("*.yml"))

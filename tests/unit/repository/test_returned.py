@@ -73,10 +73,10 @@ TYPES = (
     ("recipe_diff_info", "difference", "recipe.difference:Difference", ()),
     ("recipe_explain_info", "explanation", "recipe.explain:Explanation", ()),
     ("component_stack", "removed", "component_stack.remove:Gone", ()),
-    ("node_plan_info", "plan", "converge.plan:Plan", ("specs",)),
-    ("node_plan_info", "ask", "converge.plan:Question", ("mig_config",)),
-    ("node_state_info", "state", "converge.state:HostState", ()),
-    ("drift_info", "changes", "snapshot.difference:Change", ()),
+    ("node_plan_info", "plan", "features.converge.plan:HostPlan", ("specs",)),
+    ("node_plan_info", "ask", "features.converge.plan:Question", ("mig_config",)),
+    ("node_state_info", "state", "features.converge.state:HostState", ()),
+    ("drift_info", "changes", "features.snapshot.difference:SnapshotChange", ()),
 )
 
 

@@ -34,11 +34,9 @@ from ...outcome.errors import InputError
 from ...outcome.gates import BURN_IN
 from ...outcome.model import Status
 from ...outcome.wording import count, first_of
-from ...run.asked import asked_of
 from ...run.holding import end_hold, take_hold
 from ...run.observing import observe_gate
 from ...run.run import Run
-from ...run.validation import decide_phase, declared_phase
 from ...runtime.clock import Deadline, elapsed_text, hours_text, part_of_hours
 from ...runtime.files import write_atomic
 from ...runtime.interrupt import interruptible
@@ -54,6 +52,8 @@ from ...workload.lease import working
 from ...workload.namespace import TemporaryNamespace
 from ..continuous.app import chosen_tests, log_dir_of, node_test_namespace, test_context
 from ..continuous.cycle_record import NodeLogs
+from ..validation.phases import decide_phase, declared_phase
+from ..validation.requested import requested_of
 
 # What a burn-in did, as the verdict of its run: every host, how long it was under load, and why it ended. Pure.
 
@@ -418,7 +418,7 @@ def decide_burn_in(run: Run, options: Mapping[str, Any], emit: Emit) -> tuple[So
         BringupError: nothing could be written.
     """
     context = test_context(run, options, emit, "")
-    for part in declared_phase(run, asked_of(run), BURN_IN).parts:
+    for part in declared_phase(run, requested_of(run), BURN_IN).parts:
         observe_gate(part, context, check_mode=False)
     verdict = decide_phase(run, BURN_IN)
     emit(f"burn-in: {verdict.status.value}. {verdict.message}")

@@ -14,8 +14,8 @@ from typing import Any, Literal
 
 from ...outcome.errors import BringupError, InputError, NotFoundError, ProblemsError
 from ...outcome.wording import first_of
-from ...run.variables import unknown_names
 from ...runtime.strict import decode_file
+from ..inventory.variables import unknown_names
 
 # The variable of an inventory whose files have problems: Ansible makes a warning of them, above pages of others.
 UNREAD = "_gpufleet_cluster_files"

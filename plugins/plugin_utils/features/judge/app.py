@@ -31,14 +31,12 @@ from ...report.console import decided_table
 from ...report.ctrf import write_suite
 from ...report.facts import ctrf_path, foreign_suites, junit_path, read_phase_outcomes
 from ...report.junit import write_junit
-from ...run.asked import ASKED, asked_of
 from ...run.decision import run_day, verdict_from_files, verdict_of
 from ...run.digests import NONE_KEPT, changed_files, has_digests
 from ...run.own_limits import own_limits
 from ...run.rehearsed import signs_of_rehearsal, unknown_cluster
 from ...run.run import Run
 from ...run.settings_sources import merged_settings
-from ...run.validation import declared_phase, phase_outcomes, phase_verdict
 from ...run.version import collection_version
 from ...runtime.files import DECLARED, REPORTS, RUN, require_moment
 from ...runtime.layers import laid_over
@@ -46,6 +44,8 @@ from ...runtime.progress import Emit
 from ...site.model import Site
 from ...verdict.gate import GateVerdict, NotDeclared
 from ...verdict.run import RunRecord, is_decided, nothing_holds, run_summary, with_site
+from ..validation.phases import declared_phase, phase_outcomes, phase_verdict
+from ..validation.requested import ASKED, requested_of
 
 # What run.json says of a run beside its verdicts, compared with what the run left: nothing else covers that file.
 
@@ -81,7 +81,7 @@ def _differences(run: Run) -> Iterator[str]:
     if not record.validates and record.work is None and record.scope != run.site.gates:
         yield _other("scope", ", ".join(record.scope), ", ".join(run.site.gates))
     if (run.path / ASKED).is_file():
-        lost = [phase for phase in asked_of(run).phases if record.phase(phase) is None]
+        lost = [phase for phase in requested_of(run).phases if record.phase(phase) is None]
         yield from [f"{RUN}: has no verdict of phase {', '.join(lost)}, and {ASKED} asks for it"] if lost else []
 
 
@@ -182,7 +182,7 @@ def _phase_again(run: Run, recorded: GateVerdict) -> tuple[GateVerdict, list[str
 
 def _phase_then(run: Run, recorded: GateVerdict) -> tuple[PhaseDeclaration, tuple[Outcome, ...]]:
     """Return what a phase declared when it was judged (see declaration_then), and the results that it left."""
-    declaration = declared_phase(run, asked_of(run), recorded.gate)
+    declaration = declared_phase(run, requested_of(run), recorded.gate)
     written = read_phase_outcomes(run.path, recorded.gate, declaration.gates)
     known = {outcome.check for outcome in written}
     if has_digests(run.record):

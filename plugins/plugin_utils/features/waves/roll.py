@@ -18,12 +18,12 @@ from ...clients.kube.cluster import Cluster, ask_all
 from ...clients.kube.connection import connection_from
 from ...outcome.errors import BringupError, InputError, UnavailableError
 from ...outcome.wording import count, first_of
-from ...run.inventory_hosts import Inventory
 from ...run.run import Run
 from ...runtime.clock import elapsed_text, moment_of, now_utc
 from ...runtime.progress import Emit
 from ...site.model import DriverOwner, Site
 from ...verdict.run import RunRecord, Work, WorkRow
+from ..inventory.hosts import Inventory
 from .engine import Roll
 from .journal import Journal, only_one
 from .kubernetes import NODE_RIGHTS, UPGRADE_RIGHTS, DrainLimits, KubernetesNodes

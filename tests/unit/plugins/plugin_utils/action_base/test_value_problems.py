@@ -13,7 +13,7 @@ from ansible.errors import AnsibleUndefinedVariable
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.arguments import plain_spec, value_problems
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.call import Stated, option_problems
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.variables import options
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.inventory.variables import options
 
 NAME = "gpufleet_quarantine"
 WHOLE = {"node": "gpu01", "reason": "fan", "ticket": "T-1", "who": "ada"}

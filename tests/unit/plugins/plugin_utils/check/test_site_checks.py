@@ -32,11 +32,11 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import
     ObserveContext,
     observer_of,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.inventory.app import checked_inventory
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.inventory.hosts import Inventory
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import ProblemsError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run import observing
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory import checked_inventory
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory_hosts import Inventory
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.observing import (
     Looking,
     looking_meanwhile,

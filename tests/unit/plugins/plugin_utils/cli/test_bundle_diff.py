@@ -11,7 +11,7 @@ import pytest
 from bundles import ASKED, bundle_files, loaded, recipe_for
 from gpufleet_command import Command
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.bundle.write import write_bundle
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.bundle.app import write_bundle
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.yaml_dump import dump_yaml
 
 SET = ("--set", "gpu-operator:driver.version=1.2.3")

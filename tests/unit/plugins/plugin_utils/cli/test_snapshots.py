@@ -16,8 +16,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube impo
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.snapshot import collect_cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.snapshot_place import write_snapshot
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.snapshot import app as taking
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import UnavailableError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run import snapshot as taking
 
 
 def nobody() -> Cluster:

@@ -20,8 +20,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube impo
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.snapshot import collect_cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.snapshot_place import write_snapshot
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.snapshot import app as taking
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import UnavailableError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run import snapshot as taking
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.model import Collected, CollectorResult
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.model import Release as Listed
 

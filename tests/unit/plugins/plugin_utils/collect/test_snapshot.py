@@ -11,11 +11,14 @@ from snapshot_api import UID, Json, PagedApi, cluster_of, everything, node, pod
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.errors import ForbiddenError, GoneError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.snapshot import collect_cluster
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.snapshot.difference import (
+    Importance,
+    drift_between,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.criteria import parse_criteria
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.detect import detect
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.request import catalogue_of
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.difference import Importance, drift_between
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.formats import parse_snapshot, to_text
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.measure import cluster_facts
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.model import Collected, Snapshot

@@ -45,7 +45,7 @@ source = open(spec.origin, encoding="utf-8").read()
 exec(source.replace(end, "\\n    " + sys.argv[1] + "," + end, 1), vars(gates))
 from {PACKAGE}.check.comparison.specs import BASELINE_CHECKS
 from {PACKAGE}.fingerprint.dependencies import NOT_JUDGING
-from {PACKAGE}.run.inventory import _READ_FROM_SITE
+from {PACKAGE}.features.inventory.app import _READ_FROM_SITE
 print(json.dumps([gates.GATE_IDS, gates.API_GATES, gates.LOADING_GATES, gates.PHASE_GATES["performance"],
     sorted(BASELINE_CHECKS), sorted(NOT_JUDGING), sorted(_READ_FROM_SITE)]))
 """

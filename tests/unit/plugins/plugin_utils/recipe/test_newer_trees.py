@@ -17,6 +17,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.e
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.settings import GATE, GpuStackSettings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.settings_layers import settings_for
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.manifest import manifests_of
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.recipe.app import SiteValues, site_values
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError, ProblemsError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.criteria import parse_criteria
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.hydrate import hydrated
@@ -25,7 +26,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.model impo
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.overrides import with_overrides
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.query import query
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.resolve import resolve
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.site_recipe import SiteValues, site_values
 
 from .conftest import Tree
 

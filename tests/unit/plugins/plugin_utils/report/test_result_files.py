@@ -19,7 +19,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model imp
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.run_report import write_report
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.decision import refuse_gate
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.digests import keep_digests
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.pending import write_pending_suites
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.not_reached import write_pending_suites
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import REPORTS
 

@@ -14,11 +14,14 @@ from typing import Any
 import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.constraint.evaluate import Constraint, ConstraintStatus
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.snapshot.difference import (
+    Importance,
+    drift_between,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.criteria import parse_criteria
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.detect import detect
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.request import catalogue_of
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.difference import Importance, drift_between
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.formats import (
     from_data,
     parse_snapshot,

@@ -21,16 +21,16 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evid
     write_evidence,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.snapshot import collect_cluster
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.judge.app import rejudge, rewrite_reports
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.output import RUN_FILE, dump
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.console import closing_lines
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.baseline import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.baseline.app import (
     accept_run,
     acceptance_lines,
     take_back,
 )
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.judge.app import rejudge, rewrite_reports
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.rma.app import RmaRequest, make_pack
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.output import RUN_FILE, dump
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.console import closing_lines
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.history import record_history
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rma import Asked, make_pack
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.redaction import redact_data
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.formats import to_text
@@ -64,9 +64,9 @@ def test_a_pack_for_a_vendor_holds_none(tmp_path: Path) -> None:
     zipped.write_bytes(gzip.compress(ALL.encode()))
     # Each alone as well: in a text of many the rule of one may hide that another has none.
     for planted in KINDS:
-        pack = make_pack(run, Asked(subject="gpu02", case=planted.text, contact=planted.text))
+        pack = make_pack(run, RmaRequest(subject="gpu02", case=planted.text, contact=planted.text))
         assert leaked(pack.page) == []
-    pack = make_pack(run, Asked(subject="gpu02", case=ALL, contact=ALL, files=(report, zipped)))
+    pack = make_pack(run, RmaRequest(subject="gpu02", case=ALL, contact=ALL, files=(report, zipped)))
     files = files_in(pack.archive())
     assert f"added/{zipped.name}" in files
     plain = {name: gzip.decompress(data) if name.endswith(".gz") else data for name, data in files.items()}

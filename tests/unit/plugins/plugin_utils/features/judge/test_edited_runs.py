@@ -19,11 +19,11 @@ from seeds import drawing
 from thinned import HEALTHY, remembered
 from thinning import AT_THE_TOP, by_kind, pieces_of, without
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.baseline.app import acceptable_figures
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.judge.app import rejudge, rewrite_reports
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.accelerator import PublishedBusbw
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import dumps
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.baseline import acceptable_figures
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.digests import NONE_KEPT, changed_files
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.own_limits import own_limits
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run

@@ -28,6 +28,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.perm
     Permission,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.facts import stack_facts
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.preflight.contact import denied_rights
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.rbac.app import (
     RbacSubject,
     bindings,
@@ -35,7 +36,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.rbac.app
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import API_GATES
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.contact import denied_rights
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import DriverOwner, Host
 
 GATES = ("gpu_stack", "telemetry", "fabric_validation", "training_acceptance", "inference_acceptance")

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from sites import make_site
 
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.inventory.hosts import Inventory
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.waves.orchestrator import ManualOrchestrator
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.waves.plan import RollEvent, Stage
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.waves.proof import (
@@ -30,7 +31,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.waves.ro
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.decisions import Quarantine
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status, Subject, SubjectKind
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.inventory_hosts import Inventory
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import silent
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import DriverOwner, Host

@@ -1,0 +1,272 @@
+# SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
+# SPDX-License-Identifier: GPL-3.0-or-later
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""Looking for a phase of a validation: readiness at a snapshot, the others by the observers of their checks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from ...check.declare import GatePlan
+from ...check.observation import Observation, observe
+from ...check.readiness.observe_snapshot import OBSERVER, SNAPSHOT, Taken, keep_snapshot
+from ...check.registry import AnyObserver
+from ...check.selection import PhaseDeclaration, limits_of
+from ...check.site_checks import site_limit_s
+from ...check.spec import Disturbance, ObserveContext
+from ...check.validators.observe import Inputs, as_text, validator_observers
+from ...clients.kube.cluster import Cluster
+from ...clients.kube.connection import Connection
+from ...clients.kube.identity import cluster_uid
+from ...collect.provider_dumps import provider_readings
+from ...collect.snapshot_place import read_snapshot
+from ...outcome.errors import BringupError, DeadlineError, InputError
+from ...outcome.gates import PHASE_GATES, READINESS
+from ...run.observing import LONGER, Looking, limited, looking_meanwhile, needed_observers, observe_gate, refusing
+from ...run.run import Run
+from ...runtime.clock import Deadline, elapsed_text, moment_of
+from ...snapshot.formats import parse_snapshot, to_upstream
+from ...snapshot.measure import collectors_needed
+from ...snapshot.model import Snapshot
+from .requested import ValidationRequest, requested_of
+
+_IN_CHECK_MODE = BringupError(
+    "validators of the site", "make test pods, and this is check mode.", "run without --check"
+)
+# Clocks of two machines that follow a time server differ by less.
+_CLOCKS_S = 300.0
+NOT_TOLD = "the supplied snapshot does not say whether its cluster was a rehearsal, and no cluster was asked"
+_AGAIN = "take one with playbook snapshot, or leave gpufleet_validate_snapshot out, which takes one"
+
+
+def observe_readiness(
+    run: Run,
+    asked: ValidationRequest,
+    context: ObserveContext,
+    connection: Connection,
+    helm: str,
+    provider: Iterable[str] = (),
+) -> Observation:
+    """Take or read the snapshot and save that it was looked at; why it could not be is saved as well.
+
+    Args:
+        run: the run.
+        asked: what it was asked.
+        context: what observers may use.
+        connection: the cluster.
+        helm: the program, for the releases.
+        provider: `PART=FILE` of what the provider's tools list (collect/provider_dumps.py); it stands before what a
+            supplied snapshot has.
+    """
+
+    def look(_context: ObserveContext) -> Taken:
+        listed = provider_readings(provider)
+        source = asked.snapshot or "the cluster"
+        if asked.snapshot:
+            snapshot = supplied_snapshot(asked, connection)
+            _tell_rehearsal(run, asked, snapshot)
+        else:
+            # One phase of several takes a snapshot, and only where none is supplied.
+            from ..snapshot.app import take_snapshot
+
+            # Nobody knows what the site's validators read of it.
+            only = None if asked.images else collectors_needed(run.recipe)
+            snapshot = take_snapshot(connection, helm=helm, run_dir=_hosts_of(run), only=only)
+        snapshot = replace(snapshot, provider={**snapshot.provider, **listed})
+        return keep_snapshot(snapshot, run.path, source=source, installed=asked.installed)
+
+    return observe(replace(OBSERVER, observe=look), READINESS, context)
+
+
+def _tell_rehearsal(run: Run, asked: ValidationRequest, snapshot: Snapshot) -> None:
+    """Say of the run what the supplied snapshot says of its cluster: without a cluster nobody else does."""
+    if snapshot.of_rehearsal and not (run.record.rehearsal and run.site.rehearsal):
+        run.mark_rehearsal()
+    elif snapshot.of_rehearsal is None and asked.no_cluster and NOT_TOLD not in run.record.notes:
+        run.save_record(replace(run.record, notes=(*run.record.notes, NOT_TOLD)))
+
+
+def _hosts_of(run: Run) -> Path | None:
+    """Return the run whose hosts were read, None if this run read none."""
+    return run.path if (run.path / "evidence" / "hosts").is_dir() else None
+
+
+def supplied_snapshot(asked: ValidationRequest, connection: Connection) -> Snapshot:
+    """Return the snapshot that was supplied, if it is one of this cluster and of late.
+
+    One that was taken in the future would never grow old, so it says nothing of its age.
+
+    Without a cluster there is nothing to compare it with, and whoever supplies it says of what it is.
+
+    Raises:
+        InputError: it is of another cluster, does not say of which, is too old, or was taken in the future.
+        BringupError: it cannot be read, or nobody says which cluster this is.
+    """
+    snapshot = read_snapshot(asked.snapshot, lambda: Cluster(connection))
+    if asked.no_cluster:
+        return snapshot
+    place = f"snapshot {asked.snapshot}"
+    with Cluster(connection) as cluster:
+        here = cluster_uid(cluster)
+    if not snapshot.cluster_uid:
+        raise InputError(place, f"does not say of which cluster it is ({snapshot.made_by} does not record it).", _AGAIN)
+    if snapshot.cluster_uid != here:
+        text = f"is of cluster {snapshot.cluster_uid}, this is cluster {here or 'unknown'} (UID of kube-system)."
+        raise InputError(place, text, _AGAIN)
+    age_s = _age_s(snapshot.taken, place)
+    if age_s > asked.max_age_s:
+        text = f"was taken {elapsed_text(age_s)} ago, at most {elapsed_text(asked.max_age_s)} are allowed."
+        raise InputError(place, text, f"{_AGAIN}; or allow more: gpufleet_snapshot_max_age")
+    if age_s < -_CLOCKS_S:
+        text = f"was taken at {snapshot.taken}, {elapsed_text(-age_s)} after the time here: nobody knows how old it is."
+        raise InputError(place, text, f"{_AGAIN}; set the clocks of both machines by a time server")
+    return snapshot
+
+
+def _age_s(taken: str, place: str) -> float:
+    try:
+        moment = moment_of(taken)
+    except ValueError:
+        raise InputError(place, f"does not say when it was taken: {taken!r}.", _AGAIN) from None
+    return (datetime.now(UTC) - (moment if moment.tzinfo else moment.replace(tzinfo=UTC))).total_seconds()
+
+
+def observe_phase(
+    run: Run,
+    declaration: PhaseDeclaration,
+    context_of: Callable[[str], tuple[ObserveContext, BringupError | None]],
+    *,
+    gate: str = "",
+    check_mode: bool = False,
+) -> list[Observation]:
+    """Let the observers of a phase's checks look, each within its time: those that only look, and those whose pods take
+    no GPU, at once; beside them those whose pods do, one after another.
+
+    Args:
+        run: the run.
+        declaration: what the phase declares.
+        context_of: gives the context of a gate, and why nothing may be looked at in it.
+        gate: only this gate of the phase, and with its last those of no phase; empty for all.
+        check_mode: nothing that makes pods.
+    """
+    whole_s, by_check = limits_of(run.recipe, declaration.phase)
+    deadline = _end_of_phase(run, whole_s, gate)
+    asked, found, looking, one_by_one = requested_of(run), [], [], []
+    for part in declaration.parts:
+        if not _looks_now(declaration.phase, part.gate, gate) or not part.checks:
+            continue
+        context, refused = context_of(part.gate)
+        limits = _observer_limits(part, by_check)
+
+        def limit_s(observer: AnyObserver, limits: Mapping[str, float] = limits) -> float:
+            left_s = max(deadline.left_s, 0.001) if deadline else 0.0
+            stated = (left_s, limits.get(observer.key, 0.0), site_limit_s(observer))
+            return min(filter(None, stated), default=0.0)
+
+        here = replace(context, check_mode=check_mode)
+        beside = [
+            Looking(
+                observer=observer, gate=part.gate, context=here, limit_s=limit_s(observer), pods=disturbs.makes_pods
+            )
+            for observer, disturbs in (needed_observers(part) if refused is None else ())
+            if not disturbs.makes_pods or (disturbs is Disturbance.PLAIN_PODS and not check_mode)
+        ]
+        looking += beside
+        one_by_one.append((_without(part, {entry.observer.key for entry in beside}), context, refused, limit_s))
+    with looking_meanwhile(looking) as seen:
+        for part, context, refused, limit_s in one_by_one:
+            found += observe_gate(part, context, check_mode=check_mode, refused=refused, limit_s=limit_s)
+        # Once in a phase, after the loads of its last gate.
+        if declaration.images and gate in ("", PHASE_GATES[declaration.phase][-1]):
+            context, refused = context_of(declaration.gates[-1])
+            refused = refused or (_IN_CHECK_MODE if check_mode else None)
+            found += _observe_validators(run, asked, declaration, context, refused, deadline)
+    return [*found, *seen]
+
+
+def _looks_now(phase: str, part: str, gate: str) -> bool:
+    """Tell whether the checks of a gate are looked at when this one of the phase is asked for; empty: all are.
+
+    With the last come those that a recipe names of gates that are none of the phase: nobody asks for these.
+    """
+    own = PHASE_GATES[phase]
+    return gate in ("", part) or (gate == own[-1] and part not in own)
+
+
+def _end_of_phase(run: Run, whole_s: float, gate: str) -> Deadline | None:
+    """Return when a phase with so many seconds is over, None for one without a limit.
+
+    One whose gates are tasks of their own began when the phase before it was decided, which the record says.
+    """
+    if not whole_s:
+        return None
+    gone_s = max(0.0, _age_s(run.record.updated, "record of the run")) if gate else 0.0
+    return Deadline.after(max(whole_s - gone_s, 0.001))
+
+
+def _observe_validators(
+    run: Run,
+    asked: ValidationRequest,
+    declaration: PhaseDeclaration,
+    context: ObserveContext,
+    refused: BringupError | None,
+    deadline: Deadline | None,
+) -> list[Observation]:
+    """Run the site's validators of a phase: those that disturb nothing at once, then the others one after another.
+
+    They get the snapshot that readiness looked at, in upstream's words, and the recipe of the run.
+    """
+    try:
+        inputs = Inputs(
+            snapshot=as_text(to_upstream(_snapshot_of(run))),
+            recipe=as_text(run.recipe),
+            run_id=run.path.name,
+            node_selector=asked.node_selector,
+        )
+    except BringupError as error:
+        refused, inputs = refused or error, Inputs(snapshot="", recipe="", run_id="", node_selector={})
+
+    alone = [(validator,) for validator in declaration.images if validator.disturbs]
+    beside = tuple(validator for validator in declaration.images if not validator.disturbs)
+    seen = []
+    for group in [beside, *alone]:
+        left_s = deadline.left_s if deadline else 0.0
+        timed = (
+            tuple(replace(entry, timeout_s=min(entry.timeout_s, left_s)) for entry in group) if left_s > 0 else group
+        )
+        for observer in validator_observers(timed, declaration.phase, inputs):
+            # The first of a group runs them all, and may have used the time up.
+            problem = refused or _over(deadline)
+            chosen = refusing(observer, problem) if problem else limited(observer, left_s)
+            seen.append(observe(chosen, declaration.phase, context))
+    return seen
+
+
+def _snapshot_of(run: Run) -> Snapshot:
+    path = run.path / SNAPSHOT
+    try:
+        return parse_snapshot(path.read_text(encoding="utf-8"), str(path))
+    except OSError as error:
+        raise InputError(str(path), f"cannot be read: {error.strerror}.", "run phase readiness again") from None
+
+
+def _over(deadline: Deadline | None) -> BringupError | None:
+    if deadline is None or deadline.left_s > 0:
+        return None
+    return DeadlineError("validators of the site", "were not run: the time of the phase is over.", LONGER)
+
+
+def _without(part: GatePlan, keys: set[str]) -> GatePlan:
+    """Return a plan without the checks of these observers."""
+    return part.only({check.id for check in part.checks if check.observer.key not in keys})
+
+
+def _observer_limits(part: GatePlan, by_check: Mapping[str, float]) -> dict[str, float]:
+    """Return by observer the longest time of its checks, none where a check of it has no limit."""
+    found: dict[str, list[float]] = {}
+    for check in part.checks:
+        found.setdefault(check.observer.key, []).append(by_check.get(check.id, 0.0))
+    return {key: max(limits) for key, limits in found.items() if all(limits)}
