@@ -28,6 +28,8 @@ _POLL_S = 0.25
 # To end by itself, and for what it started to go, too: together well under the 15 s that are promised.
 _GRACE_S = 6.0
 _AFTER_S = 6.0
+# In which a command has noticed a signal.
+_HEARD_S = 0.5
 _MAKE = frozenset(("make", "gmake"))
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _FROM_KERNEL = 128
@@ -152,19 +154,42 @@ def main(arguments: list[str]) -> int:
     # What the command leaves behind becomes ours and not of the machine's first process.
     _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     child = begin(argv, [*watched, signal.SIGCHLD])
+    caught = False
     while True:
         got = signal.sigtimedwait([*watched, signal.SIGCHLD], _POLL_S)
         code = reap(child)
         if code is not None:
             return code if code >= 0 else 128 - code
+        caught = caught or catches_interrupt(child)
         reason = signal.Signals(got.si_signo).name if got is not None and got.si_signo != signal.SIGCHLD else ""
         reason = reason or interrupted(makes) or unheard()
         if reason:
             told = any(from_terminal(one) for one in (got, signal.sigtimedwait(watched, 0)))
+            told = told or (caught and reason == signal.SIGINT.name and gave_up_interrupt(child))
             with contextlib.suppress(OSError):
                 os.write(2, f"\n{Path(argv[0]).name}: ending, {reason}\n".encode())
             end(child, told, watched, keep)
             return 128 + signal.SIGINT
+
+
+def catches_interrupt(pid: int) -> bool:
+    """Whether a process has a handler of SIGINT now; not of one that is gone."""
+    try:
+        (mask,) = (line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("SigCgt"))
+    except (OSError, ValueError):
+        return False
+    return bool(int(mask.split()[1], 16) & 1 << (signal.SIGINT - 1))
+
+
+def gave_up_interrupt(pid: int) -> bool:
+    """Whether the command got the SIGINT as well, as of a whole process group: a second one would kill it.
+
+    ansible-core gives its handler up at the first one (TaskQueueManager), as make does.
+    """
+    deadline = time.monotonic() + _HEARD_S
+    while catches_interrupt(pid) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return not catches_interrupt(pid)
 
 
 def from_terminal(got: signal.struct_siginfo | None) -> bool:

@@ -30,6 +30,20 @@ for _turn in range(300):
 time.sleep(2)
 open(sys.argv[1], "w").write(" ".join(got))
 """
+# Gives its handler up at the first signal, as ansible-core does, and says a second later that it ended in good order.
+GIVES_UP = """
+import signal, sys, time
+
+def ended(*_):
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    time.sleep(1)
+    open(sys.argv[1], "w").write("in good order")
+    sys.exit(1)
+
+signal.signal(signal.SIGINT, ended)
+print("ready", flush=True)
+time.sleep(300)
+"""
 STUBBORN = "import signal, time; signal.signal(2, signal.SIG_IGN); print('ready', flush=True); time.sleep(300)"
 
 
@@ -76,6 +90,24 @@ def test_a_signal_is_passed_on_as_an_interrupt(attended: list[str], tmp_path: Pa
     assert process.returncode == 130
     assert (tmp_path / "got").read_text() == "INT"
     assert f"ending, {number.name}" in said.decode()
+
+
+@pytest.mark.parametrize("whole_group", [True, False])
+def test_a_signal_to_the_whole_group_reaches_the_command_once(
+    attended: list[str], tmp_path: Path, whole_group: bool
+) -> None:
+    def prepare() -> None:
+        plain_signals()
+        os.setsid()
+
+    argv = [*attended, sys.executable, "-c", GIVES_UP, str(tmp_path / "ended")]
+    process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=prepare)
+    assert process.stdout is not None and process.stdout.readline() == b"ready\n"
+    # Until the attendant has seen the handler.
+    time.sleep(0.6)
+    (os.killpg if whole_group else os.kill)(process.pid, signal.SIGINT)
+    process.communicate(timeout=15)
+    assert process.returncode == 130 and (tmp_path / "ended").read_text() == "in good order"
 
 
 def test_a_command_that_does_not_end_is_ended(attended: list[str]) -> None:
