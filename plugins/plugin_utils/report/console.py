@@ -86,7 +86,8 @@ def closing_lines(record: RunRecord, run_dir: Path) -> list[str]:
     refused = record.problem and not looked and not (record.work is not None and record.work.rows)
     decided_lines = [*lines, ""] if (lines := [] if refused else decided_table(record)) else []
     if record.check_mode:
-        return [*banner, *decided_lines, f"verdict  {run_summary(record)}", *paths]
+        again = _next(record, read_looks(run_dir, [])) if record.problem else []
+        return [*banner, *decided_lines, f"verdict  {run_summary(record)}", *paths, *again]
     paths += [f"results  {run_dir / 'ctrf'}/  {run_dir / 'junit'}/", f"metrics  {run_dir / 'metrics.prom'}"]
     looks = read_looks(run_dir, [])
     limits = [] if refused else _limits(record.own_limits, run_dir)[:20]

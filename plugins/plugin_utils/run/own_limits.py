@@ -17,9 +17,10 @@ from ..check.kit.settings_layers import release_settings
 from ..check.registry import all_checks, all_settings
 from ..hardware.sku import Sku, load_hardware
 from ..outcome.codec import to_plain
-from ..outcome.gates import GATE_IDS
+from ..outcome.gates import GATE_IDS, STACK_GATE
 from ..runtime.files import RECIPES
 from ..site.model import TAKEN_AWAY, Site
+from ..verdict.run import VERB_BURN_IN, VERB_CYCLES
 from .run import Run
 from .version import COLLECTION, collection_version
 
@@ -41,7 +42,7 @@ def own_limits(run: Run) -> tuple[str, ...]:
         InputError: settings.json cannot be read.
     """
     saved = saved_entries(run.path)
-    settings = (line for key, known in _judged_by(run.site).items() for line in _lines(key, known, saved.get(key, {})))
+    settings = (line for key, known in _judged_by(run).items() for line in _lines(key, known, saved.get(key, {})))
     return (*settings, *_own_hardware(run), *_own_profile(run.site))
 
 
@@ -94,15 +95,18 @@ def _facts_differing(place: str, stated: Any, shipped: Any) -> Iterator[str]:
         yield f"{place} {_short(stated)} (release: {_short(shipped)})"
 
 
-def _judged_by(site: Site) -> dict[str, dict[str, Setting]]:
+def _judged_by(run: Run) -> dict[str, dict[str, Setting]]:
     """Return the settings by which gates in scope are judged, by gate or check id and name."""
+    site, work = run.site, run.record.work
+    # In the scope of such a run for its recipe alone.
+    unjudged = {STACK_GATE} if work is not None and work.verb in (VERB_BURN_IN, VERB_CYCLES) else set()
     gates = {gate: gate for gate in GATE_IDS}
     gates |= {check.spec.id: check.spec.gate_at(site) for check in all_checks(site.check_dirs)}
     gates |= {entry.spec.id: gate for gate in GATE_IDS for entry in comparisons_of(gate)}
     return {
         key: {name: entry for kind in kinds for name, entry in settings_in(kind).items() if entry.use == "judge"}
         for key, kinds in all_settings(site.check_dirs).items()
-        if gates.get(key) in site.gates
+        if gates.get(key) in {*site.gates} - unjudged
     }
 
 

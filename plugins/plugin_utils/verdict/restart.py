@@ -9,6 +9,7 @@ import json
 import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ..outcome.gates import GATE_IDS
@@ -23,6 +24,7 @@ _NAMES_INVENTORY = ("-i", "--inventory")
 PLACE = "<...>"
 # What a rehearsal broke: the run again, of a cluster that was mended, is to pass.
 _FAULTS = "gpufleet_rehearsal_faults"
+_ABORT = "gpufleet_wave_abort"
 # One that holds the cluster is quoted; another playbook may be the way on.
 _OTHER_COMMAND = re.compile(r"`[^`]*`|\bansible-playbook [\w./][^),;\n]*")
 _ENTRY = re.compile(r"\n\s*\d+\. ")
@@ -76,6 +78,10 @@ def _first_way_on(problem: str) -> tuple[str, str]:
 
 def without_faults(command: str) -> str:
     """Return the command without what it broke in a rehearsal."""
+    return _without(command, _FAULTS)
+
+
+def _without(command: str, name: str) -> str:
     pairs = _pairs(command)
     if pairs is None:
         return command
@@ -83,10 +89,10 @@ def without_faults(command: str) -> str:
     for option, value in pairs:
         extra = option in ("-e", "--extra-vars")
         found = _mapping(value) if extra else None
-        if found is not None and _FAULTS in found:
-            rest = {name: item for name, item in found.items() if name != _FAULTS}
+        if found is not None and name in found:
+            rest = {key: item for key, item in found.items() if key != name}
             kept += [option, shell_word(json.dumps(rest))] if rest else []
-        elif not (extra and value.startswith(f"{_FAULTS}=")):
+        elif not (extra and value.startswith(f"{name}=")):
             kept += _words(option, value)
     return " ".join(kept)
 
@@ -325,7 +331,8 @@ def restart(record: RunRecord) -> str:
     if record.work is not None and not record.problem:
         if record.work.passed or record.work.again is None or record.check_mode:
             return ""
-        return _command(record, record.work.again)
+        # A roll that was aborted has ended: the same again would end the next one.
+        return _command(replace(record, command=_without(record.command, _ABORT)), record.work.again)
     held = [gate for gate in record.scope if _held(record, gate)]
     if not held and not record.problem:
         return ""

@@ -59,6 +59,8 @@ from ..validation.requested import requested_of
 
 VERB = VERB_BURN_IN
 _HEAD = ("host", "end", "under load", "tests", "reason")
+# A simulated host says at once that it was under load for as long as it was asked.
+_SIMULATED = ("host", "end", "under load (simulated)", "tests", "reason")
 _SHOWN = 3
 
 
@@ -72,7 +74,8 @@ def with_burn_in(record: RunRecord, done: Soak, verdict: GateVerdict, directory:
     counts = Counter(end.value for end in ends.values())
     # What kept it from going on before does not hold what it found since.
     return replace(record, problem="", work=Work(
-        verb=VERB, head=_HEAD, rows=tuple(_row(done, host, ends[host], held) for host in done.hosts),
+        verb=VERB, head=_SIMULATED if record.rehearsal else _HEAD,
+        rows=tuple(_row(done, host, ends[host], held) for host in done.hosts),
         sentence=_sentence(done, counts, held, verdict), passed=verdict.opens_next, failed=not verdict.opens_next,
         again=_again(verdict, held, directory), counts=dict(counts),
     ))  # fmt: skip

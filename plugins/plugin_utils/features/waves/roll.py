@@ -38,11 +38,16 @@ VERB = "roll"
 _HEAD = ("node", "wave", "end", "took", "reason")
 _WORDS = {Stage.PENDING: "not begun"}
 _MOST_NAMED = 3
+_ABORT, _CHANGE = "gpufleet_wave_abort", "gpufleet_wave_change"
 
 
 def with_roll(record: RunRecord, journal: Journal, stopped: str = "") -> RunRecord:
     """Return the record with what its roll did so far; `stopped` says why it begins no further wave."""
-    return replace(record, work=roll_work(journal, stopped, planned=record.check_mode), updated=now_utc())
+    work = roll_work(journal, stopped, planned=record.check_mode)
+    if work.next and _ABORT in record.command and _CHANGE not in record.command:
+        # Who aborts a roll need not say what it changed.
+        work = replace(work, next=f"{work.next}, with the {_CHANGE} of the roll")
+    return replace(record, work=work, updated=now_utc())
 
 
 def roll_work(journal: Journal, stopped: str = "", *, planned: bool = False) -> Work:
@@ -67,7 +72,7 @@ def roll_work(journal: Journal, stopped: str = "", *, planned: bool = False) -> 
         passed=good,
         failed=not good,
         again=None if good or planned else f"gpufleet_wave_again={','.join(held)}" if held else "",
-        next="" if good or planned else _next([n for n in held if states[n].stage is Stage.HELD]),
+        next="" if good or planned else _next(states),
         counts={stage.value: stages[stage] for stage in Stage if stages[stage]},
     )
 
@@ -82,7 +87,12 @@ def _row(node: str, wave: str, state: NodeState, took: dict[str, float], planned
 def _sentence(states: dict[str, NodeState], stages: Counter[Stage], stopped: str) -> str:
     parts = [f"{stages[Stage.RETURNED]} of {len(states)} nodes returned"]
     for stage in (Stage.HELD, Stage.SPARED):
-        found = [f"{node} ({state.reason})" for node, state in states.items() if state.stage is stage]
+        # Why the roll stopped may say the reason of the last one.
+        found = [
+            node if state.reason and state.reason in stopped else f"{node} ({state.reason})"
+            for node, state in states.items()
+            if state.stage is stage
+        ]
         parts += [f"{stage.value}: {first_of(found, _MOST_NAMED)}"] if found else []
     under_way = [node for node, state in states.items() if not state.stage.ended and state.stage is not Stage.PENDING]
     parts += [f"under way: {first_of(under_way, _MOST_NAMED)}"] if under_way else []
@@ -90,9 +100,13 @@ def _sentence(states: dict[str, NodeState], stages: Counter[Stage], stopped: str
     return "; ".join([*parts, *([f"stopped: {stopped}"] if stopped else [])])
 
 
-def _next(held: list[str]) -> str:
+def _next(states: Mapping[str, NodeState]) -> str:
+    held = [node for node, state in states.items() if state.stage is Stage.HELD]
+    ended = all(state.stage.ended for state in states.values())
     first = f"repair {first_of(held, _MOST_NAMED)}, then begin these nodes again" if held else "go on with the roll"
-    return f"{first}; -e gpufleet_wave_abort=true ends it in a known state"
+    if ended:
+        return first if held else "begin the nodes that were left as they were again"
+    return f"{first}; -e {_ABORT}=true ends it in a known state"
 
 
 def _took(events: Iterable[RollEvent]) -> dict[str, float]:

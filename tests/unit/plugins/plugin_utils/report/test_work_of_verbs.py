@@ -32,7 +32,12 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Ru
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.stats import run_stats
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.records import NodeClass, NodeResult
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.gate import Blocking, GateVerdict
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import RunRecord, new_run, with_verb
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import (
+    RunRecord,
+    new_run,
+    run_summary,
+    with_verb,
+)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.saved import record_from_plain
 
 WAY = (
@@ -107,7 +112,8 @@ def test_a_held_node_is_named_with_the_way_on_and_the_roll_is_not_passed(tmp_pat
     verdict = "roll driver-580: not passed: 2 of 3 nodes returned; held: gpu02 (not verified: gpu-ecc)"
     assert f"verdict  {verdict}" in files["screen"].splitlines()
     assert f"again: {COMMAND} -e gpufleet_wave_again=gpu02" in files["screen"].splitlines()
-    assert "gpufleet_wave_abort=true" in files["screen"] and "2 of 3 nodes returned" in files["report.md"]
+    assert "do: repair gpu02, then begin these nodes again" in files["screen"].splitlines(), "no node is left to abort"
+    assert "2 of 3 nodes returned" in files["report.md"]
     assert run_passed(files["metrics.prom"]) == [0] and "of lab: not passed" in files["report.md"]
     stats = run_stats(Run(tmp_path))
     assert (stats["gpufleet_passed"], stats["gpufleet_exit_code"]) == (False, 8)
@@ -117,6 +123,31 @@ def test_a_roll_that_was_interrupted_goes_on_by_the_same_command(tmp_path: Path)
     files = written(tmp_path, with_roll(begun("roll"), rolled(tmp_path, last=Stage.CHANGING)))
     assert "not passed: 0 of 3 nodes returned; under way: gpu01, gpu02, gpu03" in files["screen"]
     assert f"again: {COMMAND}" in files["screen"].splitlines()
+    assert "do: go on with the roll; -e gpufleet_wave_abort=true ends it in a known state" in files["screen"]
+
+
+def test_after_an_abort_the_way_on_is_without_it_and_asks_for_the_change(tmp_path: Path) -> None:
+    aborted = replace(begun("roll"), command=f"{COMMAND} -e gpufleet_wave_abort=true")
+    files = written(tmp_path, with_roll(aborted, rolled(tmp_path, held="gpu02")))
+    lines = files["screen"].splitlines()
+    assert f"again: {COMMAND} -e gpufleet_wave_again=gpu02" in lines
+    wanted = "do: repair gpu02, then begin these nodes again, with the gpufleet_wave_change of the roll"
+    assert wanted in lines
+    told = replace(aborted, command=f"{aborted.command} -e gpufleet_wave_change=none")
+    assert wanted not in written(tmp_path, with_roll(told, rolled(tmp_path / "told", held="gpu02")))["screen"]
+
+
+def test_a_reason_that_stopped_the_roll_is_said_once(tmp_path: Path) -> None:
+    record = with_roll(
+        begun("roll"), rolled(tmp_path, held="gpu02"), "budget 1 is spent, last gpu02: not verified: gpu-ecc"
+    )
+    assert run_summary(record).count("gpu-ecc") == 1 and "held: gpu02; stopped: budget" in run_summary(record)
+
+
+def test_a_run_in_check_mode_that_was_refused_says_how_to_start_it_again(tmp_path: Path) -> None:
+    refused = begun("roll", check_mode=True, problem="host gpu01: gpufleet_sku is missing.")
+    assert f"again: {COMMAND}" in written(tmp_path, refused)["screen"].splitlines()
+    assert "again:" not in written(tmp_path, begun("roll", check_mode=True))["screen"]
 
 
 def test_a_roll_of_many_nodes_shows_those_that_are_held(tmp_path: Path) -> None:
@@ -220,6 +251,8 @@ def test_a_burn_in_has_a_line_for_each_host(tmp_path: Path) -> None:
     assert f"""-e "gpufleet_burn_in_run='{tmp_path}/a run'\"""" in screen
     passed = GateVerdict(gate="burn_in", status=Status.PASSED, message="m")
     good = with_burn_in(begun("burn-in"), done, passed, tmp_path / "a run")
+    shown = with_burn_in(replace(begun("burn-in"), rehearsal=True), done, passed, tmp_path / "a run")
+    assert [work.head[2] for work in (good.work, shown.work) if work] == ["under load", "under load (simulated)"]
     assert run_passed(written(tmp_path, good)["metrics.prom"]) == [1]
 
 

@@ -34,6 +34,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run impor
     all_passed,
     nothing_holds,
     run_summary,
+    with_verb,
 )
 
 ARCHIVES = Path(__file__).resolve().parents[5] / "data" / "saved_runs"
@@ -279,6 +280,24 @@ def test_limits_that_are_not_the_releases_stand_beside_the_verdict(healthy: Path
         assert "other than the release" in text
     edit(healthy / "run.json", lambda d: d.update(own_limits=[]))
     assert judged(healthy)[0].own_limits == limits, "computed again from the settings"
+
+
+@pytest.mark.parametrize(
+    ("verb", "told"), [("", True), ("roll", True), ("continuous validation", False), ("burn-in", False)]
+)
+def test_a_limit_of_a_gate_that_the_verb_does_not_judge_is_none_of_its_run(
+    healthy: Path, verb: str, told: bool
+) -> None:
+    def shorten(document: Any) -> None:
+        document["settings"]["gpu_stack"]["stays_ready_s"] = {"value": 1.0, "sources": ["gpufleet_settings"]}
+        document["settings"]["fabric_validation"]["bad"] = {"value": 0.001, "sources": ["gpufleet_settings"]}
+
+    edit(healthy / "settings.json", shorten)
+    run = Run(healthy)
+    run.save_record(with_verb(run.record, verb) if verb else run.record)
+    limits = own_limits(run)
+    assert any(line.startswith("gpu_stack.stays_ready_s 1.0 ") for line in limits) is told
+    assert any(line.startswith("fabric_validation.bad 0.001 ") for line in limits)
 
 
 def test_facts_of_a_site_from_which_ceilings_follow_stand_beside_the_verdict(healthy: Path) -> None:
