@@ -23,11 +23,10 @@ class ActionModule(ModuleAction):
         """Recompute from observations and results; fail if the run is not passed or does not say what it recorded."""
         del task_vars
         run = Run(existing_run_dir(options["run_dir"]))
-        result = judge_run(run, options, self.emit, write=not self.check_mode)
-        # The table is above; what a failed task prints of itself stands between.
+        result = judge_run(run, options, self.emit, write=not self.check_mode, table_last=True)
         differs = [f"differs  {text}" for text in result["differences"][:_MOST]]
         more = len(result["differences"]) - len(differs)
         differs += [f"         and {more} more above"] if more else []
         report = [] if self.check_mode else ["", f"report   {run.path / 'report.html'}"]
-        result["closing_lines"] = [*differs, f"verdict  {result['verdict']}", *report]
+        result["closing_lines"] = [*result.pop("table"), "", *differs, f"verdict  {result['verdict']}", *report]
         return result if result.pop("passed") else result | {"failed": True, "msg": result["verdict"]}

@@ -78,6 +78,7 @@ def test_a_recipe_is_validated_against_a_snapshot_without_inventory_and_cluster(
     assert "validated in part: readiness passed; conformance skipped" in again.stdout
     assert "telemetry" not in again.stdout and "differs" not in again.stdout, "phases in the place of gates"
     end = again.stdout[again.stdout.index("PLAY RECAP") :]
+    assert [line.split()[0] for line in end.partition("\nphase ")[2].splitlines()[2:4]] == ["readiness", "conformance"]
     assert "verdict  validated in part: readiness passed" in end and f"report   {run}/report.html" in end
 
 

@@ -530,7 +530,7 @@ _BY_CURRENT = "-e gpufleet_thresholds=current"
 
 
 def judge_run(
-    run: Run, options: Mapping[str, Any], emit: Emit, *, write: bool, by: str = _BY_CURRENT
+    run: Run, options: Mapping[str, Any], emit: Emit, *, write: bool, by: str = _BY_CURRENT, table_last: bool = False
 ) -> dict[str, Any]:
     """Return the verdicts of a saved run as computed now, and tell them; `passed` says whether nothing holds it.
 
@@ -540,6 +540,7 @@ def judge_run(
         emit: takes a line for people.
         write: write the reports again, and a what-if; what was observed and recorded stays in any case.
         by: what judges by the thresholds of today.
+        table_last: whoever asks prints the table, which is `table` of the result.
 
     Raises:
         BringupError: the run cannot be read, or settings are wrong.
@@ -551,8 +552,9 @@ def judge_run(
     record, differences = rejudge(run)
     changed, warnings = _rewritten(run, record, differences) if write else (False, [])
     notes = [f"note: {text}" for text in record.notes if text not in run.record.notes]
-    told = [*decided_table(record), *(f"differs: {text}" for text in differences), *notes, run_summary(record)]
-    for line in told:
+    table = decided_table(record)
+    told = [*(f"differs: {text}" for text in differences), *notes, f"verdict  {run_summary(record)}"]
+    for line in told if table_last else [*table, *told]:
         emit(line)
     if write:
         emit(f"report: {run.path / 'report.html'}")
@@ -565,6 +567,8 @@ def judge_run(
         "differences": differences,
         "exit_code": 0 if passed else 8,
     }
+    if table_last:
+        result["table"] = table
     if warnings:
         result["warnings"] = warnings
     changes, remarks = _changes(run, options, by)

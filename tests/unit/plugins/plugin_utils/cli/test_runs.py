@@ -121,6 +121,8 @@ def test_a_saved_run_is_judged_again_and_nothing_written_if_that_is_wanted(
     ended = gpufleet("judge", str(failed), "--dry-run")
     assert ended.code == 8
     assert "gpu-missing" in ended.out or "gpu-census" in ended.out
+    told = ended.out.splitlines()
+    assert told[0].split()[:3] == ["#", "gate", "status"] and told[-1].startswith("verdict  ")
     assert {path: path.stat().st_mtime_ns for path in failed.rglob("*")} == before
     record, differences = rejudge(Run(healthy))
     again = gpufleet("judge", str(healthy), "--dry-run", "--format", "yaml")
