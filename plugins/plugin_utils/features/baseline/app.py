@@ -157,7 +157,7 @@ def acceptable_figures(run: Run, gates: Sequence[str]) -> dict[str, tuple[Figure
     wanted = list(gates) or [gate for gate in with_figures if gate in record.scope]
     without = [gate for gate in wanted if gate not in with_figures]
     if without or not wanted:
-        what = f"gate {without[0]}" if without else "the run"
+        what = f"gate {without[0]}" if without else f"run {record.run_id}"
         raise InputError(what, "has no figures for a baseline.", f"gates with figures: {', '.join(with_figures)}")
     return {gate: _figures_of_gate(run, gate) for gate in wanted}
 

@@ -234,6 +234,7 @@ def _without_driver(run: Run) -> None:
         (_waived, GATES, "passed by a waiver: nccl-pair-bw on gpu01"),
         (_without_driver, GATES, "driver not known"),
         (lambda _run: None, ["nodes"], "has no figures"),
+        (lambda run: run.save_record(replace(run.record, scope=("facility",))), [], r"run \S+: has no figures"),
         (lambda _run: None, ["inference_acceptance"], "server not known"),
         (lambda run: run.save_record(replace(run.record, check_mode=True)), GATES, "check mode"),
     ],
