@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ..outcome.gates import GATES
+from ..outcome.gates import GATES, gate_spec
 from ..outcome.model import Status
 from ..outcome.wording import first_of
 from ..runtime.clock import elapsed_text
@@ -138,7 +138,10 @@ def _notes(record: RunRecord, run_dir: Path) -> list[str]:
 
 def _next(record: RunRecord, looks: Looks) -> list[str]:
     again = restart(record)
-    lines = behind_lines(not_looked_at(record), looks)
+    unseen = not_looked_at(record)
+    lines = behind_lines(unseen, looks)
+    if not looks and not record.problem and any(gate_spec(gate).reads_on_failure for gate in unseen):
+        lines.append("         do: -e gpufleet_look_on=true reads on without tests, so that one visit mends all of it")
     lines += [f"do: {record.work.next}"] if record.work is not None and record.work.next else []
     lines += [f"again: {again}"] if again else []
     return ["", *lines] if lines else []

@@ -23,9 +23,12 @@ def test_what_was_read_is_not_said_to_be_not_looked_at(tmp_path: Path) -> None:
     record = new_run("r1", "lab", "2026-11-22T10:00:00Z", SCOPE, rehearsal=False)
     record = replace(record.with_gate(GateVerdict(gate="fabric", status=Status.FAILED, message="m")), command="c")
     assert "not looked at: nodes, gpu_stack" in closing_lines(record, tmp_path)
+    way_on = "         do: -e gpufleet_look_on=true reads on without tests, so that one visit mends all of it"
+    assert way_on in closing_lines(record, tmp_path)
     path = look_path(tmp_path, "nodes")
     make_dirs(path.parent)
     write_suite(path, "nodes", (), run_id="r1", rehearsal=False, version="0.1.0")
     lines = closing_lines(record, tmp_path)
     assert "read, not tested: nodes" in lines and "not looked at: gpu_stack" in lines
+    assert way_on not in lines
     assert any("gate nodes was read without tests" in line for line in lines)
