@@ -70,7 +70,7 @@ rehearse: setup ## Start a rehearsal cluster, run site.yml (or PLAY=) against it
 	$(compiled) python tools/attended.py $(if $(KEEP),--keep) ansible-playbook playbooks/$(if $(filter list,$(FAULTS)),rehearse_faults.yml,$(if $(filter list,$(WORLD)),rehearse_worlds.yml,$(if $(filter list,$(PLAY)),rehearse_plays.yml,rehearse.yml))) $(rehearsal_variables) $(ARGS)
 
 .PHONY: worlds
-worlds: setup ## Judge every healthy world of recipes/rehearsal/worlds/, one line each (ARGS="id id"; REHEARSE=1: whole rehearsals)
+worlds: setup ## Judge every healthy world of rehearsal/recipes/worlds/, one line each (ARGS="id id"; REHEARSE=1: whole rehearsals)
 	@python -m tools.worlds $(if $(REHEARSE),--rehearse) $(ARGS)
 
 .PHONY: thinning

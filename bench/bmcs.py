@@ -58,17 +58,17 @@ def serve_bmcs(hosts: int, answer_s: float) -> None:
     from bmcs import LOGIN
 
     from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
-    from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.bmc.plan import (
+    from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.bmc.plan import (
         AUTHORITY,
         write_certificates,
     )
-    from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.bmc.server import (
+    from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.bmc.server import (
         Certificates,
         Controller,
         Port,
         serve,
     )
-    from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.bmc import bmc_of
+    from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.bmc import bmc_of
 
     counted = _Counted()
 

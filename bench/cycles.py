@@ -39,7 +39,6 @@ sys.path[:0] = [str(ROOT / ".cache"), str(ROOT / "tests/support")]
 from audit_log import disturbances, kubeconfig_of_identity
 from continuous_bench import PASSIVE, TEST, USER, Bench
 from live_site import live_site
-from rehearsal import cpu_by_owner, memory_by_owner
 from waiting import eventually
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
@@ -47,6 +46,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.conn
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import PODS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.records import NodeResult
+from rehearsal import cpu_by_owner, memory_by_owner
 
 Z_DAYS, DAY_S, SLOW_EACH, CYCLE_LIMIT_S, TICK_S = 7.0, 86400.0, 21, 1800.0, 3.0
 STORE, SPACE, LABEL = "fleet", "default", "example.org/user=training"

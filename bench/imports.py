@@ -25,7 +25,7 @@ from time import process_time
 
 ROOT = Path(__file__).resolve().parent.parent
 CORE = "ansible_collections.gpufleet.bringup.plugins.plugin_utils"
-LEFT_OUT = ("action_base", "rehearsal")
+LEFT_OUT = ("action_base",)
 # What a decision imports late, by gate: these compare hosts with each other and with what was accepted.
 _COMPARING = ("fabric_validation", "training_acceptance", "inference_acceptance")
 _LATE = (f"{CORE}.check.comparison.specs", f"{CORE}.collect.host_facts")

@@ -4,8 +4,8 @@
 
     .cache/venv/bin/python bench/mutations.py --places 200 --seed 1
 
-Each place is one comparison, condition, number or returned value of the core, drawn by the seed over all rooms but
-those of the rehearsal, changed in a copy of the checkout. The files of unit tests that import the changed module are
+Each place is one comparison, condition, number or returned value of the core, drawn by the seed over all rooms and
+changed in a copy of the checkout. The files of unit tests that import the changed module are
 run, those of its own room first, until one fails or the budget for one place is used up. Seconds are those of the
 processor, so that a machine with other work finds the same. What no test found is printed: it is found by the
 integration tests and rehearsals, or by nothing. Ends with 1 if fewer are found than `--least` says.
@@ -37,7 +37,6 @@ sys.path.insert(0, str(ROOT))
 from tools import reach, tree, unit_files
 
 CORE = "plugins/plugin_utils/"
-LEFT_OUT = (f"{CORE}rehearsal/",)
 TESTS = "tests/unit/plugins/"
 # Statuses of `timeout`, and of a shell or `timeout` whose command the kernel ended for its processor time.
 _TIME_IS_UP, _CPU_IS_UP = 124, int(signal.SIGXCPU)
@@ -163,7 +162,7 @@ def main() -> int:
     given = parser.parse_args()
     texts = reach.sources()
     imports = unit_files.with_names(texts, reach.imports_of(texts))
-    core = {name: text for name, text in texts.items() if name.startswith(CORE) and not name.startswith(LEFT_OUT)}
+    core = {name: text for name, text in texts.items() if name.startswith(CORE)}
     known = [place for name, text in sorted(core.items()) for place in places_of(name, text)]
     drawn = random.Random(given.seed).sample(known, min(given.places, len(known)))
     results: list[Found] = []

@@ -56,16 +56,17 @@ def _reason(longrepr: object) -> str:
 
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the collection importable by its name, in a checkout where `make setup` has not been run."""
+    """Make both collections importable by their names, in a checkout where `make setup` has not been run."""
     run_seed()
     if not hasattr(config, "workerinput"):
         reporter = config.pluginmanager.get_plugin("terminalreporter")
         if reporter is not None:
             config.pluginmanager.register(FailuresAtOnce(reporter.write_line), "failures-at-once")
-    link = ROOT / ".cache/ansible_collections/gpufleet/bringup"
-    if not link.exists():
-        link.parent.mkdir(parents=True, exist_ok=True)
-        link.symlink_to("../../..")
+    for name, target in (("bringup", "../../.."), ("rehearsal", "../../../rehearsal")):
+        link = ROOT / ".cache/ansible_collections/gpufleet" / name
+        if not link.exists():
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(target)
 
 
 def pytest_report_header() -> list[str]:

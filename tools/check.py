@@ -26,10 +26,9 @@ CACHE = ROOT / ".cache"
 # With this begins a line of a step that `make check` prints last.
 END = "end: "
 TREE = tree.TREE
-COPY = tree.COPY
 BIN = CACHE / "venv/bin"
 BUILD = str(CACHE / "build")
-PACKAGE = "ansible_collections.gpufleet.bringup.plugins"
+PACKAGES = [f"ansible_collections.gpufleet.{name}.plugins" for name in tree.COLLECTIONS]
 WORKERS = max(2, len(os.sched_getaffinity(0)))
 
 
@@ -39,7 +38,7 @@ PASSED = CACHE / "check-passed.json"
 
 @dataclass(frozen=True)
 class Step:
-    """One command; `in_copy` runs it in the real copy of the collection instead of the checkout.
+    """One command; `in_copy` runs it in the real copy of that collection instead of the checkout.
 
     A step that passed is not run again while the files that it reads are the same: `reads` are patterns of paths in the
     checkout, for a step that is slow and whose input is known. Without them a step always runs.
@@ -47,7 +46,7 @@ class Step:
 
     name: str
     command: tuple[str, ...]
-    in_copy: bool = False
+    in_copy: str = ""
     reads: tuple[str, ...] = ()
 
 
@@ -68,9 +67,11 @@ LINTED = (
     "*.tpl",
     "*.cfg",
     ".ansible-lint*",
-    "plugins/modules/*.py",
+    "*plugins/modules/*.py",
     "plugins/doc_fragments/*.py",
 )
+
+ANSIBLE_LINT = ("ansible-lint", "--nocolor", "-q")
 
 # What ansible-test says of single files has steps of its own.
 SKIPPED = tuple(word for group in sanity_files.GROUPS for test in group for word in ("--skip-test", test))
@@ -83,10 +84,16 @@ STEPS = (
         for group in sanity_files.GROUPS
     ),
     Step("sanity", (str(ROOT / "tools/sanity"), *SKIPPED)),
-    Step("mypy", ("mypy", "-p", PACKAGE)),
+    Step("mypy", ("mypy", *(word for package in PACKAGES for word in ("-p", package)))),
     # With a cache of its own: each of both would find the other's out of date, and read all modules again.
     Step("mypy-tools", ("mypy", "--cache-dir", str(CACHE / "mypy-tools"), "tools")),
-    Step("ansible-lint", ("ansible-lint", "--nocolor", "-q"), in_copy=True, reads=(*LINTED, "requirements/*.txt")),
+    *(
+        Step(f"ansible-lint{mark}", (*ANSIBLE_LINT, *words), in_copy=name, reads=(*LINTED, "requirements/*.txt"))
+        for name, mark, words in (
+            (tree.BRINGUP, "", ()),
+            (tree.REHEARSAL, "-rehearsal", ("--config-file", "../bringup/.ansible-lint", "--project-dir", ".")),
+        )
+    ),
     Step("imports", ("lint-imports", "--cache-dir", str(CACHE / "import-linter"))),
     Step("docs", (str(BIN / "python"), "tools/docs.py")),
     Step("catalog", (str(BIN / "python"), "-m", "tools.catalog_check")),
@@ -100,7 +107,7 @@ STEPS = (
 
 
 def environment(step: Step) -> dict[str, str]:
-    """The venv's programs, and the collection by its name: linked, or copied for `in_copy`."""
+    """The venv's programs, and the collections by their names: linked, or copied for `in_copy`."""
     paths = {
         "PATH": f"{BIN}:{os.environ['PATH']}",
         "PYTHONPATH": str(CACHE),
@@ -149,7 +156,7 @@ def run(step: Step, before: Mapping[str, str]) -> Result:
     began = time.monotonic()
     done = subprocess.run(
         step.command,
-        cwd=COPY if step.in_copy else ROOT,
+        cwd=tree.COPIES / step.in_copy if step.in_copy else ROOT,
         env=environment(step),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -172,10 +179,10 @@ def show(result: Result) -> None:
 
 
 def closing_table(results: Sequence[Result], seconds: float) -> None:
-    print(f"\n{'step':<14}{'seconds':>8}")
+    print(f"\n{'step':<22}{'seconds':>8}")
     for result in results:
-        print(f"{result.step.name:<14}{result.seconds:>8.1f}{'' if result.status == 0 else '  FAILED'}")
-    print(f"{'all':<14}{seconds:>8.1f}")
+        print(f"{result.step.name:<22}{result.seconds:>8.1f}{'' if result.status == 0 else '  FAILED'}")
+    print(f"{'all':<22}{seconds:>8.1f}")
 
 
 def end_lines(results: Sequence[Result]) -> list[str]:

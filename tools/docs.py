@@ -13,7 +13,8 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / ".cache/docs"
-COLLECTION = "gpufleet.bringup"
+# By collection, where it lies.
+COLLECTIONS = {"gpufleet.bringup": ROOT, "gpufleet.rehearsal": ROOT / "rehearsal"}
 # Type as ansible-doc calls it, and its directory. An action is documented by its module.
 DIRECTORIES = {
     "callback": "callback",
@@ -35,22 +36,24 @@ def ansible_doc(*arguments: str) -> str:
 
 def documented() -> dict[str, set[str]]:
     """Our plugins that ansible-doc can read, by type."""
-    dump: dict[str, dict[str, Any]] = json.loads(ansible_doc("--metadata-dump", COLLECTION))["all"]
-    return {kind: {name for name in names if name.startswith(f"{COLLECTION}.")} for kind, names in dump.items()}
+    dump: dict[str, dict[str, Any]] = json.loads(ansible_doc("--metadata-dump", *COLLECTIONS))["all"]
+    own = tuple(f"{collection}." for collection in COLLECTIONS)
+    return {kind: {name for name in names if name.startswith(own)} for kind, names in dump.items()}
 
 
 def undocumented(known: dict[str, set[str]]) -> list[str]:
     """Plugin files that ansible-doc does not list. Filters and tests may be several to a file, and are skipped."""
     missing = []
-    for kind, directory in DIRECTORIES.items():
-        if kind in {"filter", "test"}:
-            continue
-        for path in sorted((ROOT / "plugins" / directory).glob("[!_]*.py")):
-            if f"{COLLECTION}.{path.stem}" not in known.get(kind, set()):
-                missing.append(str(path.relative_to(ROOT)))
-    for role in sorted((ROOT / "roles").glob("[!_]*/")):
-        if (role / "tasks").is_dir() and f"{COLLECTION}.{role.name}" not in known.get("role", set()):
-            missing.append(f"{role.relative_to(ROOT)}/meta/argument_specs.yml")
+    for collection, root in COLLECTIONS.items():
+        for kind, directory in DIRECTORIES.items():
+            if kind in {"filter", "test"}:
+                continue
+            for path in sorted((root / "plugins" / directory).glob("[!_]*.py")):
+                if f"{collection}.{path.stem}" not in known.get(kind, set()):
+                    missing.append(str(path.relative_to(ROOT)))
+        for role in sorted((root / "roles").glob("[!_]*/")):
+            if (role / "tasks").is_dir() and f"{collection}.{role.name}" not in known.get("role", set()):
+                missing.append(f"{role.relative_to(ROOT)}/meta/argument_specs.yml")
     return missing
 
 

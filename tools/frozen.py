@@ -27,14 +27,15 @@ from typing import Any
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.judge.app import judged_again, rejudge
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.worlds.catalogue import load_worlds
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.ctrf import suite_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import REPORTS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import run_summary
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.places import DATA
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.worlds.catalogue import load_worlds
 
 from .world_bench.draws import Drawn, each_fault, until_found
-from .world_bench.judge import DATA, judge_gates, judged_gates
+from .world_bench.judge import judge_gates, judged_gates
 
 ROOT = Path(__file__).resolve().parent.parent
 ARCHIVES = ROOT / "tests" / "data" / "saved_runs"

@@ -15,21 +15,21 @@ from pathlib import Path
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_specs
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.load import load_catalogue as load_recipes
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import RECIPES
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.host_tools import load_host_tools
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.faults.catalogue import (
     catalogue_page,
     load_catalogue,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.worlds.catalogue import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.places import DATA
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.worlds.catalogue import (
     load_worlds,
     worlds_page,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import RECIPES
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.host_tools import load_host_tools
 
 from . import aiperf_lock, awx_data, catalog_docs, check_docs, rbac_docs, settings_docs, tool_docs
 
 ROOT = Path(__file__).resolve().parent.parent
-_REHEARSAL = RECIPES / "rehearsal"
 REFERENCE_FOLDER = "docs/reference"
 # By name of the page: what it says.
 REFERENCE: Mapping[str, Callable[[], str]] = {
@@ -38,7 +38,7 @@ REFERENCE: Mapping[str, Callable[[], str]] = {
     "faults.md": lambda: catalogue_page(load_catalogue()),
     "settings.md": settings_docs.page,
     "tools.md": lambda: tool_docs.page(load_host_tools()),
-    "worlds.md": lambda: worlds_page(load_worlds(_REHEARSAL)),
+    "worlds.md": lambda: worlds_page(load_worlds(DATA)),
 }
 # By make target: the files, which users apply or the product reads, and what they say.
 COMMITTED: Mapping[str, Callable[[], Mapping[str, str]]] = {

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tools import tree
 
-OWN = ("ansible_collections", "gpufleet", "bringup")
+OURS = ("ansible_collections", "gpufleet")
 
 
 def sources() -> dict[str, str]:
@@ -105,8 +105,9 @@ def _imported(name: str, text: str) -> Iterator[str]:
 
 
 def _files(words: list[str], names: list[str]) -> Iterator[str]:
-    if tuple(words[:3]) == OWN:
-        words = words[3:]
+    if tuple(words[:2]) == OURS:
+        # The second collection lies in a directory of its name, the first is the checkout.
+        words = words[2:] if words[2:3] == [tree.REHEARSAL] else words[3:]
     for found in (words, *([*words, name] for name in names)):
         yield f"{'/'.join(found)}.py"
         yield f"{'/'.join([*found, '__init__'])}.py"

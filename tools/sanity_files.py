@@ -24,7 +24,15 @@ from tools import reach, tree
 GROUPS = (("pylint", "pep8"), ("import",))
 VARIABLE = "GPUFLEET_SANITY_COMMITS"
 # What the verdict depends on beside the sources.
-TOOLS = ("requirements", "tools/sanity", "tests/config.yml", "meta/runtime.yml", "galaxy.yml")
+TOOLS = (
+    "requirements",
+    "tools/sanity",
+    *(
+        f"{place}{name}"
+        for place in ("", "rehearsal/")
+        for name in ("tests/config.yml", "meta/runtime.yml", "galaxy.yml")
+    ),
+)
 
 
 def main(tests: Sequence[str]) -> int:

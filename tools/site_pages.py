@@ -113,7 +113,7 @@ def side_bar(index: str) -> str:
         pages = [page for page in dict.fromkeys(pages) if page not in seen]
         seen.update(pages)
         entries = [page.removesuffix(".md") for page in pages]
-        entries += ["plugins/index"] if title == "Reference" else []
+        entries += ["plugins_bringup/index", "plugins_rehearsal/index"] if title == "Reference" else []
         found.append("\n".join(["```{toctree}", ":hidden:", f":caption: {title}", "", *entries, "```"]))
     return "\n\n".join(found)
 

@@ -1,8 +1,9 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Brings a real copy of the collection up to date, where tools that refuse a symbolic link find it by its name.
+"""Brings real copies of both collections up to date, where tools that refuse a symbolic link find them by their names.
 
-Copied is what git tracks or would track: .cache/tree/ansible_collections/gpufleet/bringup is what would be published.
+Copied is what git tracks or would track: .cache/tree/ansible_collections/gpufleet/ is what would be published. What
+lies in rehearsal/ is the second collection, all else the first.
 """
 
 from __future__ import annotations
@@ -14,7 +15,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 TREE = ROOT / ".cache/tree"
-COPY = TREE / "ansible_collections/gpufleet/bringup"
+COPIES = TREE / "ansible_collections/gpufleet"
+COLLECTIONS = (BRINGUP, REHEARSAL) = ("bringup", "rehearsal")
+
+
+def place(name: Path) -> Path:
+    """Where a file of the checkout lies below the copies."""
+    return name if name.parts[0] == REHEARSAL else Path(BRINGUP, name)
 
 
 def files_of_checkout() -> set[Path]:
@@ -44,11 +51,11 @@ def same(source: Path, copy: Path) -> bool:
     return (old.st_size, old.st_mtime_ns, old.st_mode) == (new.st_size, new.st_mtime_ns, new.st_mode)
 
 
-def update(wanted: set[Path], into: Path = COPY) -> int:
-    """Copy what changed; the number of files copied."""
+def update(wanted: set[Path], into: Path = COPIES) -> int:
+    """Copy what changed, a directory for each collection; the number of files copied."""
     copied = 0
     for name in sorted(wanted):
-        source, copy = ROOT / name, into / name
+        source, copy = ROOT / name, into / place(name)
         try:
             if same(source, copy):
                 continue
@@ -63,17 +70,17 @@ def update(wanted: set[Path], into: Path = COPY) -> int:
 
 def prune(wanted: set[Path]) -> int:
     """Remove what the checkout no longer has, tools' leftovers included; the number of files removed."""
-    removed = 0
-    for folder, names, files in os.walk(COPY, topdown=False):
+    removed, places = 0, {place(name) for name in wanted}
+    for folder, names, files in os.walk(COPIES, topdown=False):
         here = Path(folder)
         for name in files:
-            if (here / name).relative_to(COPY) not in wanted:
+            if (here / name).relative_to(COPIES) not in places:
                 (here / name).unlink()
                 removed += 1
         for name in names:
             path = here / name
             if path.is_symlink():
-                if path.relative_to(COPY) not in wanted:
+                if path.relative_to(COPIES) not in places:
                     path.unlink()
             elif not any(path.iterdir()):
                 path.rmdir()
@@ -92,7 +99,7 @@ def main() -> None:
     wanted = files_of_checkout()
     removed = prune(wanted)
     copied = update(wanted)
-    print(f"{len(wanted)} files, {copied} copied, {removed} removed: {COPY.relative_to(ROOT)}")
+    print(f"{len(wanted)} files, {copied} copied, {removed} removed: {COPIES.relative_to(ROOT)}")
 
 
 if __name__ == "__main__":

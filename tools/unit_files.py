@@ -175,10 +175,16 @@ def _by_name(name: str, text: str, places: Mapping[str, set[str]]) -> set[str]:
     """
     looks = _BY_NAME.search(text)
     rooms = {path for paths in places.values() for path in paths if path.startswith(_NAMED_ROOMS)} if looks else set()
-    if name.startswith("plugins/"):
-        started = (f"{CORE}/{word.replace('.', '/')}.py" for word in _STARTED.findall(text))
+    if name.startswith(("plugins/", f"{tree.REHEARSAL}/plugins/")):
+        started = (_module(word.split(".")) for word in _STARTED.findall(text))
         return rooms | {path for path in started if path in places.get(path.rpartition("/")[2], ())}
     return rooms.union(*(places.get(file, ()) for file in _SOURCE.findall(text)))
+
+
+def _module(words: Sequence[str]) -> str:
+    """Return the path of a module of the core, of the second collection where its name is the first word."""
+    other = words[0] == tree.REHEARSAL
+    return f"{tree.REHEARSAL}/{CORE}/{'/'.join(words[1:])}.py" if other else f"{CORE}/{'/'.join(words)}.py"
 
 
 def _others() -> dict[str, str]:

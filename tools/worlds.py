@@ -19,14 +19,15 @@ from pathlib import Path
 from time import monotonic
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.worlds.catalogue import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.places import DATA
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.worlds.catalogue import (
     World,
     load_worlds,
     world_or_error,
 )
 
 from .world_bench.draws import drawn_faults, drawn_worlds, problems_of
-from .world_bench.judge import DATA, held, judge_world, judged_gates
+from .world_bench.judge import held, judge_world, judged_gates
 
 _MOST_LINES = 8
 ROOT = Path(__file__).resolve().parent.parent

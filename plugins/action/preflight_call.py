@@ -23,6 +23,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.call 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.extra_words import unnamed_words
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import REHEARSAL
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.interpreter import require_packages
 
 
@@ -36,6 +37,10 @@ class ActionModule(ModuleAction):
         require_packages()
         # Without its inventory no variable has its value: that is all there is to report.
         refuse("ansible-playbook", [*inventory_problems(context.CLIARGS.get("inventory") or ())])
+        missing = list(collection_problems(options["collections"]))
+        if REHEARSAL in options["collections"]:
+            # Nor does anything read the variables of a rehearsal.
+            refuse("ansible-playbook", missing)
         problems: list[BringupError] = list(unnamed_words(context.CLIARGS.get("extra_vars") or ()))
         problems += option_problems(task_vars, set(self._task.tags) - {"always"}, options["tags"])
         if not options["limit"]:
@@ -48,7 +53,7 @@ class ActionModule(ModuleAction):
             *stated.missing(options["one_of"], task_vars),
             *stated.needed(options["all_of"]),
             *stated.declared(options["declared"]),
-            *collection_problems(options["collections"]),
+            *missing,
         ]
         if problems and options["followed_by"]:
             # It loads what the next check needs: only where there will be none.

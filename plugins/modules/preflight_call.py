@@ -48,7 +48,7 @@ options:
     elements: str
     default: []
   collections:
-    description: Collections of others whose modules the playbook calls.
+    description: Other collections whose modules the playbook calls.
     type: list
     elements: str
     default: []
@@ -67,7 +67,7 @@ options:
         as far as it is known and does not follow from what is wrong with the call.
     type: str
     default: ""
-    choices: ["", preflight_inventory, rehearsal_start]
+    choices: ["", preflight_inventory, gpufleet.rehearsal.rehearsal_start]
 """
 
 EXAMPLES = r"""

@@ -21,10 +21,10 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.waves.sl
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import UnavailableError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe import slurm_nodes
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.enclosed import run_enclosed
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.prepare import prepare_hosts
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import build_model
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.hosts.enclosed import run_enclosed
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.hosts.prepare import prepare_hosts
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.patch import build_model
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.spec import (
     Change,
     Fault,
     ModelSpec,
@@ -58,13 +58,13 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     bad = Fault(id="ecc", kind="gpu", subject=f"{BAD}/gpu2", patch=errors)
     spec = ModelSpec(name="slurm", seed=1, nodes=numbered_nodes(len(NODES), "h100"), faults=(bad,))
     rehearsal = work / "rehearsal"
-    prepare_hosts(build_model(spec, load_hardware([ROOT / "recipes/hardware"])), rehearsal, ROOT / "recipes/rehearsal")
+    prepare_hosts(build_model(spec, load_hardware([ROOT / "recipes/hardware"])), rehearsal, ROOT / "rehearsal/recipes")
     try:
         run_enclosed(rehearsal, "gpu01", "true")
     except UnavailableError as error:
         pytest.skip(f"no simulated hosts here: {error}")
     variables = {
-        "ansible_connection": "gpufleet.bringup.rehearsal", "ansible_python_interpreter": sys.executable,
+        "ansible_connection": "gpufleet.rehearsal.rehearsal", "ansible_python_interpreter": sys.executable,
         "gpufleet_rehearsal_dir": str(rehearsal), "gpufleet_site_name": "slurm", "gpufleet_orchestrator": "slurm",
     }  # fmt: skip
     hosts = {node: {"gpufleet_sku": "h100", "gpufleet_rack": "rack-a1"} for node in NODES}

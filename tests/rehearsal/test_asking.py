@@ -14,7 +14,7 @@ import pytest
 import yaml
 from rehearsal_harness import ROOT, left_behind, rehearse
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import load_catalogue
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.faults.catalogue import load_catalogue
 
 FAULTS = list(load_catalogue())
 

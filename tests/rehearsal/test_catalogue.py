@@ -27,13 +27,13 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.obje
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.merge import merged_values
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers import kueue
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.queue import (
     LOCAL_QUEUE,
     QUEUE,
     open_queue,
     why_held,
 )
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.controllers import kueue
 
 DRAWN = 4
 WORKLOAD = """apiVersion: apps/v1

@@ -34,10 +34,10 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.criteria i
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.hydrate import hydrated
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.load import load_catalogue
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.resolve import resolve
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.charts.mirror import build_mirror
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.rollback import last_good_run, rollback_facts
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.lease import NAMESPACE as LEASE_NAMESPACE
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.charts.mirror import build_mirror
 
 # A person asks for more (docs/development.md).
 KILLS = int(os.environ.get("GPUFLEET_KILLS") or 3)

@@ -23,15 +23,15 @@ from waiting import alive, eventually
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import UnavailableError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.asking import resident_of
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.enclosed import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.hosts.asking import resident_of
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.hosts.enclosed import (
     enclosed_argv,
     run_enclosed,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.prepare import prepare_hosts
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.starting import resident_process
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import build_model
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.hosts.prepare import prepare_hosts
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.hosts.starting import resident_process
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.patch import build_model
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.spec import (
     ModelSpec,
     numbered_nodes,
     write_spec,
@@ -64,7 +64,7 @@ def rehearsal(request: pytest.FixtureRequest) -> Iterator[Path]:
     with ExitStack() as ends:
         root = ends.enter_context(outside_dev()) / "rehearsal"
         root.mkdir()
-        prepare_hosts(replace(model, nodes=(*model.nodes[:-1], away)), root, ROOT / "recipes" / "rehearsal")
+        prepare_hosts(replace(model, nodes=(*model.nodes[:-1], away)), root, ROOT / "rehearsal" / "recipes")
         write_spec(spec, root / "model.yaml")
         if request.param == "resident":
             ends.enter_context(resident(root))
@@ -104,7 +104,7 @@ def enclosed(root: Path, host: str, command: str, stdin: bytes = b"") -> tuple[i
 def ansible(root: Path, program: str, *arguments: str, hosts: int = HOSTS) -> subprocess.CompletedProcess[str]:
     inventory = root.parent / f"inventory-{hosts}.json"
     variables = {
-        "ansible_connection": "gpufleet.bringup.rehearsal",
+        "ansible_connection": "gpufleet.rehearsal.rehearsal",
         "ansible_python_interpreter": sys.executable,
         "gpufleet_rehearsal_dir": str(root),
     }
@@ -225,7 +225,7 @@ def test_what_a_command_starts_ends_with_it(rehearsal: Path) -> None:
 def test_all_ends_when_the_caller_is_killed(rehearsal: Path) -> None:
     code = (
         "import sys; from pathlib import Path\n"
-        "from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.enclosed import run_enclosed\n"
+        "from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.hosts.enclosed import run_enclosed\n"
         f"run_enclosed(Path({str(rehearsal)!r}), 'gpu10', 'sleep 7654322')\n"
     )
     env = {**os.environ, "PYTHONPATH": str(ROOT / ".cache")}
@@ -240,7 +240,7 @@ def test_all_ends_when_the_caller_is_killed(rehearsal: Path) -> None:
 
 
 def test_a_command_whose_caller_goes_before_it_is_bound_to_it_does_not_run(rehearsal: Path) -> None:
-    hosts = ROOT / "plugins/plugin_utils/rehearsal/hosts"
+    hosts = ROOT / "rehearsal/plugins/plugin_utils/hosts"
     code = (
         f"import os, sys, time; sys.path.insert(0, {str(hosts)!r}); import enclosure\n"
         "bind = enclosure.die_with_parent\n"
@@ -331,7 +331,7 @@ def test_a_command_ends_with_the_resident_program(tmp_path: Path) -> None:
     model = build_model(
         ModelSpec(name=SECRET, seed=1, nodes=numbered_nodes(1, "h100")), load_hardware([ROOT / "recipes" / "hardware"])
     )
-    prepare_hosts(model, tmp_path, ROOT / "recipes" / "rehearsal")
+    prepare_hosts(model, tmp_path, ROOT / "rehearsal" / "recipes")
     with resident(tmp_path) as running, ThreadPoolExecutor(max_workers=1) as pool:
         if run_enclosed(tmp_path, "gpu01", "true")[0] != 0:
             pytest.skip("no simulated hosts here")

@@ -13,16 +13,15 @@ from tempfile import mkdtemp
 import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.prepare import prepare_hosts
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import build_model
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import ModelSpec, numbered_nodes
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.hosts.prepare import prepare_hosts
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.patch import build_model
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.spec import ModelSpec, numbered_nodes
 
 ROOT = Path(__file__).resolve().parents[2]
 REMOVE = (
-    "from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.prepare import remove_hosts; "
-    "remove_hosts"
+    "from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.hosts.prepare import remove_hosts; remove_hosts"
 )
-ENCLOSURE = "plugins/plugin_utils/rehearsal/hosts/enclosure.py"
+ENCLOSURE = "rehearsal/plugins/plugin_utils/hosts/enclosure.py"
 
 
 def test_a_plain_user_gets_hosts_of_his_own(tmp_path: Path, marker: str) -> None:
@@ -34,7 +33,7 @@ def test_a_plain_user_gets_hosts_of_his_own(tmp_path: Path, marker: str) -> None
     try:
         spec = ModelSpec(name="of-a-user", seed=1, nodes=numbered_nodes(1, "h100"))
         model = build_model(spec, load_hardware([ROOT / "recipes" / "hardware"]))
-        prepare_hosts(model, root, ROOT / "recipes" / "rehearsal")
+        prepare_hosts(model, root, ROOT / "rehearsal" / "recipes")
         (root / "enclosure.py").write_bytes((ROOT / ENCLOSURE).read_bytes())
         for path in (root, *root.rglob("*")):
             os.chown(path, 65534, 65534)

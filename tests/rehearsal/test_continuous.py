@@ -27,7 +27,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.obje
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.continuous.cycle import UNCONFIRMED
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.continuous.cycle_record import NodeLogs
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.spec import (
     Change,
     Fault,
     read_spec,

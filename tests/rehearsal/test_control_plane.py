@@ -19,12 +19,12 @@ from pathlib import Path
 import pytest
 from waiting import eventually
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.starter import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.lifecycle.starter import (
     id_prefix,
     read_state,
     stop,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.processes.spec import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.processes.spec import (
     descendants,
     identify,
     kill_all,
@@ -128,8 +128,8 @@ class Bench:
 @pytest.fixture
 def bench(tmp_path: Path, repository: Path) -> Iterator[Bench]:
     for name in ("rehearse.yml", "rehearse_stop.yml"):
-        shutil.copy(repository / "playbooks" / name, tmp_path / name)
-    shutil.copytree(repository / "playbooks/parts", tmp_path / "parts")
+        text = (repository / "rehearsal" / "playbooks" / name).read_text(encoding="utf-8")
+        (tmp_path / name).write_text(text.replace("gpufleet.bringup.site", "site.yml"), encoding="utf-8")
     (tmp_path / "site.yml").write_text(SITE)
     environ = {
         **{name: value for name, value in os.environ.items() if name != "ANSIBLE_CONFIG"},

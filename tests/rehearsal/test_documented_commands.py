@@ -25,7 +25,7 @@ import yaml
 from documented import Command, commands_of, example_of_help, user_pages, write_files
 from example_lists import NOT_RUN, NOT_THIS_TASK
 from examples import Example, examples, inventory_of, play_of
-from installed import environment_of, installed_collection
+from installed import environment_of, installed_collection, with_rehearsal
 from rehearsal_harness import ROOT
 from signed_record import sign_record
 
@@ -56,7 +56,7 @@ EXAMPLES_RUN = [example for example in EXAMPLES if example.name not in NOT_RUN]
 @pytest.fixture(scope="module")
 def work(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The directory of a user who rehearsed the copy of the example inventory and kept the rehearsal."""
-    directory = installed_collection(tmp_path_factory.mktemp("documented"))
+    directory = with_rehearsal(installed_collection(tmp_path_factory.mktemp("documented")))
     shutil.copytree(ROOT / "inventories" / "example", directory / "inventory")
     write_files(ROOT, directory)
     sign_record(directory / "inventory" / "facility")

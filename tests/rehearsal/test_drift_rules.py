@@ -24,7 +24,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.snapshot
     SnapshotDrift,
     render_drift_metrics,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.store import default_cache
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.toolchain.store import default_cache
 
 RULES = ROOT / "recipes" / "monitoring" / "drift-rules.yaml"
 _SAMPLE = re.compile(r"^(\w+\{.*\}) (\S+)$", re.MULTILINE)

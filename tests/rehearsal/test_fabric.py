@@ -42,40 +42,40 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec imp
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import UnavailableError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe import ibstat
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric import plan as programs_module
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric.net import adapter_ident, write_cabling
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric.plan import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.fabric import plan as programs_module
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.fabric.net import adapter_ident, write_cabling
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.fabric.plan import (
     FabricPrograms,
     SimulatedFabric,
     ensure_programs,
     plan_fabric,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric.simulator import CONSOLE, HERE
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.fabric.simulator import CONSOLE, HERE
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.faults.catalogue import (
     choose_faults,
     load_catalogue,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.host_record import tools_path
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.prepare import prepare_hosts
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.starter import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.hosts.host_record import tools_path
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.hosts.prepare import prepare_hosts
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.lifecycle.starter import (
     new_id,
     read_state,
     stop,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.starter import start as start_spec
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import build_model
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.lifecycle.starter import start as start_spec
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.patch import build_model
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.spec import (
     Fault,
     ModelSpec,
     numbered_nodes,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.values import ClusterModel
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.processes.spec import SupervisorSpec, identify
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.values import ClusterModel
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.processes.spec import SupervisorSpec, identify
 
 ROOT = Path(__file__).resolve().parents[2]
-DATA = ROOT / "recipes" / "rehearsal"
+DATA = ROOT / "rehearsal" / "recipes"
 CATALOGUE = load_catalogue()
 EXPECTED = {
     name: expect

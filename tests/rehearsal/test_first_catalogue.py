@@ -42,22 +42,22 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.obje
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.render import Renderer, rendered
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.merge import merged_values
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.charts.chart import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.queue import KAI, Queue, choose
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.charts.chart import (
     FAULT_ANNOTATION,
     stand_in_for,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.charts.mirror import build_mirror
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.charts.mirror import build_mirror
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.controllers import (
     gpu_operator,
     kai_scheduler,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.cluster_facts import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.controllers.cluster_facts import (
     ClusterFacts,
     cluster_facts_of,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import build_model
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import ModelSpec, numbered_nodes
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.queue import KAI, Queue, choose
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.patch import build_model
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.spec import ModelSpec, numbered_nodes
 
 pytestmark = pytest.mark.long("what an earlier catalogue met, which no change brings back but one of a stand-in")
 

@@ -21,7 +21,7 @@ from yaml_samples import SAMPLES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import FIELD_MANAGER
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import CRDS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.model import components_of
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.charts.mirror import build_mirror, package
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.charts.mirror import build_mirror, package
 
 CHART, NAMESPACE = "prometheus-operator-crds", "monitoring"
 NEEDED = "alertmanagerconfigs.monitoring.coreos.com"

@@ -74,16 +74,16 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.rbac.app
     role_objects,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.charts.mirror import build_mirror
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.bring_up import bring_up
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.request import RehearsalRequest
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.starter import stop
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import numbered_nodes
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.store import default_cache
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import Deadline
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress, silent
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.lease import HeldError
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.charts.mirror import build_mirror
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.lifecycle.bring_up import bring_up
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.lifecycle.request import RehearsalRequest
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.lifecycle.starter import stop
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.spec import numbered_nodes
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.toolchain.store import default_cache
 
 NODES = 4
 OURS = "gpufleet.io/purpose=test"

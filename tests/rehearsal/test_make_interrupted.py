@@ -22,7 +22,7 @@ import pytest
 from real_toolchain import build_toolchain, path_with, real_go
 from rehearsal_harness import ROOT, left_behind
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.store import default_cache
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.toolchain.store import default_cache
 
 LIMIT_S = 15.0
 MARK = "GPUFLEET_TEST_INTERRUPTED"

@@ -15,8 +15,8 @@ from recorded import made
 from rehearsal_harness import Rehearsed, rehearse
 from stack_bench import StackBench, stack_bench
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.charts.mirror import build_mirror
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.lease import NAMESPACE as LEASE_NAMESPACE
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.charts.mirror import build_mirror
 
 
 def _chart(name: str, version: str, *needs: str) -> dict[str, Any]:

@@ -20,8 +20,8 @@ from waiting import always, eventually
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube import objects
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.streams import run_in_pod
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Rating, Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.charts.mirror import build_mirror
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import Change, Fault
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.charts.mirror import build_mirror
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.spec import Change, Fault
 
 NODE_COUNT = int(os.environ.get("GPUFLEET_TEST_NODES", "4"))
 CHARTS = {

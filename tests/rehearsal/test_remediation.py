@@ -28,8 +28,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.remediat
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.waves.kubernetes import HELD_TAINT, MARK, REASON
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.store import default_cache
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service import open_service
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.toolchain.store import default_cache
 
 pytestmark = pytest.mark.drawn(2, of="nodes in service", whole=True)
 

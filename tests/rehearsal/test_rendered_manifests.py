@@ -21,16 +21,16 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.hydrate im
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.load import load_catalogue
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.resolve import resolve
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.support import supported_combinations
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.controller import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress, silent
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.lifecycle.controller import (
     alive_check,
     controller_process,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.ensure import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.toolchain.ensure import (
     Workshop,
     ensure_toolchain,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.store import default_cache
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress, silent
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.toolchain.store import default_cache
 
 VALUES = {"name": "x", "list": [{"key": "a", "operator": "Exists"}], "nested": {"on": True}}
 
@@ -38,7 +38,7 @@ VALUES = {"name": "x", "list": [{"key": "a", "operator": "Exists"}], "nested": {
 @pytest.fixture(scope="module")
 def helm() -> str:
     progress, alive = Progress(silent), alive_check(controller_process())
-    sources = ROOT / "roles" / "rehearsal" / "files" / "toolchain"
+    sources = ROOT / "rehearsal" / "roles" / "rehearsal" / "files" / "toolchain"
     return str(ensure_toolchain(Workshop(sources, default_cache(os.environ), os.environ, progress, alive))["helm"].path)
 
 

@@ -22,14 +22,14 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.obje
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.waves.journal import Journal
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.waves.kubernetes import SKIP, STATE
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.history import open_store
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.nodes import HELD_TAINT, MARK
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.faults.catalogue import (
     choose_faults,
     load_catalogue,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import healthy_cluster
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import read_spec, write_spec
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.history import open_store
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.nodes import HELD_TAINT, MARK
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.patch import healthy_cluster
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.spec import read_spec, write_spec
 
 pytestmark = pytest.mark.long("whole rolls; one in which all nodes return is in test_verdicts.py")
 

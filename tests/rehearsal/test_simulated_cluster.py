@@ -31,10 +31,10 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.waves.ku
     DrainLimits,
     KubernetesNodes,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control_plane.prime import LocalApi, open_api
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.starter import read_state
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import Change, Fault
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.nodes import HELD_TAINT
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.control_plane.prime import LocalApi, open_api
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.lifecycle.starter import read_state
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.spec import Change, Fault
 
 PREFIX = "rehearsal.gpufleet.invalid"
 

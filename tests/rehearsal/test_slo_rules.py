@@ -14,7 +14,7 @@ import yaml
 from real_toolchain import build_toolchain
 from rehearsal_harness import ROOT
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.store import default_cache
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.toolchain.store import default_cache
 
 RULES = ROOT / "recipes" / "components" / "kube-prometheus-stack" / "manifests" / "slo-rules.yaml"
 NODES = 4

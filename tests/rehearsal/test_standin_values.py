@@ -18,9 +18,9 @@ from seeds import drawing
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.model import components_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.render import Renderer, rendered
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.merge import merged_values
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.charts.chart import FAULT_ANNOTATION
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.charts.mirror import build_mirror, chart_ref
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.foreign_yaml import documents
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.charts.chart import FAULT_ANNOTATION
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.charts.mirror import build_mirror, chart_ref
 
 Json = dict[str, Any]
 Render = Callable[[Json], tuple[list[Json], str]]

@@ -26,12 +26,12 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.shared_stor
     PATTERNS,
     StorageSettings,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.storage.programs import ensure_fio
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.substitution.replacements import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.storage.programs import ensure_fio
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.substitution.replacements import (
     storage_settings,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.store import default_cache
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.toolchain.store import default_cache
 
 SETTINGS = checked_settings(StorageSettings, KEY, storage_settings(1))
 HOST = BenchmarkHost(name="gpu01", node="gpu01", sku="dgx-h100")

@@ -25,10 +25,11 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors im
     BringupError,
     UnavailableError,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control_plane.ports import free_ports
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle import starter
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.mounts import mounts_below
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.starter import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress, silent
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.control_plane.ports import free_ports
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.lifecycle import starter
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.lifecycle.mounts import mounts_below
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.lifecycle.starter import (
     PortClashError,
     id_prefix,
     new_id,
@@ -38,7 +39,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecyc
     stop,
     sweep,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.processes.spec import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.processes.spec import (
     MARKER,
     Probe,
     ProcessId,
@@ -53,7 +54,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.process
     orphans,
     state_path,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress, silent
 
 SLEEPER = (sys.executable, "-c", "import time; time.sleep(300)")
 

@@ -38,10 +38,10 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.rbac.app
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.validator_pods import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.workloads.validator_pods import (
     IMAGE as STAND_IN,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
 
 
 @pytest.fixture(scope="module")

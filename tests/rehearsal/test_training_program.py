@@ -28,7 +28,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.training_ac
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.training_log import RankLog, Setup, parse
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.substitution.replacements import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.substitution.replacements import (
     training_settings,
 )
 

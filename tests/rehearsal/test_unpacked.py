@@ -15,24 +15,24 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import UnavailableError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric import plan as fabric
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric.plan import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.fabric import plan as fabric
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.fabric.plan import (
     FabricPrograms,
     ensure_programs,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.telemetry import programs as telemetry
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.telemetry.programs import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.telemetry import programs as telemetry
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.telemetry.programs import (
     Prometheus,
     ensure_prometheus,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain import packages as unpacking
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.packages import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.toolchain import packages as unpacking
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.toolchain.packages import (
     Fetching,
     Packages,
     ensure_unpacked,
     loader_of,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress
 
 # What every Debian and Ubuntu has, whatever else is installed: the C library.
 BASE = {"libc6", "libgcc-s1"}

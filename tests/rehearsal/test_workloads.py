@@ -42,10 +42,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.snapshot
     take_snapshot,
     unseen,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import Change, Fault
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.validator_pods import (
-    IMAGE as STAND_IN,
-)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import Deadline
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.process import run_command
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress, silent
@@ -58,6 +54,10 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.jobs imp
     run_jobs,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.lease import holder_of
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.spec import Change, Fault
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.workloads.validator_pods import (
+    IMAGE as STAND_IN,
+)
 
 NODES = 8
 MPI_JOBS = Kind("kubeflow.org/v2beta1", "MPIJob", "mpijobs")

@@ -17,11 +17,12 @@ import yaml
 from seeds import drawing, run_seed
 
 # The bench of the worlds is no part of the collection: it is a module of the checkout.
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import load_catalogue
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.worlds.catalogue import load_worlds
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.faults.catalogue import load_catalogue
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.places import DATA
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.worlds.catalogue import load_worlds
 from tools.world_bench.draws import Drawn, drawn_faults, drawn_for, problems_of
 from tools.world_bench.draws import drawn_worlds as healthy_draws
-from tools.world_bench.judge import DATA, held, judge_world, judged_gates
+from tools.world_bench.judge import held, judge_world, judged_gates
 
 WORLDS = load_worlds(DATA)
 HEALTHY, FAULTS = 3, 4

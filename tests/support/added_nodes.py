@@ -19,8 +19,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.o
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext, ObserveContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube import objects
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import Change, Fault
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.spec import Change, Fault
 
 Json = dict[str, Any]
 POOLS = objects.Kind("karpenter.sh/v1", "NodePool", "nodepools", namespaced=False)

@@ -66,11 +66,11 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evid
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.loads import AFTER, MOMENTS, load_kind
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import Sku, load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import dumps, to_plain
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.facility.room import write_facility
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import RECIPE, RECIPES, RUN, write_atomic
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import new_run, with_site
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.facility.room import write_facility
 
 STARTED = "2026-11-21T10:00:00.000Z"
 TODAY = date(2026, 11, 21)

@@ -22,8 +22,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry im
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext, ObserveContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import from_plain, to_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.bmc import Bmc
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.bmc import Bmc
 
 TODAY = datetime.now(UTC).date()
 CHECKS = [check for check in all_checks() if check.observer is observe_bmcs.OBSERVER]

@@ -10,15 +10,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.bmc.plan import AUTHORITY, write_certificates
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.bmc.server import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.bmc.plan import AUTHORITY, write_certificates
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.bmc.server import (
     Certificates,
     Controller,
     Login,
     Port,
     serve,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.bmc import Bmc, RackUnit
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.bmc import Bmc, RackUnit
 
 LOGIN = Login(user="reader", password="of-the-rehearsal")
 

@@ -18,7 +18,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.hydrate im
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.model import Catalogue
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.request import Request, answer, catalogue_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.support import supported_combinations
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.charts.mirror import build_mirror
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.charts.mirror import build_mirror
 
 Json = dict[str, Any]
 IN_GIT = ChartRepository(url="https://git.example/fleet.git", revision="main", path="clusters/one/gpu-stack")

@@ -56,12 +56,12 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.hydrate im
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.load import load_catalogue
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.resolve import resolve
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.support import supported_combinations
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.charts.chart import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.charts.chart import (
     crd_document,
     parse_crd,
     stand_in_for,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.charts.mirror import build_mirror
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.charts.mirror import build_mirror
 
 Json = dict[str, Any]
 # Long enough for a slow moment of a shared machine: what never becomes ready costs it, what does goes on at once.

@@ -18,39 +18,39 @@ from waiting import await_model
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.connection import Connection
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.charts.mirror import build_mirror
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control_plane.kwok import NodeSpec
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control_plane.plan import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.process import CommandResult, run_command
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress, silent
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.charts.mirror import build_mirror
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.control_plane.kwok import NodeSpec
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.control_plane.plan import (
     WAVE_READY,
     ControlPlane,
     plan_control_plane,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.pod_ports import exec_shims
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.prepare import prepare_hosts
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.controller import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.controllers.pod_ports import exec_shims
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.hosts.prepare import prepare_hosts
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.lifecycle.controller import (
     alive_check,
     controller_process,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.starter import new_id, start, stop
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import build_model
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.lifecycle.starter import new_id, start, stop
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.patch import build_model
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.spec import (
     Fault,
     ModelSpec,
     numbered_nodes,
     write_spec,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.processes.spec import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.places import python_argv
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.processes.spec import (
     ProcessSpec,
     SupervisorSpec,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.ensure import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.toolchain.ensure import (
     Workshop,
     ensure_toolchain,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.store import default_cache
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.launch import python_argv
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.process import CommandResult, run_command
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress, silent
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.toolchain.store import default_cache
 
 MODEL = "model.yaml"
 CHARTS = "charts"
@@ -104,12 +104,12 @@ def cluster_bench(
     """
     owner = controller_process()
     alive, progress = alive_check(owner), Progress(silent)
-    sources = ROOT / "roles" / "rehearsal" / "files"
+    sources = ROOT / "rehearsal" / "roles" / "rehearsal" / "files"
     programs = ensure_toolchain(Workshop(sources / "toolchain", default_cache(os.environ), os.environ, progress, alive))
     spec = ModelSpec(name="bench", seed=7, nodes=numbered_nodes(count, "dgx-h100"))
     write_spec(spec, directory / MODEL)
     model = build_model(spec, load_hardware([ROOT / "recipes" / "hardware"]))
-    prepare_hosts(model, directory, ROOT / "recipes" / "rehearsal")
+    prepare_hosts(model, directory, ROOT / "rehearsal" / "recipes")
     build_mirror(directory / CHARTS, [{"name": n, "chart": n, "version": v} for n, v in charts.items()])
     offered = {"capacity": dict(capacity)} if capacity is not None else {}
     nodes = tuple(NodeSpec(name=node.name, **offered) for node in spec.nodes)

@@ -24,19 +24,19 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.clus
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import NODES, PODS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.continuous.passive import TEST as PASSIVE
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.records import NodeResult
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service import ServiceStore, open_service
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.faults.catalogue import (
     choose_faults,
     load_catalogue,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.host_record import host_directory
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.prepare import prepare_hosts
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import build_model, healthy_cluster
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.hosts.host_record import host_directory
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.hosts.prepare import prepare_hosts
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.patch import build_model, healthy_cluster
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.spec import (
     read_spec,
     write_spec,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.records import NodeResult
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service import ServiceStore, open_service
 
 # What of a simulated host says that its GPUs, links or kernel are not well, and whether it answers.
 SHOWN = (
@@ -166,7 +166,7 @@ class Bench:
         # The default is never used: pylint takes the end of a count for possible.
         root, made = self.site.rehearsal, self.site.directory / f"shown-{next(self.serial, 0)}"
         model = build_model(read_spec(root / "model.yaml"), load_hardware([ROOT / "recipes" / "hardware"]))
-        prepare_hosts(model, made, ROOT / "recipes" / "rehearsal")
+        prepare_hosts(model, made, ROOT / "rehearsal" / "recipes")
         before: dict[Path, bytes] = {}
         for node in model.nodes:
             for file in SHOWN:

@@ -16,13 +16,13 @@ from sites import make_site
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.benchmark.plan import BenchmarkHost
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.node_tests.dl_unit import DlUnit
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import ObserveContext
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import Fault
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.pod_simulator import PodGroup
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.registry import simulator_for
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.records import NodeResult
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.job import JobResult, PodResult
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.manifests import job_objects
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.namespace import TemporaryNamespace
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.spec import Fault
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.workloads.pod_simulator import PodGroup
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.workloads.registry import simulator_for
 
 HOST = BenchmarkHost(name="gpu02", node="gpu02", sku="dgx-h100")
 

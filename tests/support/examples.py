@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from both import COLLECTIONS
 
 COLLECTION = "gpufleet.bringup"
+OURS = tuple(f"{name}." for name in COLLECTIONS)
 # Modules that run on the hosts of an inventory; all others run on the controller.
 ON_HOSTS = ("contact_info", "fabric_probe", "host_probe", "node_state_info")
 
@@ -58,7 +60,7 @@ def examples(root: Path) -> list[Example]:
 
 
 def _all(root: Path) -> Iterator[Example]:
-    for path in sorted((root / "plugins").glob("*/*")):
+    for path in sorted([*(root / "plugins").glob("*/*"), *(root / "rehearsal/plugins").glob("*/*")]):
         kind = path.parent.name
         if kind == "modules" or (kind in ("lookup", "inventory", "connection", "callback") and path.suffix == ".py"):
             yield Example(kind, path.stem, _of_python(path))

@@ -16,8 +16,8 @@ from catalogue_bench import leaves
 from rehearsal_harness import ROOT
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.merge import merged_values
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.charts.mirror import build_mirror
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.foreign_yaml import documents
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.charts.mirror import build_mirror
 
 Json = dict[str, Any]
 _FIRST: dict[str, Json] = json.loads((ROOT / "tests/data/first_catalogue.json").read_text(encoding="utf-8"))["recipes"]

@@ -31,18 +31,18 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.conn
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import NAMESPACES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import RECIPE
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.faults.catalogue import (
     choose_faults,
     load_catalogue,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import healthy_cluster
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.patch import healthy_cluster
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.spec import (
     ModelSpec,
     read_spec,
     write_spec,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import RECIPE
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site
 
 CATALOGUE = load_catalogue()
 HARDWARE = load_hardware([ROOT / "recipes" / "hardware"])

@@ -9,21 +9,21 @@ from pathlib import Path
 
 from rehearsal_harness import ROOT
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.controller import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress, silent
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.lifecycle.controller import (
     alive_check,
     controller_process,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.ensure import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.toolchain.ensure import (
     Workshop,
     ensure_toolchain,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.store import default_cache
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress, silent
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.toolchain.store import default_cache
 
 
 def helm_program() -> Path:
     """Return the program, built if need be."""
-    sources = ROOT / "roles" / "rehearsal" / "files" / "toolchain"
+    sources = ROOT / "rehearsal" / "roles" / "rehearsal" / "files" / "toolchain"
     alive = alive_check(controller_process())
     programs = ensure_toolchain(Workshop(sources, default_cache(os.environ), os.environ, Progress(silent), alive))
     return programs["helm"].path

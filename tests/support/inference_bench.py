@@ -13,12 +13,12 @@ from gate_bench import HARDWARE, GateBench, KeptRehearsal, not_passed
 from sites import make_site
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import healthy_cluster
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import Change, Fault, read_spec
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.substitution.replacements import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Site
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.patch import healthy_cluster
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.spec import Change, Fault, read_spec
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.substitution.replacements import (
     inference_settings,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Site
 
 INFERENCE = "inference_acceptance"
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The collection as users get it: built, and installed offline into a directory that holds nothing else."""
+"""The collections as users get them: built, and installed offline into a directory that holds nothing else."""
 
 from __future__ import annotations
 
@@ -32,12 +32,23 @@ def copied_checkout(source: Path) -> Path:
 
 
 def installed_collection(home: Path) -> Path:
-    """Build the tarball of what git tracks, as `make build` does, and install it below `home`; return the
-    empty working directory, which has the collection in `collections`."""
+    """Build the tarballs of what git tracks, as `make build` does, and install gpufleet.bringup below `home`; return
+    the empty working directory, which has the collection in `collections`."""
     subprocess.run([sys.executable, "-m", "tools.tarball", str(home)], cwd=ROOT, check=True, capture_output=True)
-    tarball = next(home.glob("gpufleet-bringup-*.tar.gz"))
     work = home / "work"
     work.mkdir()
+    _install(home, "bringup")
+    return work
+
+
+def with_rehearsal(work: Path) -> Path:
+    """Install gpufleet.rehearsal beside it, and return the directory."""
+    _install(work.parent, "rehearsal")
+    return work
+
+
+def _install(home: Path, name: str) -> None:
+    work, tarball = home / "work", next(home.glob(f"gpufleet-{name}-*.tar.gz"))
     # Neither from the checkout nor with its PYTHONPATH, nor with what lies in the user's home (ansible-lint installs
     # there): galaxy would find the collection and install nothing.
     install = [sys.executable, "-m", "ansible", "galaxy", "collection", "install", "--offline"]
@@ -45,7 +56,6 @@ def installed_collection(home: Path) -> Path:
     bare = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     bare |= {"ANSIBLE_HOME": str(home / "ansible"), "ANSIBLE_COLLECTIONS_PATH": str(work / "collections")}
     subprocess.run(install, cwd=work, env=bare, check=True, capture_output=True)
-    return work
 
 
 def environment_of(work: Path) -> dict[str, str]:

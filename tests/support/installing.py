@@ -22,7 +22,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.m
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.plan import make_plan
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.read import installed
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.remove import with_existing
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.processes.spec import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.processes.spec import (
     descendants,
     kill_all,
 )

@@ -36,20 +36,20 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.conn
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import LEASES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import load
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.bring_up import bring_up
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.request import (
-    INVENTORY_FILE,
-    RehearsalRequest,
-)
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.starter import read_state, stop
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import numbered_nodes
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.processes.spec import SPEC_FILE, SupervisorSpec
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.substitution.replacements import StatedSite
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.store import default_cache
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.inventory_values import StatedInventory
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.process import bound_to_parent
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress, silent
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload import lease
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.lifecycle.bring_up import bring_up
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.lifecycle.request import (
+    INVENTORY_FILE,
+    RehearsalRequest,
+)
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.lifecycle.starter import read_state, stop
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.spec import numbered_nodes
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.processes.spec import SPEC_FILE, SupervisorSpec
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.substitution.replacements import StatedSite
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.toolchain.store import default_cache
 
 # How a controller ends. Workers are those of Ansible and what they started; the keeper of the Lease is not among them.
 WAYS = ("SIGKILL", "SIGKILL to its workers too", "SIGKILL to its workers and its keeper too", "SIGTERM", "SIGINT")
@@ -274,7 +274,9 @@ def live_site(
     """Yield a site with so many hosts, and these faults, whose rehearsal ends with this process; end it. With `audit`
     its API server writes who changed what; `stated` are variables of its inventory without `gpufleet_`."""
     rehearsal = rehearsal_below(directory)
-    defaults = yaml.safe_load((ROOT / "roles" / "rehearsal" / "defaults" / "main.yml").read_text(encoding="utf-8"))
+    defaults = yaml.safe_load(
+        (ROOT / "rehearsal" / "roles" / "rehearsal" / "defaults" / "main.yml").read_text(encoding="utf-8")
+    )
     request = RehearsalRequest(
         directory=rehearsal, cache=default_cache(os.environ), collection=ROOT, nodes=numbered_nodes(count, sku),
         faults=faults, audit=audit, recipe_data=recipe_data,

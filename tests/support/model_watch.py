@@ -33,7 +33,7 @@ def _watch(event, arguments):
 _LOG = os.open(os.environ["MODEL_WATCH_LOG"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
 sys.addaudithook(_watch)
 """
-_OWN_VERBS = tuple(f"plugins/action/rehearsal_{verb}.py" for verb in ("start", "stop", "faults"))
+_OWN_VERBS = tuple(f"rehearsal/plugins/action/rehearsal_{verb}.py" for verb in ("start", "stop", "faults"))
 
 
 @contextmanager

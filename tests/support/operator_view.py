@@ -15,13 +15,13 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.obje
     PODS,
     Kind,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.cluster_facts import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.controllers.cluster_facts import (
     Change,
     ClusterView,
     Json,
     key_of,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.operands import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.controllers.operands import (
     daemon_set,
     wanted_operands,
 )

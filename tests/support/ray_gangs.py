@@ -15,7 +15,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack i
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.ray_gang import RAY_CLUSTERS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext, ObserveContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.cluster import Cluster
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.spec import (
     Change,
     Fault,
     read_spec,

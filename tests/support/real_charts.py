@@ -37,9 +37,9 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.r
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.removal import plan_removal
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.remove import Remover
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.charts.mirror import ChartRef, chart_ref
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.foreign_yaml import documents
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.process import run_command
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.charts.mirror import ChartRef, chart_ref
 from tools.chart_files import files_of
 
 Json = dict[str, Any]

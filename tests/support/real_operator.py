@@ -13,15 +13,15 @@ from pathlib import Path
 
 from rehearsal_harness import ROOT
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.ensure import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress, silent
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.toolchain.ensure import (
     Workshop,
     ensure_toolchain,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.store import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.toolchain.store import (
     MPI_OPERATOR,
     default_cache,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress, silent
 
 # Of its health check, for which it has no option (cmd/mpi-operator/app/server.go, healthCheckPort).
 HEALTH_PORT = 8080
@@ -41,7 +41,7 @@ def health_port_is_free() -> bool:
 @contextmanager
 def real_mpi_operator(kubeconfig: Path, log: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Run the operator, built first if it is not in the cache, until the block ends; its log lies at `log`."""
-    sources = ROOT / "roles" / "rehearsal" / "files" / "toolchain"
+    sources = ROOT / "rehearsal" / "roles" / "rehearsal" / "files" / "toolchain"
     workshop = Workshop(sources, default_cache(os.environ), os.environ, Progress(silent), lambda: None)
     program = ensure_toolchain(workshop, (MPI_OPERATOR,))[MPI_OPERATOR.name].path
     argv = [str(program), "-kubeConfig", str(kubeconfig), "-lock-namespace", "default", "-kube-api-qps", "50"]

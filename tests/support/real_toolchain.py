@@ -11,16 +11,16 @@ from pathlib import Path
 
 from rehearsal_harness import ROOT
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.ensure import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.toolchain.ensure import (
     Workshop,
     ensure_toolchain,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.golang import ensure_go
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.store import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.toolchain.golang import ensure_go
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.toolchain.store import (
     cache_lock,
     default_cache,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress
 
 
 def alive() -> None:
@@ -30,7 +30,7 @@ def alive() -> None:
 @cache
 def build_toolchain() -> None:
     """Build what this machine has not built yet, so that a rehearsal starts within seconds."""
-    sources = ROOT / "roles" / "rehearsal" / "files" / "toolchain"
+    sources = ROOT / "rehearsal" / "roles" / "rehearsal" / "files" / "toolchain"
     ensure_toolchain(Workshop(sources, default_cache(os.environ), os.environ, Progress(print), alive))
 
 

@@ -9,19 +9,19 @@ import types
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import yaml
+from both import of_both
 
-MODULES = Path(__file__).resolve().parents[2] / "plugins/modules"
+MODULES = {path.stem: path for path in of_both("plugins/modules/[!_]*.py")}
 _SCALARS: dict[str, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (float, int), "bool": (bool,)}
 
 
 @cache
 def returned(module: str) -> dict[str, Any]:
     """Return RETURN of a module."""
-    for node in ast.parse((MODULES / f"{module}.py").read_text("utf-8")).body:
+    for node in ast.parse(MODULES[module].read_text("utf-8")).body:
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "RETURN":
             return yaml.safe_load(ast.literal_eval(node.value)) or {}
     raise AssertionError(f"{module} has no RETURN")

@@ -19,8 +19,8 @@ from model_watch import watched
 from rehearsal_harness import Rehearsed, rehearse
 from waiting import eventually
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.changing import change_faults
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.request import INVENTORY_FILE
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.lifecycle.changing import change_faults
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.lifecycle.request import INVENTORY_FILE
 
 NODES = 4
 # A site of real machines: nothing of a rehearsal reaches them, at its start and later.

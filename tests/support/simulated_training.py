@@ -11,23 +11,23 @@ from pathlib import Path
 from typing import Any, cast
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import Sku, load_hardware
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import build_model
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.job import JobSpec
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.manifests import job_objects
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.namespace import TemporaryNamespace
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.patch import build_model
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.spec import (
     Change,
     Fault,
     ModelSpec,
     numbered_nodes,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.pod_simulator import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.workloads.pod_simulator import (
     INDEX_LABEL,
     PodGroup,
     PodOutput,
     SimContext,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.registry import simulator_for
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.job import JobSpec
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.manifests import job_objects
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.namespace import TemporaryNamespace
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.workloads.registry import simulator_for
 
 ROOT = Path(__file__).resolve().parents[2]
 SHAPE = {

@@ -21,13 +21,13 @@ from pathlib import Path
 from waiting import eventually
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control_plane.ports import free_ports
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.packages import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.control_plane.ports import free_ports
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.toolchain.packages import (
     Packages,
     ensure_unpacked,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.store import default_cache
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.toolchain.store import default_cache
 
 PACKAGES = ("slurmctld", "slurmd", "slurm-client", "munge")
 NODES = ("gpu01", "gpu02", "gpu03", "gpu04")

@@ -13,9 +13,9 @@ from nccl_fleet import Fleet
 from simulated_training import hardware
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_validation.model import Wanted
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.storage.programs import ensure_fio
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.store import default_cache
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.storage.programs import ensure_fio
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.toolchain.store import default_cache
 
 _RANKS = 8
 _CHANNELS = "\n".join(

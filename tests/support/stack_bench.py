@@ -29,13 +29,13 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.p
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.read import installed
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.removal import Removal, plan_removal
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.remove import Gone, Remover
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.charts.mirror import build_mirror
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.bring_up import bring_up
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.request import RehearsalRequest
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.starter import stop
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import numbered_nodes
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.store import default_cache
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress, silent
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.charts.mirror import build_mirror
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.lifecycle.bring_up import bring_up
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.lifecycle.request import RehearsalRequest
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.lifecycle.starter import stop
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.spec import numbered_nodes
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.toolchain.store import default_cache
 
 # What nobody removes: it ends by itself, or belongs to the nodes and the cluster, as the hosts that KWOK runs do.
 # Addresses are named after what the server drew for a Service.

@@ -39,27 +39,27 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.training_ac
     StorageBenchmark,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.manifests import job_objects
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.namespace import TemporaryNamespace
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.faults.catalogue import (
     choose_faults,
     load_catalogue,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import build_model, healthy_cluster
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.patch import build_model, healthy_cluster
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.spec import (
     ModelSpec,
     Shape,
     numbered_nodes,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.substitution.replacements import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.substitution.replacements import (
     storage_settings,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads import fio_pods
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.pod_simulator import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.workloads import fio_pods
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.workloads.pod_simulator import (
     PodGroup,
     SimContext,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.manifests import job_objects
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.namespace import TemporaryNamespace
 
 GATE = "training_acceptance"
 CATALOGUE = load_catalogue()

@@ -27,24 +27,24 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_vali
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import checks_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext, ObserveContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.manifests import job_objects
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.namespace import TemporaryNamespace
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.faults.catalogue import (
     choose_faults,
     load_catalogue,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import build_model, healthy_cluster
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.patch import build_model, healthy_cluster
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.spec import (
     Fault,
     ModelSpec,
     numbered_nodes,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.dl_unit_pods import simulate
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.pod_simulator import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.workloads.dl_unit_pods import simulate
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.workloads.pod_simulator import (
     PodGroup,
     SimContext,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.manifests import job_objects
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.namespace import TemporaryNamespace
 
 GATE = "fabric_validation"
 CATALOGUE = load_catalogue()

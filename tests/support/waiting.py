@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import applied_file, file_version
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.spec import applied_file, file_version
 
 # A loaded machine is no defect: a wait ends at once when the thing is there.
 LIMIT_S = 120.0

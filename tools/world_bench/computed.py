@@ -8,11 +8,6 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.pod_simulator import (
-    PodGroup,
-    PodOutput,
-    SimContext,
-)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.job import (
     JobResult,
     JobSpec,
@@ -20,6 +15,11 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.job impo
     PodResult,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.namespace import TemporaryNamespace
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.workloads.pod_simulator import (
+    PodGroup,
+    PodOutput,
+    SimContext,
+)
 
 from .nccl import keep, namespace_of, pods_of
 from .place import Place

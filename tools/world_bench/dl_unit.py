@@ -9,7 +9,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.dl_unit.set
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_validation.observe_dl_unit import (
     DlUnitBenchmark,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.dl_unit_pods import simulate
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.workloads.dl_unit_pods import simulate
 
 from .computed import keep_runs
 from .place import Place

@@ -12,20 +12,21 @@ from pathlib import Path
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_checks
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.faults.catalogue import (
     FaultDefinition,
     choose_faults,
     load_catalogue,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import Fault
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.worlds.catalogue import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.spec import Fault
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.places import DATA
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.worlds.catalogue import (
     HOSTS_WANTED,
     World,
     load_worlds,
     offers,
 )
 
-from .judge import DATA, GATES, held, judge_gates, judged_gates
+from .judge import GATES, held, judge_gates, judged_gates
 from .place import settle
 
 # A host whose tools hang takes their time limits.

@@ -23,20 +23,20 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.loads imp
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.tool_requests import fabric_requests
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import from_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import UnavailableError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric.net import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.process import bound_to_parent
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress, silent
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.fabric.net import (
     build_net,
     console_growth,
     console_start,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric.plan import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.fabric.plan import (
     SimulatedFabric,
     ensure_programs,
     plan_fabric,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.values import ClusterModel
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.store import default_cache
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.process import bound_to_parent
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress, silent
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.values import ClusterModel
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.toolchain.store import default_cache
 
 from .hosts import tools_of
 from .place import Place

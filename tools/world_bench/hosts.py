@@ -18,13 +18,13 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evid
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.loads import Moment, load_kind, tools_asked_again
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.tool_requests import node_requests
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import from_plain
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric.plan import mark_fabric_loaded
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.host_record import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.fabric.plan import mark_fabric_loaded
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.hosts.host_record import (
     host_directory,
     tools_path,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.loaded import mark_loaded
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.values import Node
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.hosts.loaded import mark_loaded
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.values import Node
 
 from .kept_runs import run_or_keep
 from .place import Place

@@ -16,11 +16,11 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.judge impor
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.observation import observe
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import observers_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric.net import write_cabling
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.prepare import prepare_hosts
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import Fault
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.worlds.catalogue import World
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import RECIPES
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.fabric.net import write_cabling
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.hosts.prepare import prepare_hosts
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.spec import Fault
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.places import DATA
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.worlds.catalogue import World
 
 from . import dl_unit, fabric, hosts, nccl, ranks
 from .place import Place, settle
@@ -28,7 +28,6 @@ from .place import Place, settle
 GATES = ("fabric", "nodes", "fabric_validation")
 """The gates that can be judged without a control plane."""
 _OF_LINKS = "link-errors-under-load"
-DATA = RECIPES / "rehearsal"
 
 
 def judged_gates(world: World) -> tuple[str, ...]:

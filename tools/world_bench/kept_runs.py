@@ -13,7 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.kept_answers import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.hosts.kept_answers import (
     STATE_AT,
     TOOLS,
     HostFiles,

@@ -23,11 +23,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.tolerat
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.observation import Observation, observation_path
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import ObserveContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import dumps, to_plain
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.rdma_plugin import adapter_offer
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.values import Node
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.benchmark import benchmark_of
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.nccl_pods import limits_of
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.nccl_run import simulate_run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import write_atomic
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.job import (
     JobResult,
@@ -37,6 +32,11 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.job impo
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.manifests import job_objects
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.namespace import TemporaryNamespace
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.controllers.rdma_plugin import adapter_offer
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.values import Node
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.workloads.benchmark import benchmark_of
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.workloads.nccl_pods import limits_of
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.workloads.nccl_run import simulate_run
 
 from .place import Place
 

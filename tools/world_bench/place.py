@@ -14,12 +14,12 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_fact
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.inventory.app import checked_inventory
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.inventory.hosts import Inventory
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import Sku
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import build_model, healthy_cluster
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import Fault, ModelSpec
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.values import ClusterModel, Node
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.worlds.catalogue import World, world_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.layers import laid_over
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Site
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.patch import build_model, healthy_cluster
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.spec import Fault, ModelSpec
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.values import ClusterModel, Node
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.worlds.catalogue import World, world_hardware
 
 GROUP = "gpu_nodes"
 NAME = "rehearsal"

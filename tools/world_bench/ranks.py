@@ -12,7 +12,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_vali
     NetworkingSettings,
     SavedObservation,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.rank_pods import simulate
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.workloads.rank_pods import simulate
 
 from .computed import keep_runs
 from .place import Place

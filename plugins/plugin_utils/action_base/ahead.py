@@ -27,7 +27,7 @@ from .call import Stated
 from .stated import stated_settings
 
 INVENTORY = "preflight_inventory"
-REHEARSAL = "rehearsal_start"
+REHEARSAL = "gpufleet.rehearsal.rehearsal_start"
 # The options of the next module whose variables are called something else.
 CALLED: dict[str, dict[str, str]] = {
     INVENTORY: {"pools": "gpufleet_recipe_pools"},
@@ -45,7 +45,7 @@ def with_problems_ahead(
     """Return what is wrong with the call and what the next check would refuse.
 
     Args:
-        wanted: the module of the next check; its action has `ahead`.
+        wanted: the module of the next check, of another collection with its name before it; its action has `ahead`.
         found: what is wrong with the call.
         stated: the variables that the call was checked by.
         task_vars: what Ansible knows.
@@ -58,7 +58,7 @@ def with_problems_ahead(
         options = _options(wanted, stated, about, task_vars, templar)
         hosts = dict.fromkeys(["localhost", *(task_vars.get("groups") or {}).get(options["group"], ())])
         values = {host: _values(stated, host) for host in hosts}
-        ahead = list(action_loader.get(f"{COLLECTION}.{wanted}", class_only=True).ahead(options, task_vars, values))
+        ahead = list(action_loader.get(_whole_name(wanted), class_only=True).ahead(options, task_vars, values))
     except ProblemsError as error:
         ahead = list(error.problems)
     except BringupError as error:
@@ -69,6 +69,10 @@ def with_problems_ahead(
     in_full = {name for name in _DECISIONS if any(_subject_of(problem, name) for problem in ahead)}
     kept = [problem for problem in found if not any(_subject_of(problem, name) for name in in_full)]
     return [*kept, *(problem for problem in ahead if not _mentions(problem, about - in_full))]
+
+
+def _whole_name(module: str) -> str:
+    return module if "." in module else f"{COLLECTION}.{module}"
 
 
 def _subject_of(problem: BringupError, name: str) -> bool:

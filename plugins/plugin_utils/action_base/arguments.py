@@ -17,7 +17,7 @@ from ansible.utils.plugin_docs import get_docstring
 
 from ..outcome.errors import BringupError, InputError, ProblemsError
 from ..run.version import COLLECTION
-from ..runtime.files import COLLECTION_ROOT
+from ..runtime.files import COLLECTION_ROOT, collection_root
 from ..runtime.strict import nearest, nearest_hint
 
 _EXPECTED = {
@@ -30,10 +30,16 @@ _LONGEST = 60
 
 @cache
 def argument_spec(module: str) -> dict[str, Any]:
-    """Return the argument spec that DOCUMENTATION of plugins/modules/<module>.py states, with its fragments."""
-    path = COLLECTION_ROOT / "plugins" / "modules" / f"{module}.py"
+    """Return the argument spec that DOCUMENTATION of plugins/modules/<module>.py states, with its fragments.
+
+    Args:
+        module: its name; that of a module of another collection with the collection before it.
+    """
+    other, _dot, name = module.rpartition(".")
+    root = (collection_root(other) if other else None) or COLLECTION_ROOT
+    path = root / "plugins" / "modules" / f"{name}.py"
     documentation = get_docstring(
-        str(path), fragment_loader, collection_name=COLLECTION, is_module=True, plugin_type="module"
+        str(path), fragment_loader, collection_name=other or COLLECTION, is_module=True, plugin_type="module"
     )[0]
     return plain_spec(documentation.get("options") or {})
 

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -19,6 +18,8 @@ from ..features.inventory.variables import meant, options, renamed, unknown_name
 from ..outcome.errors import BringupError, InputError, NotFoundError
 from ..outcome.gates import GATE_IDS
 from ..outcome.wording import first_of
+from ..run.version import COLLECTION, collection_version
+from ..runtime.files import COLLECTION_ROOT, REHEARSAL, collection_root
 from ..runtime.strict import nearest
 from .arguments import expected, plain_spec, value_problems
 
@@ -77,14 +78,22 @@ def limit_problems(task_vars: Mapping[str, Any]) -> Iterator[InputError]:
         yield InputError(f"--limit {limit}", f"leaves {named} out, {what}.", hint)
 
 
-def collection_problems(names: Iterable[str]) -> Iterator[NotFoundError]:
-    """Yield each collection of others that this Ansible does not find."""
+def collection_problems(names: Iterable[str]) -> Iterator[BringupError]:
+    """Yield each collection that this Ansible does not find, and that of a rehearsal where it is another release."""
     for name in names:
-        try:
-            importlib.import_module(f"ansible_collections.{name}")
-        except ImportError:
+        root, mine = collection_root(name), collection_version()
+        if name != REHEARSAL:
+            wanted = f"ansible-galaxy collection install {name}"
+        elif (COLLECTION_ROOT / "galaxy.yml").is_file():
+            wanted = f"make -C {COLLECTION_ROOT} setup"
+        else:
+            tarball = f"{name.replace('.', '-')}-{mine}.tar.gz"
+            wanted = f"ansible-galaxy collection install {tarball} (make build writes it beside that of {COLLECTION})"
+        if root is None:
             words = "is not installed; this playbook works through its modules."
-            yield NotFoundError(f"collection {name}", words, f"ansible-galaxy collection install {name}")
+            yield NotFoundError(f"collection {name}", words, wanted)
+        elif name == REHEARSAL and (found := collection_version(root)) != mine:
+            yield InputError(f"collection {name}", f"is version {found}, and {COLLECTION} is {mine}.", wanted)
 
 
 def require_ansible(found: str) -> None:

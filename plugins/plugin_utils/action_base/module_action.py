@@ -21,7 +21,7 @@ from ansible.utils.display import Display
 
 from ..outcome.errors import BringupError, InputError
 from ..outcome.wording import shortened
-from ..runtime.files import COLLECTION_ROOT, write_problem
+from ..runtime.files import COLLECTION_ROOT, REHEARSAL, collection_root, write_problem
 from ..runtime.interpreter import leave_inherited, missing_module
 from ..runtime.interrupt import end_with_controller, interruptible
 from ..runtime.redaction import redact
@@ -67,7 +67,8 @@ def refuse_start_in_the_middle(task: Any) -> None:
         InputError: a playbook of the collection was started in the middle.
     """
     asked = context.CLIARGS.get("start_at_task")
-    if asked and Path(task.get_path().rpartition(":")[0]).resolve().is_relative_to(COLLECTION_ROOT):
+    place = Path(task.get_path().rpartition(":")[0]).resolve() if asked else None
+    if place and any(place.is_relative_to(root) for root in (COLLECTION_ROOT, collection_root(REHEARSAL)) if root):
         hint = "leave it away; -e gpufleet_from_gate=nodes starts at a gate"
         raise InputError(f"--start-at-task {asked!r}", "leaves out the checks before it.", hint)
 

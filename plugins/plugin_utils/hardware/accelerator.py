@@ -95,7 +95,7 @@ class Latency:
 class Simulated:
     """What a rehearsal needs to know of a kind of GPU; it has defaults for what is not stated. No check reads it.
 
-    `printed` are facts that the simulated tools print, as in recipes/rehearsal/accelerators.yaml;
+    `printed` are facts that the simulated tools print, as in rehearsal/recipes/accelerators.yaml;
     `training_efficiency` is the part of its peak that training reaches; `ttft_ms` and `tpot_ms` are the time to the
     first token and the time of each more, of an 8B model on one GPU.
     """

@@ -19,7 +19,7 @@ BASE_FILE = "overlays/base.yaml"
 MAX_BYTES = 10 * 1024 * 1024
 # Not recipes: chart values and manifests, health checks, SKU facts, kinds of GPU, expectations, templates, simulators,
 # tools and faults of gates.
-_NOT_DOCUMENTS = ("components", "checks", "hardware", "accelerators", "thresholds", "workloads", "rehearsal", "gates")
+_NOT_DOCUMENTS = ("components", "checks", "hardware", "accelerators", "thresholds", "workloads", "gates")
 # JSON is YAML, too.
 _YAML = (".yaml", ".yml", ".json")
 

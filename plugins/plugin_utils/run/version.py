@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 
 from ..outcome.codec import load_json
 from ..runtime.files import COLLECTION_ROOT
@@ -15,16 +16,16 @@ COLLECTION = "gpufleet.bringup"
 
 
 @cache
-def collection_version() -> str:
-    """Return the version.
+def collection_version(root: Path = COLLECTION_ROOT) -> str:
+    """Return the version of this collection, or of the one that lies there.
 
     Raises:
         InputError: neither file can be read.
     """
-    manifest = COLLECTION_ROOT / "MANIFEST.json"
+    manifest = root / "MANIFEST.json"
     if manifest.is_file():
         return str(load_json(manifest)["collection_info"]["version"])
-    galaxy = read_yaml(COLLECTION_ROOT / "galaxy.yml")
+    galaxy = read_yaml(root / "galaxy.yml")
     return str(galaxy["version"])
 
 

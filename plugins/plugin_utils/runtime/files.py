@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import errno
+import importlib
 import json
 import os
 import re
@@ -169,6 +170,19 @@ def make_dirs(path: Path) -> None:
 
 COLLECTION_ROOT = Path(__file__).resolve().parents[3]
 RECIPES = COLLECTION_ROOT / "recipes"
+# The collection that rehearses. Nothing here imports it: who only brings clusters up does not have it.
+REHEARSAL = "gpufleet.rehearsal"
+
+
+def collection_root(name: str) -> Path | None:
+    """Return where a collection lies that this Ansible finds by its name, None where it finds none."""
+    try:
+        package = importlib.import_module(f"ansible_collections.{name}")
+    except ImportError:
+        return None
+    # An empty directory is a package for Python.
+    places = (Path(place).resolve() for place in package.__path__)
+    return next((place for place in places if (place / "meta").is_dir()), None)
 
 
 def gate_files(name: str, recipes: Path = RECIPES) -> tuple[Path, ...]:

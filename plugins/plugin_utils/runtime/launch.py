@@ -4,7 +4,9 @@
 """Runs a module of the core in a process of its own: `python launch.py workload.keeper <arguments>`.
 
 The file is run by its path, without Ansible and without an import path: a collection lies in a checkout, in a user's
-collections or in an AWX project, so `ansible_collections.gpufleet.bringup` is pointed at where this file is.
+collections or in an AWX project, so `ansible_collections.gpufleet.bringup` is pointed at where this file is. A module
+of another collection of ours has that one's name before it, and where it lies: `python launch.py
+--collection=<directory> rehearsal.controllers`.
 """
 
 from __future__ import annotations
@@ -15,29 +17,40 @@ from pathlib import Path
 from types import ModuleType
 
 _COLLECTION = Path(__file__).resolve().parents[3]
-_PACKAGES = {
-    "ansible_collections": [],
-    "ansible_collections.gpufleet": [],
-    "ansible_collections.gpufleet.bringup": [str(_COLLECTION)],
-}
+_OURS = "ansible_collections.gpufleet"
+_PACKAGES = {"ansible_collections": [], _OURS: [], f"{_OURS}.bringup": [str(_COLLECTION)]}
+_OTHER = "--collection="
 
 
-def python_argv(module: str, *arguments: str) -> tuple[str, ...]:
-    """Return the command that runs a module of `plugin_utils` (`rehearsal.controllers`) with this interpreter."""
-    return (sys.executable, str(Path(__file__).resolve()), module, *arguments)
+def python_argv(module: str, *arguments: str, collection: Path | None = None) -> tuple[str, ...]:
+    """Return the command that runs a module of `plugin_utils` (`workload.keeper`) with this interpreter.
+
+    Args:
+        module: the module; of another collection with the name of that before it (`rehearsal.controllers`).
+        arguments: what it is given.
+        collection: where that other collection lies.
+    """
+    other = () if collection is None else (f"{_OTHER}{collection}",)
+    return (sys.executable, str(Path(__file__).resolve()), *other, module, *arguments)
 
 
 def main() -> None:
     """Run the module named by the first argument as `__main__`."""
     # The directory of this file holds modules with everyday names; they are ours only by their full name.
     sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != Path(__file__).resolve().parent]
-    for name, path in _PACKAGES.items():
+    packages, collection = dict(_PACKAGES), "bringup"
+    del sys.argv[0]
+    if (place := sys.argv[0]).startswith(_OTHER):
+        del sys.argv[0]
+        collection, _dot, module = sys.argv[0].partition(".")
+        packages[f"{_OURS}.{collection}"] = [place.removeprefix(_OTHER)]
+    else:
+        module = place
+    for name, path in packages.items():
         package = ModuleType(name)
         package.__path__ = path
         sys.modules[name] = package
-    del sys.argv[0]
-    core = "ansible_collections.gpufleet.bringup.plugins.plugin_utils"
-    runpy.run_module(f"{core}.{sys.argv[0]}", run_name="__main__", alter_sys=True)
+    runpy.run_module(f"{_OURS}.{collection}.plugins.plugin_utils.{module}", run_name="__main__", alter_sys=True)
 
 
 if __name__ == "__main__":

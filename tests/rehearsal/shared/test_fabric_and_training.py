@@ -19,12 +19,12 @@ from waiting import await_model, eventually
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import NODES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import ModelSpec
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.substitution.replacements import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Site
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.spec import ModelSpec
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.substitution.replacements import (
     STORAGE,
     storage_settings,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Site
 
 FABRIC, TRAINING = "fabric_validation", "training_acceptance"
 # What the scheduler or the kubelet says, and no pod.

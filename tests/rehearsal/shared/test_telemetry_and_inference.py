@@ -40,18 +40,18 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evid
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import NotFoundError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.accelerators import printed_facts
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.prepare import XmlRenderer
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import build_model
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import read_spec
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.values import ClusterModel
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.telemetry.plan import PORTS_FILE
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import Deadline
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import CLUSTER, RUN
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Site
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.hosts.accelerators import printed_facts
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.hosts.prepare import XmlRenderer
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.patch import build_model
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.spec import read_spec
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.values import ClusterModel
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.telemetry.plan import PORTS_FILE
 
 TELEMETRY = "telemetry"
-DATA = ROOT / "recipes" / "rehearsal"
+DATA = ROOT / "rehearsal" / "recipes"
 # Long enough for a sample to get older than two scrape intervals, on a machine that has more to do.
 SETTINGS = {"settle_s": 7.0, "load_s": 8.0, "fire_s": 8.0, "arrive_s": 12.0, "rule_interval_s": 1}
 XML = XmlRenderer(DATA)

@@ -18,7 +18,8 @@ GENERATED = [ROOT / REFERENCE_FOLDER / name for name in REFERENCE]
 DOCS = [path for path in sorted((ROOT / "docs").rglob("*.md")) if path.parent != ROOT / REFERENCE_FOLDER]
 PAGES = sorted(
     [*ROOT.glob("*.md"), *DOCS, *GENERATED, *ROOT.glob("roles/*/README.md"), *ROOT.glob("*/README.md"),
-     *ROOT.glob("inventories/*/README.md"), *ROOT.glob("recipes/**/README.md")]
+     *ROOT.glob("inventories/*/README.md"), *ROOT.glob("recipes/**/README.md"),
+     *ROOT.glob("rehearsal/recipes/**/README.md")]
 )  # fmt: skip
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 
@@ -124,7 +125,9 @@ def test_a_page_for_users_says_nothing_of_our_tests(page: Path) -> None:
     assert [word for word in words if word in source(page)] == []
 
 
-@pytest.mark.parametrize("place", ["docs", "plugins", "roles", "playbooks", "recipes", "tools", "bench", "tests"])
+@pytest.mark.parametrize(
+    "place", ["docs", "plugins", "roles", "playbooks", "recipes", "rehearsal", "tools", "bench", "tests"]
+)
 def test_nothing_refers_to_what_is_outside_of_the_repository(place: str) -> None:
     """A reader of a clone has neither the design notes nor the issues that a sentence may have come from."""
     outside = re.compile(r"\bDESIGN\b|\b[Ss]eeds? 0\d\d\b|\b[Ii]ssue \d+\b|\.\./shared/(findings|seeds)")

@@ -8,15 +8,17 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
+from both import COLLECTIONS, of_both
 
 
 def load(path: Path) -> Any:
     return yaml.safe_load(path.read_text("utf-8"))
 
 
-def stems(repository: Path, directory: str) -> set[str]:
-    return {path.stem for path in (repository / "plugins" / directory).glob("[!_]*.py")}
+def stems(root: Path, directory: str) -> set[str]:
+    return {path.stem for path in (root / "plugins" / directory).glob("[!_]*.py")}
 
 
 def names(requirements: Path) -> set[str]:
@@ -26,29 +28,37 @@ def names(requirements: Path) -> set[str]:
     return {re.sub(r"[-_.]+", "-", match.group()).lower() for match in found if match}
 
 
-def test_the_action_group_lists_every_module(repository: Path) -> None:
-    group = load(repository / "meta/runtime.yml")["action_groups"]["all"]
-    assert group == sorted(stems(repository, "modules"))
+@pytest.mark.parametrize("root", COLLECTIONS.values(), ids=COLLECTIONS)
+def test_the_action_group_lists_every_module(root: Path) -> None:
+    group = load(root / "meta/runtime.yml")["action_groups"]["all"]
+    assert group == sorted(stems(root, "modules"))
 
 
-def test_every_action_has_its_documentation(repository: Path) -> None:
-    assert stems(repository, "action") - stems(repository, "modules") == set()
+@pytest.mark.parametrize("root", COLLECTIONS.values(), ids=COLLECTIONS)
+def test_every_action_has_its_documentation(root: Path) -> None:
+    assert stems(root, "action") - stems(root, "modules") == set()
 
 
-def test_every_entry_point_of_a_role_is_described(repository: Path) -> None:
+def test_every_entry_point_of_a_role_is_described() -> None:
     """antsibull-docs, which makes the reference of the site, demands it."""
     bare = [
         f"{path.parent.parent.name}: {name}"
-        for path in sorted((repository / "roles").glob("*/meta/argument_specs.yml"))
+        for path in of_both("roles/*/meta/argument_specs.yml")
         for name, entry in load(path)["argument_specs"].items()
         if not entry.get("description")
     ]
     assert bare == []
 
 
-def test_galaxy_has_no_dependencies(repository: Path) -> None:
-    galaxy = load(repository / "galaxy.yml")
-    assert (galaxy["namespace"], galaxy["name"], galaxy["dependencies"]) == ("gpufleet", "bringup", {})
+def test_the_first_collection_needs_none_and_the_second_the_first_of_its_own_release() -> None:
+    first, second = (load(root / "galaxy.yml") for root in COLLECTIONS.values())
+    assert (first["namespace"], first["name"], first["dependencies"]) == ("gpufleet", "bringup", {})
+    assert (second["namespace"], second["name"], second["version"]) == ("gpufleet", "rehearsal", first["version"])
+    assert second["dependencies"] == {"gpufleet.bringup": f"=={first['version']}"}
+    # The tarball of the first has nothing of the second, and none of its tests.
+    assert {"rehearsal", "tests/rehearsal", "tests/unit/plugins/plugin_utils/rehearsal"} <= {*first["build_ignore"]}
+    runtimes = [load(root / "meta/runtime.yml")["requires_ansible"] for root in COLLECTIONS.values()]
+    assert runtimes[0] == runtimes[1]
 
 
 def test_an_execution_environment_installs_what_users_need(repository: Path) -> None:

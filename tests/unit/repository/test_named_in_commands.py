@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from ansible.parsing.splitter import split_args
+from both import of_both
 from documented import commands_of, user_pages
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.inventory.app import HOST_VARIABLES
@@ -33,7 +34,7 @@ def _head(path: Path) -> list[str]:
 
 def _read() -> set[str]:
     """Return the names that playbooks and roles read; a comment reads nothing."""
-    paths = [*PLAYBOOKS, *ROOT.glob("playbooks/parts/*.yml"), *ROOT.glob("roles/*/*/*.yml")]
+    paths = of_both("playbooks/*.yml", "playbooks/parts/*.yml", "roles/*/*/*.yml")
     lines = (line for path in paths for line in path.read_text(encoding="utf-8").splitlines())
     found = {name for line in lines if not line.lstrip().startswith("#") for name in _NAME.findall(line)}
     return found | {*options(), *HOST_VARIABLES, *STATS}
@@ -68,7 +69,7 @@ def test_text_with_spaces_reaches_ansible_whole(command: str) -> None:
 def test_no_hint_gives_text_that_ansible_splits() -> None:
     """The same of every text of the product, its roles and its pages: `-e name="two words"`."""
     paths = [*ROOT.glob("*.md"), *ROOT.glob("Makefile"), *(ROOT / "docs").rglob("*.md")]
-    for room in ("plugins", "playbooks", "roles", "recipes", "inventories", "extensions", "tools", "bin"):
+    for room in ("plugins", "playbooks", "roles", "recipes", "rehearsal", "inventories", "extensions", "tools", "bin"):
         paths += [path for path in (ROOT / room).rglob("*") if path.is_file() and path.suffix in _TEXTS]
     split = re.compile(r"""-e gpufleet_\w+=(?:"[^"\n]*\s|'[^'\n]*\s|<[^>\n]*\s)""")
     wrong = {str(path.relative_to(ROOT)): split.findall(path.read_text("utf-8", errors="ignore")) for path in paths}

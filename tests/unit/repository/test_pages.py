@@ -13,10 +13,11 @@ import yaml
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.settings import settings_in
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_settings, all_specs
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.load import load_catalogue as load_recipes
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import load_catalogue
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.worlds.catalogue import load_worlds
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import RECIPES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.host_tools import load_host_tools
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.faults.catalogue import load_catalogue
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.places import DATA
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.worlds.catalogue import load_worlds
 from tools import pages, tarball, tree
 from tools.pages import COMMITTED, REFERENCE, ROOT, main, reference_page
 
@@ -97,7 +98,7 @@ def _faults() -> set[str]:
 
 
 def _worlds() -> set[str]:
-    worlds = load_worlds(RECIPES / "rehearsal")
+    worlds = load_worlds(DATA)
     assert {name for name, world in worlds.items() if not (world.title.strip() and world.sources)} == set()
     return {f"| `{name}` | " for name in worlds} | {f"- `{name}`: {world.sources[0]}" for name, world in worlds.items()}
 

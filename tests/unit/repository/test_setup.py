@@ -12,13 +12,13 @@ from time import monotonic
 import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import NotFoundError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.bring_up import bring_up
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.request import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.lifecycle.bring_up import bring_up
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.lifecycle.request import (
     PROGRAMS,
     RehearsalRequest,
     refuse_missing_programs,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress
 
 HIDDEN = ("ssh-keygen", "sudo", "apt-get", "id", "git")
 

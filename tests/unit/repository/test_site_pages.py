@@ -43,5 +43,6 @@ def test_the_side_bar_has_every_page_once() -> None:
     named = re.findall(r"^[\w/.-]+$", side_bar(index), flags=re.MULTILINE)
     designs = {place for place in places.values() if place.startswith("design/") and place != "design/README.md"}
     assert sorted(named) == sorted(
-        [place.removesuffix(".md") for place in set(places.values()) - designs - {"index.md"}] + ["plugins/index"]
+        [place.removesuffix(".md") for place in set(places.values()) - designs - {"index.md"}]
+        + ["plugins_bringup/index", "plugins_rehearsal/index"]
     )

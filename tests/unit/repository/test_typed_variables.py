@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import pytest
 import yaml
+from both import REHEARSAL, of_both
 from jinja2 import Environment, nodes
 
 # What becomes of the value: passed on (a module gives it its type), asked for its truth, or computed with.
@@ -138,21 +139,20 @@ NOT_OF_A_COMMAND_LINE = ("gpufleet_converge", "gpufleet_forced_settings", "gpufl
 
 
 def test_nothing_computes_with_a_variable_as_text(repository: Path) -> None:
-    types = option_types(repository / "roles")
+    types = option_types(repository / "roles") | option_types(REHEARSAL / "roles")
     assert types["gpufleet_continuous_cycles"] == "int"
     for name in NOT_OF_A_COMMAND_LINE:
         types[name] = "raw"
-    files = [*repository.glob("roles/*/tasks/*.yml"), *repository.glob("roles/*/defaults/*.yml")]
-    files += repository.glob("playbooks/**/*.yml")
+    files = of_both("roles/*/tasks/*.yml", "roles/*/defaults/*.yml", "playbooks/**/*.yml")
     assert files
     wrong = {str(path.relative_to(repository)): found for path in sorted(files) if (found := untyped(path, types))}
     assert wrong == {}
 
 
-def test_no_default_of_a_spec_is_a_template(repository: Path) -> None:
+def test_no_default_of_a_spec_is_a_template() -> None:
     """It is templated with the arguments, where what it names may not be defined."""
     wrong = []
-    for path in sorted((repository / "roles").glob("*/meta/argument_specs.yml")):
+    for path in of_both("roles/*/meta/argument_specs.yml"):
         for key, text in texts(yaml.safe_load(path.read_text("utf-8"))):
             wrong += [f"{path.parent.parent.name}: {text}"] if key == "default" and "{{" in text else []
     assert wrong == []

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
+from both import of_both
 
 SET_FACT = ("ansible.builtin.set_fact", "set_fact")
 ROLE_ACTIONS = ("ansible.builtin.include_role", "ansible.builtin.import_role")
@@ -62,15 +63,15 @@ def test_a_name_without_owner_is_seen(tmp_path: Path, task: dict[str, Any]) -> N
     assert len(badly_named(role)) == 1
 
 
-def test_variables_carry_the_name_of_their_role(repository: Path) -> None:
-    roles = sorted(path for path in (repository / "roles").iterdir() if (path / "tasks").is_dir())
+def test_variables_carry_the_name_of_their_role() -> None:
+    roles = [path.parent for path in of_both("roles/*/tasks")]
     assert roles
     assert {role.name: names for role in roles if (names := badly_named(role))} == {}
 
 
-def test_defaults_are_documented(repository: Path) -> None:
+def test_defaults_are_documented() -> None:
     missing = []
-    for defaults in sorted((repository / "roles").glob("*/defaults/main.yml")):
+    for defaults in of_both("roles/*/defaults/main.yml"):
         role = defaults.parent.parent
         specs = load(role / "meta/argument_specs.yml") or {"argument_specs": {}}
         options = {name for entry in specs["argument_specs"].values() for name in entry.get("options", {})}

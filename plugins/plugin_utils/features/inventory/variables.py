@@ -1,7 +1,10 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The variables that a user may state: every name that playbooks and roles read, and what their specs say of each."""
+"""The variables that a user may state: every name that playbooks and roles read, and what their specs say of each.
+
+Those of a rehearsal are among them where that collection is installed.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from typing import Any
 
 from ...outcome.errors import InputError
 from ...run.stats import STATS
-from ...runtime.files import COLLECTION_ROOT
+from ...runtime.files import COLLECTION_ROOT, REHEARSAL, collection_root
 from ...runtime.foreign_yaml import documents
 from .app import HOST_VARIABLES
 
@@ -25,11 +28,17 @@ _READ = ("playbooks/*.yml", "playbooks/parts/*.yml", "roles/*/tasks/*.yml", "rol
 _SPECS = "roles/{role}/meta/argument_specs.yml"
 
 
+def _files(pattern: str) -> Iterator[Path]:
+    """Yield the files of this collection, and of the one that rehearses where there is one."""
+    for root in (COLLECTION_ROOT, collection_root(REHEARSAL)):
+        yield from sorted(root.glob(pattern)) if root else ()
+
+
 @cache
 def options() -> dict[str, Mapping[str, Any]]:
     """Return the documented options of all roles."""
     found: dict[str, Mapping[str, Any]] = {}
-    for path in sorted(COLLECTION_ROOT.glob(_SPECS.format(role="*"))):
+    for path in _files(_SPECS.format(role="*")):
         for name, option in _options_of(path):
             # Where several roles describe one, the fullest counts.
             if len(option) > len(found.get(name, ())):
@@ -55,7 +64,7 @@ def _options_of(path: Path, entries: Iterable[str] = ()) -> Iterator[tuple[str, 
 @cache
 def _texts() -> str:
     """Return the text of every playbook and of what roles do."""
-    paths = (path for pattern in _READ for path in sorted(COLLECTION_ROOT.glob(pattern)))
+    paths = (path for pattern in _READ for path in _files(pattern))
     return "\n".join(path.read_text(encoding="utf-8") for path in paths)
 
 

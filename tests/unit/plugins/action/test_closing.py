@@ -37,7 +37,7 @@ LISTS = """
   gather_facts: false
   tasks:
     - name: Ask for the list of faults
-      gpufleet.bringup.rehearsal_start:
+      gpufleet.rehearsal.rehearsal_start:
         directory: {directory}
         faults: [list]
 """
@@ -48,7 +48,7 @@ OF_NO_REHEARSAL = """
   gather_facts: false
   tasks:
     - name: Ask for a rehearsal that is not there
-      gpufleet.bringup.{module}:
+      gpufleet.rehearsal.{module}:
         directory: {directory}/rehearsal
 """
 

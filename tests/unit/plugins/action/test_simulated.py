@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufleet.bringup.plugins.connection.rehearsal import Connection
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base import simulated as subject
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.simulated import hosts_are_simulated
+from ansible_collections.gpufleet.rehearsal.plugins.connection.rehearsal import Connection
 
 
 class Loader:
@@ -38,7 +38,7 @@ def task_vars(*connections: str | None) -> dict[str, Any]:
         ((), False),
         ((None, "ssh", "local"), False),
         (("no.such.connection",), False),
-        (("ssh", "gpufleet.bringup.rehearsal"), True),
+        (("ssh", "gpufleet.rehearsal.rehearsal"), True),
     ],
 )
 def test_the_connection_says_it(connections: tuple[str | None, ...], simulated: bool) -> None:

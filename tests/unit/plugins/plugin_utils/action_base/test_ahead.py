@@ -16,13 +16,13 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.ahead
 
 def given(tasks: Any, wanted: str) -> dict[str, str]:
     if wanted == REHEARSAL:
-        return dict(tasks[0]["gpufleet.bringup.rehearsal_start"])
+        return dict(tasks[0][REHEARSAL])
     return dict(tasks[0]["module_defaults"]["group/gpufleet.bringup.site"])
 
 
-@pytest.mark.parametrize(("role", "wanted"), [("preflight", INVENTORY), ("rehearsal", REHEARSAL)])
+@pytest.mark.parametrize(("role", "wanted"), [("roles/preflight", INVENTORY), ("rehearsal/roles/rehearsal", REHEARSAL)])
 def test_every_option_is_read_from_the_variable_that_the_role_reads(repository: Path, role: str, wanted: str) -> None:
-    tasks = yaml.safe_load((repository / f"roles/{role}/tasks/main.yml").read_text("utf-8"))
+    tasks = yaml.safe_load((repository / f"{role}/tasks/main.yml").read_text("utf-8"))
     used = ("group", "gates", "from_gate", "recipe_data", *CALLED[wanted])
     options = given(tasks, wanted)
     looked_at = options if wanted == INVENTORY else {name: options[name] for name in used}

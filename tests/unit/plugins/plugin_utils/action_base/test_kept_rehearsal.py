@@ -13,13 +13,13 @@ import pytest
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.closing import Closing
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import dumps
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.request import (
-    kept_command,
-    kept_lines,
-)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.restart import restart
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import RunRecord, new_run, with_phases
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.lifecycle.request import (
+    kept_command,
+    kept_lines,
+)
 
 NEW = new_run("r1", "lab", "2026-11-22T10:00:00Z", ("nodes", "gpu_stack"), rehearsal=True)
 

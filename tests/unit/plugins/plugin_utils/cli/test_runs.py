@@ -16,10 +16,10 @@ from gpufleet_command import Command
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.judge.app import rejudge
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import load_catalogue
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service import open_service
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import new_run, nothing_holds, run_summary
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.faults.catalogue import load_catalogue
 
 SAVED = Path(__file__).resolve().parents[4] / "data" / "saved_runs"
 

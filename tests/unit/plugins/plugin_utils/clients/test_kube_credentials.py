@@ -18,7 +18,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.conn
     Connection,
     load_configuration,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control_plane.pki import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.control_plane.pki import (
     make_pki,
     write_kubeconfig,
 )

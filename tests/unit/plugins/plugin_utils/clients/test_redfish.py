@@ -33,9 +33,9 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.redfish.w
     StatusError,
     Wire,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.bmc.plan import AUTHORITY, write_certificates
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.bmc import Bmc
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.clock import Deadline
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.bmc.plan import AUTHORITY, write_certificates
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.bmc import Bmc
 
 ACCOUNT = Account(LOGIN.user, LOGIN.password)
 CHASSIS = "/redfish/v1/Chassis"

@@ -31,13 +31,13 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.snapshot_
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError, InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.dialect import UPSTREAM_APIS
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control_plane.pki import make_pki
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.formats import (
     parse_snapshot,
     to_text,
     to_upstream,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.snapshot.model import Snapshot
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.control_plane.pki import make_pki
 
 PLACE = "cm://ops/accepted"
 HEAD = "/api/v1/namespaces/ops/configmaps/accepted"

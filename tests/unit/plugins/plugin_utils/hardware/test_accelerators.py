@@ -16,8 +16,9 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.accelera
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError, ProblemsError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.load import load_catalogue
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.accelerators import printed_facts
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import RECIPES
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.hosts.accelerators import printed_facts
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.places import DATA
 
 OWN = load_accelerators()
 HARDWARE = load_hardware([RECIPES / "hardware"])
@@ -47,7 +48,7 @@ def test_a_product_name_belongs_to_its_kind_and_to_no_other(sku: str) -> None:
 
 @pytest.mark.parametrize("kind", OWN.values(), ids=lambda kind: kind.name)
 def test_what_the_simulated_tools_print_of_a_kind_is_complete(kind: object) -> None:
-    assert printed_facts(kind, RECIPES / "rehearsal").power_limit_w > 0  # type: ignore[arg-type]
+    assert printed_facts(kind, DATA).power_limit_w > 0  # type: ignore[arg-type]
 
 
 def test_a_private_directory_brings_a_new_kind(private: Path) -> None:

@@ -12,12 +12,12 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry im
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.snapshot import NODE_READINGS, READINGS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.tool_reading import parser_named
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import BringupError, InputError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import RECIPES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.host_tools import (
     FAILURE_KINDS,
     HostTool,
     load_host_tools,
 )
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.places import DATA
 
 TABLE = load_host_tools()
 # Tools of the operating system itself: the simulated hosts have the real ones, which read the hosts' own files.
@@ -37,7 +37,7 @@ def test_everything_that_a_tool_names_exists(tool: HostTool) -> None:
 
 
 def test_every_tool_of_a_node_is_simulated() -> None:
-    simulated = {path.stem for path in (RECIPES / "rehearsal" / "tools").glob("*.sh")}
+    simulated = {path.stem for path in (DATA / "tools").glob("*.sh")}
     programs = {Path(program).name for tool in TABLE.used_by("host_probe") for program in tool.programs}
     assert programs - REAL <= simulated
 

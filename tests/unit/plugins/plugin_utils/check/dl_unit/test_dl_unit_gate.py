@@ -18,8 +18,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.dl_unit.mod
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.fabric_validation.observe_dl_unit import OBSERVER
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import Change, Fault
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import write_atomic
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.spec import Change, Fault
 
 RATE, NUMERICS = CHECKS
 OURS = [name for name, entry in CATALOGUE.items() if entry.expect.check in CHECKS]

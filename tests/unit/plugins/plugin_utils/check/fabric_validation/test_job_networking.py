@@ -39,18 +39,18 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku impo
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.rank_log import parse
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control_plane.ports import free_ports
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import build_model
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import ModelSpec, numbered_nodes
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.pod_simulator import (
-    PodGroup,
-    SimContext,
-)
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.registry import simulator_for
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.job import JobResult, JobSpec, PodResult
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.manifests import access_objects, job_objects
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.namespace import TemporaryNamespace
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.control_plane.ports import free_ports
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.patch import build_model
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.spec import ModelSpec, numbered_nodes
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.workloads.pod_simulator import (
+    PodGroup,
+    SimContext,
+)
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.workloads.registry import simulator_for
 
 SKU = "dgx-h100"
 RAILS = {"k8s.v1.cni.cncf.io/networks": ",".join(f"rail-{rail}" for rail in range(8))}

@@ -19,8 +19,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry im
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext, ObserveContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import Sku
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.facility.room import write_facility
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.facility.room import write_facility
 
 TODAY = date(2026, 6, 15)
 RACKS = {"rack-a1": ("h100",) * 4, "rack-a2": ("h100", "dgx-h100")}

@@ -16,15 +16,15 @@ from sites import make_site
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.declare import declare
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility.bmc_access import BmcAccess
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.bmc import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.redaction import is_secret_key
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.bmc import (
     Bmc,
     BmcFan,
     Event,
     Supply,
     bmc_of,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.redaction import is_secret_key
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
 
 DGX, TRAY = HARDWARE["dgx-h100"], HARDWARE["gb300-nvl72"]
 GOOD = Supply()

@@ -15,8 +15,8 @@ from sites import make_site
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility import observe_bmcs
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility.observe_bmcs import SeenBmc, SeenBmcs
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import Check, JudgeContext, ObserveContext
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.bmc import bmc_of
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.bmc import bmc_of
 
 
 @pytest.fixture(scope="module")

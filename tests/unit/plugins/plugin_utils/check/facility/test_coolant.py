@@ -22,8 +22,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.redfish_coo
     parse_detector,
     tells_of_coolant,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.bmc.payloads import tree_of
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.bmc import Bmc, bmc_of
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.bmc.payloads import tree_of
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.bmc import Bmc, bmc_of
 
 TRAY, DGX = HARDWARE["gb300-nvl72"], HARDWARE["dgx-h100"]
 SENSORS = "/redfish/v1/Chassis/Chassis_0/Sensors"

@@ -16,7 +16,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility im
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility.observe_bmcs import SeenBmcs
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext, ObserveContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.bmc import Event, bmc_of
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.bmc import Event, bmc_of
 
 from .conftest import TODAY
 

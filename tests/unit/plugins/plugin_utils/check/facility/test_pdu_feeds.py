@@ -23,8 +23,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import from_plain, to_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.bmc import RackUnit
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.bmc import RackUnit
 
 Judge = Callable[..., list[Outcome]]
 HOSTS = tuple(Host(name=f"gpu0{n}", sku="dgx-h100", node_name=f"gpu0{n}", rack="rack-a1") for n in (1, 2))

@@ -15,7 +15,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility.fe
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.redfish_json import Condition
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.redfish_power import PowerSupply, Redundancy
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.bmc import Bmc, Supply, bmc_of
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.bmc import Bmc, Supply, bmc_of
 
 # A DGX H100 takes 10.2 kW at most; two supplies for the system and six for the GPUs.
 DGX = HARDWARE["dgx-h100"]

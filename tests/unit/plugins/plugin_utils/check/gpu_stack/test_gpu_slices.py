@@ -16,8 +16,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack i
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.access import NodeAccess, owner_seen
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.observe_access import objects
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads import access_pods
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.namespace import TemporaryNamespace
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.workloads import access_pods
 
 from .test_gpu_access import SETTINGS, UUIDS, on_gpu02, seen_on
 

@@ -14,8 +14,8 @@ from dl_unit_node import HOST, dl_unit, ended, read, simulated
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.continuous.classify import classify
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.continuous.figures import figure_rules
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Rating, Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import Change, Fault
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.records import NodeResult
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.spec import Change, Fault
 
 GPU = "gpu02/gpu3"
 

@@ -19,13 +19,13 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.node_tests.
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.shared_storage.settings import KEY
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import ObserveContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Rating, Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.substitution.replacements import (
-    storage_settings,
-)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.records import NodeResult
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.job import JobResult, PodResult
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.manifests import job_objects
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.namespace import TemporaryNamespace
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.substitution.replacements import (
+    storage_settings,
+)
 
 HOST = BenchmarkHost(name="gpu01", node="n-gpu01", sku="dgx-h100")
 

@@ -33,9 +33,9 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.accelera
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import Sku
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import dumps
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import RECIPES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.host_tools import load_host_tools
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import DriverOwner, Host, Site
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.places import DATA
 
 SKU = Sku(
     name="test-h100",
@@ -303,7 +303,7 @@ def _simulated(known: frozenset[str]) -> dict[str, str]:
     found = {}
     for tool in load_host_tools().used_by("host_probe"):
         if tool.name not in known:
-            script = RECIPES / "rehearsal" / "tools" / f"{tool.programs[0]}.sh"
+            script = DATA / "tools" / f"{tool.programs[0]}.sh"
             # Tools of the operating system are not simulated; grep ends with 2 for files that nobody may read.
             command = ["sh", str(script), *tool.commands[0][1:]] if script.is_file() else list(tool.commands[0])
             found[tool.name] = subprocess.run(

@@ -15,10 +15,11 @@ from fleet_faults import AnyFleet, said
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evidence import ToolRun
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts import dcgm
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.accelerators import printed_facts
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import build_model
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import ModelSpec, numbered_nodes
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.hosts import dcgm
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.hosts.accelerators import printed_facts
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.patch import build_model
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.spec import ModelSpec, numbered_nodes
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.places import DATA
 
 RECIPES = Path(__file__).resolve().parents[6] / "recipes"
 NODE = build_model(
@@ -31,7 +32,7 @@ def ran(level: int, **changes: object) -> ToolRun:
     """What DCGM 4 says at a level of a host whose first GPU has these changes."""
     first, *others = NODE.gpus
     node = replace(NODE, gpus=(replace(first, **changes), *others))  # type: ignore[arg-type]
-    reports, rc = dcgm.diagnostics(node, printed_facts(node.accelerator, RECIPES / "rehearsal"))
+    reports, rc = dcgm.diagnostics(node, printed_facts(node.accelerator, DATA))
     failed = '"status" : "Fail"' in reports[level]
     return ToolRun(argv=("dcgmi", "diag", "-r", str(level), "-j"), rc=rc if failed else 0, stdout=reports[level])
 

@@ -16,7 +16,7 @@ from seeds import drawing
 from storage_fleet import CATALOGUE, StorageFleet
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import Change, Shape
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.spec import Change, Shape
 
 INTEGRITY, THROUGHPUT, LATENCY = "storage-integrity", "storage-throughput", "storage-latency"
 OURS = [name for name, entry in CATALOGUE.items() if entry.expect.check in (INTEGRITY, THROUGHPUT, LATENCY)]

@@ -24,7 +24,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.shared_stor
     StorageSettings,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import ProblemsError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.substitution.replacements import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.substitution.replacements import (
     storage_settings,
 )
 

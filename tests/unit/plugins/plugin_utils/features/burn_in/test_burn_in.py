@@ -32,7 +32,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.continuo
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import load
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.decisions import Quarantine
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import Change, Fault
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import silent
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host, Site
@@ -42,6 +41,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run impor
     with_site,
     with_verb,
 )
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.spec import Change, Fault
 
 SOAK = Soak(hours=1.0, tests=("dl_unit",), hosts=("gpu01",))
 

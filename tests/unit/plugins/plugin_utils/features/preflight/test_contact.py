@@ -19,13 +19,13 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.prefligh
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import ProblemsError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.load import load_catalogue
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.tree import catalogue_directories
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control_plane.prime import (
-    LocalApi,
-    mark_cluster,
-)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import new_run, run_summary
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.control_plane.prime import (
+    LocalApi,
+    mark_cluster,
+)
 
 
 class Api:

@@ -15,9 +15,9 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.component_stack.m
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.recipe.app import resolve_recipe
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.recipe.secrets import recipe_with_secrets
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError, ProblemsError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.charts.mirror import build_mirror
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import new_run
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.charts.mirror import build_mirror
 
 CRITERIA = {"service": "generic", "accelerator": "h100", "intent": "training", "os": "ubuntu"}
 OVERLAY = """apiVersion: gpufleet.bringup/v1

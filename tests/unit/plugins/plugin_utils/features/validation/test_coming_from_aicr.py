@@ -39,7 +39,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run impor
 U = "unit/plugins/plugin_utils"
 # Each command of the two texts, with the test (file below tests/, function) that shows what is here in its place.
 COMMANDS = {
-    "brew install aicr": ("rehearsal/test_installed.py", "test_a_rehearsal_from_the_installed_collection_passes"),
+    "brew install aicr": ("rehearsal/test_installed.py", "test_a_rehearsal_from_the_installed_collections_passes"),
     "vcluster create token kubectl get nodes nvidia-smi": (
         f"{U}/features/validation/test_seed_walkthrough.py", "test_its_nodes_and_its_gpu_are_those_that_we_know",
     ),

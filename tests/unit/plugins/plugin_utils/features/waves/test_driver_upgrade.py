@@ -29,8 +29,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.waves.ku
     upgrade_nodes,
     upgrade_states,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers import driver_upgrade as operator
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.cluster_facts import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.controllers import driver_upgrade as operator
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.controllers.cluster_facts import (
     DELETE,
     Change,
     ClusterFacts,

@@ -15,14 +15,14 @@ import yaml
 from archives import files_in
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.charts.chart import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.charts.chart import (
     crd_document,
     load_stand_ins,
     parse_crd,
     stand_in_for,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.charts.mirror import build_mirror, chart_ref
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import load_catalogue
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.charts.mirror import build_mirror, chart_ref
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.faults.catalogue import load_catalogue
 
 
 def _read(path: Path, name: str) -> Any:

@@ -14,19 +14,19 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control_plane.kwok import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.control_plane.kwok import (
     NodeSpec,
     is_ready,
     node_object,
     with_slow_pulls,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control_plane.plan import plan_control_plane
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control_plane.ports import free_ports
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.telemetry.plan import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.control_plane.plan import plan_control_plane
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.control_plane.ports import free_ports
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.telemetry.plan import (
     TelemetryPrograms,
     plan_telemetry,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.telemetry.programs import Prometheus
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.telemetry.programs import Prometheus
 
 PROGRAMS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok")
 
@@ -59,7 +59,7 @@ def test_nobody_is_given_the_port_of_a_server_that_starts_much_later(tmp_path: P
 
 @pytest.fixture
 def planned(tmp_path: Path, repository: Path) -> Path:
-    stages = repository / "roles/rehearsal/files/kwok/stages.yaml.tpl"
+    stages = repository / "rehearsal/roles/rehearsal/files/kwok/stages.yaml.tpl"
     nodes = (NodeSpec(name="gpu01"),)
     plan_control_plane(tmp_path / "cluster", {name: Path("/bin/true") for name in PROGRAMS}, nodes, stages)
     return tmp_path / "cluster"
@@ -72,7 +72,7 @@ def test_no_key_can_be_read_by_others(planned: Path) -> None:
 
 
 def test_every_listener_is_on_loopback(tmp_path: Path, repository: Path) -> None:
-    stages = repository / "roles/rehearsal/files/kwok/stages.yaml.tpl"
+    stages = repository / "rehearsal/roles/rehearsal/files/kwok/stages.yaml.tpl"
     plan = plan_control_plane(tmp_path / "c", {name: Path("/bin/true") for name in PROGRAMS}, (), stages)
     for process in plan.processes:
         if process.name.startswith("kube-"):
@@ -84,7 +84,7 @@ def test_every_listener_is_on_loopback(tmp_path: Path, repository: Path) -> None
 
 
 def test_etcd_is_spoken_to_in_a_directory_that_nobody_else_may_enter(tmp_path: Path, repository: Path) -> None:
-    stages = repository / "roles/rehearsal/files/kwok/stages.yaml.tpl"
+    stages = repository / "rehearsal/roles/rehearsal/files/kwok/stages.yaml.tpl"
     plan = plan_control_plane(tmp_path / "c", {name: Path("/bin/true") for name in PROGRAMS}, (), stages)
     told = {process.name: process for process in plan.processes}
     assert "--listen-client-urls=unix://etcd:1" in told["etcd"].argv
@@ -102,7 +102,7 @@ def test_garbage_is_collected_as_often_as_memory_asks_for(
 ) -> None:
     monkeypatch.setenv("GOGC", stated)
     monkeypatch.delenv("GOMAXPROCS", raising=False)
-    stages = repository / "roles/rehearsal/files/kwok/stages.yaml.tpl"
+    stages = repository / "rehearsal/roles/rehearsal/files/kwok/stages.yaml.tpl"
     nodes = tuple(NodeSpec(name=f"gpu{n}") for n in range(number))
     plan = plan_control_plane(tmp_path / "c", {name: Path("/bin/true") for name in PROGRAMS}, nodes, stages)
     told = {process.name: process.env for process in plan.processes if process.name in PROGRAMS}
@@ -112,7 +112,7 @@ def test_garbage_is_collected_as_often_as_memory_asks_for(
 
 
 def test_the_audit_log_is_written_where_somebody_asks_for_it(tmp_path: Path, repository: Path) -> None:
-    stages, log = repository / "roles/rehearsal/files/kwok/stages.yaml.tpl", tmp_path / "audit.log"
+    stages, log = repository / "rehearsal/roles/rehearsal/files/kwok/stages.yaml.tpl", tmp_path / "audit.log"
     programs = {name: Path("/bin/true") for name in PROGRAMS}
     for asked in (None, log):
         plan = plan_control_plane(tmp_path / "c", programs, (), stages, audit=asked)
@@ -140,7 +140,7 @@ def test_a_node_has_no_gpus_before_its_operator() -> None:
 
 
 def test_pods_of_tests_pull_their_image_first_and_no_other_pod_waits(repository: Path) -> None:
-    stages = (repository / "roles/rehearsal/files/kwok/stages.yaml.tpl").read_text()
+    stages = (repository / "rehearsal/roles/rehearsal/files/kwok/stages.yaml.tpl").read_text()
     plain = {stage["metadata"]["name"]: stage for stage in yaml.safe_load_all(stages)}
     slow = {stage["metadata"]["name"]: stage for stage in yaml.safe_load_all(with_slow_pulls(stages, 30.0))}
     assert slow.keys() - plain.keys() == {"pod-pull", "pod-pulled"}

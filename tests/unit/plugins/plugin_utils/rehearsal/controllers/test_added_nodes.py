@@ -17,20 +17,20 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.obje
     PODS,
     Kind,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.added_nodes import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.controllers.added_nodes import (
     ADDED,
     new_node,
     with_added_nodes,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.cluster_autoscaler import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.controllers.cluster_autoscaler import (
     ClusterAutoscaler,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.cluster_facts import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.controllers.cluster_facts import (
     Change,
     ClusterFacts,
     Json,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.karpenter import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.controllers.karpenter import (
     NODE_CLAIMS,
     NODE_POOLS,
     Karpenter,

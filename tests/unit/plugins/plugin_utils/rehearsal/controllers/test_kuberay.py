@@ -15,8 +15,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.obje
     VOLCANO_POD_GROUPS,
     Kind,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers import kuberay
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.cluster_facts import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.controllers import kuberay
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.controllers.cluster_facts import (
     ClusterFacts,
     Json,
 )

@@ -15,8 +15,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.obje
     JOBS,
     Kind,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers import kueue
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.cluster_facts import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.controllers import kueue
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.controllers.cluster_facts import (
     Change,
     ClusterFacts,
     Json,

@@ -36,8 +36,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.obje
     VOLCANO_QUEUES,
     Kind,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.charts.chart import FAULT_ANNOTATION
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.charts.chart import FAULT_ANNOTATION
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.controllers import (
     compute_domains,
     dra_driver,
     gpu_operator,
@@ -47,12 +47,12 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control
     site_hands,
     volcano,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.cluster_facts import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.controllers.cluster_facts import (
     Change,
     ClusterFacts,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.main import Store
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.operands import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.controllers.main import Store
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.controllers.operands import (
     all_operands,
     fault_of,
     feature_labels,

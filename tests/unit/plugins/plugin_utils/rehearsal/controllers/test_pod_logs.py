@@ -11,21 +11,21 @@ from typing import Any
 import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import PODS
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.charts.chart import FAULT_ANNOTATION
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.cluster_facts import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.charts.chart import FAULT_ANNOTATION
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.controllers.cluster_facts import (
     ClusterFacts,
     ClusterView,
     key_of,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.pod_programs import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.controllers.pod_programs import (
     EXIT_ANNOTATION,
     LOGS,
     PodPrograms,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.alert_receiver_pods import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.workloads.alert_receiver_pods import (
     PORT_VARIABLE,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.pod_simulator import PodOutput
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.workloads.pod_simulator import PodOutput
 
 
 @pytest.mark.parametrize("labels", [{}, {"gpufleet.io/purpose": "test"}])

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import PODS
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.cluster_facts import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.controllers.cluster_facts import (
     ClusterView,
     key_of,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.pod_ports import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.controllers.pod_ports import (
     PORT_FORWARDS,
     PodPorts,
     backends_directory,

@@ -17,13 +17,13 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.obje
     RUNTIME_CLASSES,
     Kind,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.controllers import (
     gateway,
     gpu_operator,
     network_operator,
     rdma_plugin,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.cluster_facts import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.controllers.cluster_facts import (
     ClusterFacts,
     Json,
 )

@@ -21,15 +21,15 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.obje
     PODS,
     Kind,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers import prometheus_operator
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.cluster_facts import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.controllers import prometheus_operator
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.controllers.cluster_facts import (
     ClusterFacts,
     ClusterView,
     key_of,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.pod_ports import backends_directory
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.site import Telemetry
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.telemetry.plan import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.controllers.pod_ports import backends_directory
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.site import Telemetry
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.telemetry.plan import (
     ALERTMANAGER_FILE,
     PORTS_FILE,
     PROMETHEUS_FILE,

@@ -19,8 +19,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.obje
     Kind,
 )
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import NotFoundError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers import main as store_module
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.main import Served, Store, follow
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.controllers import main as store_module
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.controllers.main import Served, Store, follow
 
 
 class Server:

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric.net import Console
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric.simulator import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.fabric.net import Console
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.fabric.simulator import (
     ANSWER,
     ASK,
     Adapters,
@@ -22,7 +22,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric.
     make_pipes,
 )
 
-TOOL = Path(__file__).resolve().parents[6] / "recipes" / "rehearsal" / "fabric" / "tool.sh"
+TOOL = Path(__file__).resolve().parents[6] / "rehearsal" / "recipes" / "fabric" / "tool.sh"
 
 
 class Simulator:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from known_hardware import HARDWARE
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric.net import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.fabric.net import (
     Net,
     build_net,
     cabling_document,
@@ -19,13 +19,13 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric.
     console_start,
     net_text,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.faults.catalogue import (
     choose_faults,
     load_catalogue,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import build_model
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import ModelSpec, numbered_nodes
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.wiring import wire
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.patch import build_model
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.spec import ModelSpec, numbered_nodes
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.wiring import wire
 
 ROOT = Path(__file__).resolve().parents[6]
 CATALOGUE = load_catalogue()

@@ -16,12 +16,12 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility im
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_checks
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import JudgeContext, ObserveContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.facility.room import KEPT_DAYS, day_of_record
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.request import RehearsalRequest
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.simulators import draw_facility
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import healthy_cluster
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import ModelSpec, numbered_nodes
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.facility.room import KEPT_DAYS, day_of_record
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.lifecycle.request import RehearsalRequest
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.lifecycle.simulators import draw_facility
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.patch import healthy_cluster
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.spec import ModelSpec, numbered_nodes
 
 ROOT = Path(__file__).resolve().parents[6]
 NODES = numbered_nodes(2, "h100")

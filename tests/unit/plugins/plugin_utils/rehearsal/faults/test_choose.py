@@ -10,17 +10,17 @@ import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError, ProblemsError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.faults.catalogue import (
     catalogue_table,
     choose_faults,
     load_catalogue,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.patch import (
     apply_fault,
     build_model,
     subject_names,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import ModelSpec, numbered_nodes
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.spec import ModelSpec, numbered_nodes
 
 ROOT = Path(__file__).resolve().parents[6]
 CATALOGUE = load_catalogue()

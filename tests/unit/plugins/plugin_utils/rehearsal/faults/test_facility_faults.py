@@ -22,17 +22,17 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.facility im
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_checks
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.spec import Bmc, JudgeContext, ObserveContext
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.facility.room import write_facility
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.facility.room import write_facility
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.faults.catalogue import (
     FaultDefinition,
     choose_faults,
     load_catalogue,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.simulators import room_state
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import apply_fault, build_model
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import ModelSpec, numbered_nodes
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.values import ClusterModel
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.lifecycle.simulators import room_state
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.patch import apply_fault, build_model
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.spec import ModelSpec, numbered_nodes
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.values import ClusterModel
 
 ROOT = Path(__file__).resolve().parents[6]
 CATALOGUE = load_catalogue()

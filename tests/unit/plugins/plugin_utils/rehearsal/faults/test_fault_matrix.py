@@ -19,7 +19,7 @@ from seeds import CASES_VARIABLE
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.registry import all_checks
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.gates import GATE_IDS
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.faults.catalogue import (
     FaultDefinition,
     load_catalogue,
 )

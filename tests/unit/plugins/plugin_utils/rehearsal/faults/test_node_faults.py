@@ -34,28 +34,28 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.host_evid
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.tool_requests import node_requests
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import dumps, from_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import Outcome, Rating, Status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.host_tools import load_host_tools
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.faults.catalogue import (
     FaultDefinition,
     choose_faults,
     load_catalogue,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.host_record import host_directory
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.prepare import prepare_hosts
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import apply_fault, build_model
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.hosts.host_record import host_directory
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.hosts.prepare import prepare_hosts
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.patch import apply_fault, build_model
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.spec import (
     Fault,
     ModelSpec,
     numbered_nodes,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.values import ClusterModel, Node
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.host_tools import load_host_tools
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.site.model import Host
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.values import ClusterModel, Node
 from tools.world_bench.hosts import path_of
 from tools.world_bench.kept_runs import run_or_keep
 from tools.world_bench.small_process import run_host_tools
 
 ROOT = Path(__file__).resolve().parents[6]
-DATA = ROOT / "recipes" / "rehearsal"
+DATA = ROOT / "rehearsal" / "recipes"
 CATALOGUE = load_catalogue()
 # What these hosts have not; tests/rehearsal/test_worlds.py draws a world that has it.
 ELSEWHERE = {"roce", "efa", "imex"}

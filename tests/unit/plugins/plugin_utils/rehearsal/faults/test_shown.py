@@ -11,14 +11,14 @@ import pytest
 from known_hardware import HARDWARE
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import ProblemsError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.faults.catalogue import (
     choose_faults,
     gives_out_by_claims,
     load_catalogue,
     refuse_unshown,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import healthy_cluster
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import ModelSpec, numbered_nodes
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.patch import healthy_cluster
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.spec import ModelSpec, numbered_nodes
 
 ROOT = Path(__file__).resolve().parents[6]
 CATALOGUE = load_catalogue()

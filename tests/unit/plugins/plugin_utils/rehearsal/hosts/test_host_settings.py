@@ -16,20 +16,20 @@ from known_hardware import HARDWARE
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.load_growth import port_findings
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.collect.tool_reading import parser_named
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.model import node_subject
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.host_record import tools_path
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.loaded import mark_loaded
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.prepare import prepare_hosts
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import apply_fault, build_model
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.host_tools import load_host_tools
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.hosts.host_record import tools_path
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.hosts.loaded import mark_loaded
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.hosts.prepare import prepare_hosts
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.patch import apply_fault, build_model
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.spec import (
     Change,
     Fault,
     ModelSpec,
     numbered_nodes,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.values import ClusterModel
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.host_tools import load_host_tools
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.values import ClusterModel
 
-DATA = Path(__file__).resolve().parents[6] / "recipes" / "rehearsal"
+DATA = Path(__file__).resolve().parents[6] / "rehearsal" / "recipes"
 EFA = build_model(ModelSpec(name="rehearsal", seed=7, nodes=numbered_nodes(1, "p5-48xlarge")), HARDWARE)
 H100 = build_model(ModelSpec(name="rehearsal", seed=7, nodes=numbered_nodes(1, "h100")), HARDWARE)
 

@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.module_utils.tool_run import run_tool
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts import kept_answers
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.kept_answers import TOOLS, KeptAnswers
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.host_tools import load_host_tools
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.hosts import kept_answers
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.hosts.kept_answers import TOOLS, KeptAnswers
 
 LIMIT_S, MOST = 20.0, 1 << 22
 LONG = "a line of a tool\n" * 20_000

@@ -11,12 +11,12 @@ from known_hardware import HARDWARE
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import Sku
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe import nvidia_smi_nvlink
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.accelerators import printed_facts
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.nvidia_smi_text import nvlink_status
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import build_model
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import ModelSpec, numbered_nodes
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.hosts.accelerators import printed_facts
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.hosts.nvidia_smi_text import nvlink_status
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.patch import build_model
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.spec import ModelSpec, numbered_nodes
 
-DATA = Path(__file__).resolve().parents[6] / "recipes" / "rehearsal"
+DATA = Path(__file__).resolve().parents[6] / "rehearsal" / "recipes"
 # GB/s in one direction, both ways and all links together: NVIDIA's data sheets of A100 600, H100 900, B200 1,800 GB/s.
 BOTH_WAYS = {3: 600.0, 4: 900.0, 5: 1800.0}
 SKUS = {sku.name: sku for sku in HARDWARE.values() if sku.nvlink_generation in BOTH_WAYS}

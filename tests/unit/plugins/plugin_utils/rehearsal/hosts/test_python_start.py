@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts import enclosure
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.hosts import enclosure
 
 START = Path(enclosure.__file__).resolve().parent / "python_start"
 SOURCE = "WORD = 'source'\n"

@@ -16,16 +16,16 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.asking import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.hosts.asking import (
     Order,
     ask,
     resident_address,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.resident import python_on_input
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.hosts.resident import python_on_input
 
 PYTHON = sys.executable
 BECOME = f"sudo -H -S -n  -u root /bin/sh -c 'echo BECOME-SUCCESS-xyz ; {PYTHON}'"
-CORE = "ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.preloaded"
+CORE = "ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.hosts.preloaded"
 LIBRARY = "ansible/module_utils/common/_utils.py"
 
 

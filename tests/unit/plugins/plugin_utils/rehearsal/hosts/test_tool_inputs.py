@@ -16,13 +16,14 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.enclosure import HOST_VARIABLE
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.kept_answers import TOOLS, HostFiles
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.prepare import prepare_hosts
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import build_model
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import ModelSpec, numbered_nodes
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import RECIPES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.host_tools import load_host_tools
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.hosts.enclosure import HOST_VARIABLE
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.hosts.kept_answers import TOOLS, HostFiles
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.hosts.prepare import prepare_hosts
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.patch import build_model
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.spec import ModelSpec, numbered_nodes
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.places import DATA
 
 ALL = [(tool, command) for tool in TOOLS for command in load_host_tools().named(tool).commands]
 # A path of another place than the host's tools is started from there.
@@ -36,7 +37,7 @@ def _hosts(root: Path, sku: str) -> None:
     hardware = load_hardware([RECIPES / "hardware"])
     model = build_model(ModelSpec(name="inputs", seed=3, nodes=numbered_nodes(3, sku)), hardware)
     hurt = replace(model.nodes[0], hurt_by="dcgmi")
-    prepare_hosts(replace(model, nodes=(hurt, *model.nodes[1:])), root, RECIPES / "rehearsal")
+    prepare_hosts(replace(model, nodes=(hurt, *model.nodes[1:])), root, DATA)
 
 
 @pytest.fixture(scope="module", params=SKUS)

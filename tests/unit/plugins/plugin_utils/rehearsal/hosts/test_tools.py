@@ -17,21 +17,21 @@ import pytest
 from known_hardware import HARDWARE
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import NotFoundError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.host_record import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.hosts.host_record import (
     host_directory,
     read_host,
     tools_path,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.prepare import prepare_hosts
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import build_model
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.hosts.prepare import prepare_hosts
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.patch import build_model
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.spec import (
     ModelSpec,
     PlannedNode,
     numbered_nodes,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.values import ClusterModel, Node
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.values import ClusterModel, Node
 
-DATA = Path(__file__).resolve().parents[6] / "recipes" / "rehearsal"
+DATA = Path(__file__).resolve().parents[6] / "rehearsal" / "recipes"
 NOW = datetime(2026, 1, 5, 12, 0, tzinfo=UTC)
 HEALTHY = build_model(ModelSpec(name="rehearsal", seed=7, nodes=numbered_nodes(2, "h100")), HARDWARE)
 NO_SETTINGS = Path("/nonexistent")

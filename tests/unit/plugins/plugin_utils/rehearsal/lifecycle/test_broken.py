@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle import supervisor
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.processes.spec import identify
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.lifecycle import supervisor
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.processes.spec import identify
 
 RUN = "import signal, sys, time\n{}\nprint('running', file=sys.stderr, flush=True)\ntime.sleep(60)"
 DEAF = "signal.signal(signal.SIGINT, signal.SIG_IGN)"

@@ -19,24 +19,24 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors im
     NotFoundError,
     ProblemsError,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.bmc.plan import bmc_directory, plan_bmcs
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.faults.catalogue import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.bmc.plan import bmc_directory, plan_bmcs
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.faults.catalogue import (
     choose_faults,
     load_catalogue,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.prepare import prepare_hosts
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle import changing
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.hosts.prepare import prepare_hosts
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.lifecycle import changing
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.patch import (
     build_model,
     healthy_cluster,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.spec import (
     ModelSpec,
     numbered_nodes,
     read_spec,
     write_spec,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.processes.spec import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.processes.spec import (
     SPEC_FILE,
     ProcessSpec,
     RehearsalState,
@@ -46,7 +46,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.process
 )
 
 ROOT = Path(__file__).resolve().parents[6]
-DATA = ROOT / "recipes" / "rehearsal"
+DATA = ROOT / "rehearsal" / "recipes"
 CATALOGUE = load_catalogue()
 SPEC = ModelSpec(name="rehearsal", seed=7, nodes=numbered_nodes(3, "h100"))
 HEALTHY = healthy_cluster(SPEC, HARDWARE)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.child import start_child
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.processes.spec import ProcessSpec
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.lifecycle.child import start_child
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.processes.spec import ProcessSpec
 
 PYTHON = "import http.server, sys; http.server.HTTPServer(('127.0.0.1', int(sys.argv[1])), None)"
 # What the listener of Go says (net.Listen).

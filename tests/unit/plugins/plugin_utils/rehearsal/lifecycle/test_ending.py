@@ -15,15 +15,15 @@ from threading import Thread
 
 import pytest
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.child import ending_in_order
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.lifecycle.child import ending_in_order
 
 # As in one of Ansible's workers: errors are taken for results, and a signal would end it at once.
 WORKER = """
 import os, sys
 from pathlib import Path
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.child import ending_in_order
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.golang import LongCommand, run_long
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.store import workplace
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.lifecycle.child import ending_in_order
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.toolchain.golang import LongCommand, run_long
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.toolchain.store import workplace
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress
 say = lambda line: print(line, flush=True)
 try:

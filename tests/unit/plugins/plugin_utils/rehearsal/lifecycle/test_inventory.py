@@ -17,23 +17,23 @@ from typing import Any
 import pytest
 import yaml
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.inventory import (
-    note_faults,
-    write_inventory,
-)
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.request import (
-    INVENTORY_FILE,
-    Rehearsal,
-    RehearsalRequest,
-    kept_lines,
-)
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import numbered_nodes
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.substitution.replacements import StatedSite
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.inventory_values import (
     AsWritten,
     StatedInventory,
     plain,
 )
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.lifecycle.inventory import (
+    note_faults,
+    write_inventory,
+)
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.lifecycle.request import (
+    INVENTORY_FILE,
+    Rehearsal,
+    RehearsalRequest,
+    kept_lines,
+)
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.spec import numbered_nodes
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.substitution.replacements import StatedSite
 
 
 def written(tmp_path: Path, stated: StatedInventory, *others: str) -> dict[str, Any]:
@@ -61,8 +61,8 @@ def test_every_host_is_simulated_and_has_all_that_a_playbook_needs(tmp_path: Pat
     found = written(tmp_path, StatedInventory(groups={"managers": ["ufm1"]}), "ufm1")
     assert found["groups"]["gpu_nodes"] == ["gpu01", "gpu02"] and found["groups"]["managers"] == ["ufm1"]
     assert {name: found[name]["ansible_connection"] for name in ("gpu01", "gpu02", "ufm1", "localhost")} == {
-        "gpu01": "gpufleet.bringup.rehearsal", "gpu02": "gpufleet.bringup.rehearsal",
-        "ufm1": "gpufleet.bringup.rehearsal", "localhost": "local",
+        "gpu01": "gpufleet.rehearsal.rehearsal", "gpu02": "gpufleet.rehearsal.rehearsal",
+        "ufm1": "gpufleet.rehearsal.rehearsal", "localhost": "local",
     }  # fmt: skip
     assert found["ufm1"]["gpufleet_rehearsal_host"] == "gpu01"
     first = found["gpu01"]
@@ -99,7 +99,9 @@ def test_group_variables_beside_a_copy_reach_no_machine(tmp_path: Path) -> None:
     beside.parent.mkdir()
     beside.write_text("ansible_connection: ssh\ngpufleet_kubeconfig: /real\nansible_python_interpreter: /real\n")
     found = written(tmp_path, StatedInventory(), "ufm1")
-    assert {found[name]["ansible_connection"] for name in ("gpu01", "gpu02", "ufm1")} == {"gpufleet.bringup.rehearsal"}
+    assert {found[name]["ansible_connection"] for name in ("gpu01", "gpu02", "ufm1")} == {
+        "gpufleet.rehearsal.rehearsal"
+    }
     assert found["localhost"]["ansible_connection"] == "local"
     assert found["localhost"]["gpufleet_kubeconfig"] == str(tmp_path / "admin.kubeconfig")
 

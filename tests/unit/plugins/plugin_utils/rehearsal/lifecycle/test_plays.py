@@ -12,14 +12,14 @@ import pytest
 import yaml
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import NotFoundError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.request import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.lifecycle.request import (
     SITE,
     known_plays,
     plays_table,
     refuse_unknown_play,
 )
 
-PLAYBOOKS = Path(__file__).resolve().parents[6] / "playbooks"
+PLAYBOOKS = Path(__file__).resolve().parents[6] / "rehearsal" / "playbooks"
 
 
 def test_the_playbook_chooses_among_all_that_are_listed() -> None:
@@ -35,8 +35,8 @@ def test_each_says_what_it_does_and_ends_with_its_verb() -> None:
     for name, text in known_plays().items():
         assert text.endswith(".") and f"{name} " in plays_table()
         if name != SITE:
-            plays = yaml.safe_load((PLAYBOOKS / "rehearsal" / f"{name}.yml").read_text(encoding="utf-8"))
-            assert plays[-1]["ansible.builtin.import_playbook"] == f"../{name}.yml"
+            plays = yaml.safe_load((PLAYBOOKS / "verbs" / f"{name}.yml").read_text(encoding="utf-8"))
+            assert plays[-1]["ansible.builtin.import_playbook"] == f"gpufleet.bringup.{name}"
 
 
 def test_others_are_refused_with_the_nearest_and_all() -> None:

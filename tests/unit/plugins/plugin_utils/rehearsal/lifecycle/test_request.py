@@ -10,7 +10,7 @@ import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import ProblemsError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.request import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.lifecycle.request import (
     RehearsalRequest,
     own_variables,
 )
@@ -29,4 +29,4 @@ def test_recipe_data_without_skus_can_be_rehearsed_and_a_directory_that_is_not_t
 def test_an_extra_variable_that_would_replace_what_a_rehearsal_sets_is_refused() -> None:
     extra = {"gpufleet_forced_settings": {}, "gpufleet_notes": [], "ansible_connection": "ssh", "gpufleet_gates": "x"}
     assert [problem.subject for problem in own_variables(extra)] == [*extra][:3]
-    assert own_variables({"ansible_connection": "gpufleet.bringup.rehearsal", "gpufleet_gates": "x"}) == []
+    assert own_variables({"ansible_connection": "gpufleet.rehearsal.rehearsal", "gpufleet_gates": "x"}) == []

@@ -11,12 +11,12 @@ import pytest
 from known_hardware import HARDWARE
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError, NotFoundError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.patch import (
     apply_fault,
     build_model,
     subject_names,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.spec import (
     Change,
     Fault,
     ModelSpec,

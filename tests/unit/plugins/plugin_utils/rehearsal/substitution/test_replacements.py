@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import healthy_cluster
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import ModelSpec, PlannedNode
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.substitution.replacements import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.patch import healthy_cluster
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.spec import ModelSpec, PlannedNode
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.substitution.replacements import (
     Simulation,
     StatedSite,
     Substitution,

@@ -19,27 +19,27 @@ from typing import Any
 import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import DEPLOYMENTS, SERVICES, Kind
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.control_plane.pki import make_pki
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.cluster_facts import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import RECIPES
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.strict import read_yaml
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.control_plane.pki import make_pki
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.controllers.cluster_facts import (
     Change,
     ClusterFacts,
     ClusterView,
     key_of,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.prometheus_adapter import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.controllers.prometheus_adapter import (
     API_SERVICES,
     RULES,
     PrometheusAdapter,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.values import ClusterModel
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.telemetry.adapter import Adapter, serve
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.telemetry.plan import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.values import ClusterModel
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.telemetry.adapter import Adapter, serve
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.telemetry.plan import (
     ADAPTER_FILE,
     PORTS_FILE,
     telemetry_directory,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import RECIPES
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.strict import read_yaml
 
 Json = dict[str, Any]
 SHIPPED = read_yaml(RECIPES / "components" / "prometheus-adapter" / "values.yaml")["rules"]["external"]

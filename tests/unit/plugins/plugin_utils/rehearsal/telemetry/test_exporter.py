@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import build_model
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import ModelSpec, numbered_nodes
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.values import Node
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.telemetry.plan import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.patch import build_model
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.spec import ModelSpec, numbered_nodes
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.values import Node
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.telemetry.plan import (
     alertmanager_configuration,
     prometheus_configuration,
     scrape_interval_s,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.telemetry.server import metrics_of
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.telemetry.server import metrics_of
 
 LINE = re.compile(r"^(DCGM_\w+)\{([^}]*)\} (\S+)(?: (\d+))?$")
 NOW = 1_700_000_000.0

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.packages import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.toolchain.packages import (
     base_packages,
     library_path,
     loader_of,

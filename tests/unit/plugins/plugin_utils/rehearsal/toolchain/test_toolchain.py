@@ -22,18 +22,19 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors im
     NotFoundError,
     UnavailableError,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.processes.spec import identify
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain import ensure, golang
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.ensure import (
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress, silent
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.processes.spec import identify
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.toolchain import ensure, golang
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.toolchain.ensure import (
     Workshop,
     ensure_toolchain,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.golang import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.toolchain.golang import (
     LongCommand,
     find_go,
     run_long,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolchain.store import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.toolchain.store import (
     TOOLS,
     Tool,
     cache_lock,
@@ -43,7 +44,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.toolcha
     read_source,
     sha256_of,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.progress import Progress, silent
 
 # A program that every Go can build without a download; its version is the one that go.mod names.
 GOFMT = Tool("gofmt", "gofmt", "cmd/gofmt", "example.invalid/gofmt")
@@ -82,7 +82,7 @@ def write_program(path: Path, says: str) -> None:
 
 
 def test_pinned_sources_name_a_version_for_every_tool(repository: Path) -> None:
-    sources = repository / "roles/rehearsal/files/toolchain"
+    sources = repository / "rehearsal/roles/rehearsal/files/toolchain"
     for tool in TOOLS:
         version = read_source(sources, tool.module).version_of(tool.pin)
         assert parse_version(version), f"{tool.name}: {version}"
@@ -121,7 +121,7 @@ def test_programs_of_one_release_are_taken_only_all_together(repository: Path, t
     assets = tmp_path / "assets"
     for tool in tools[:2]:
         write_program(assets / tool.name, "Kubernetes v1.36.9")
-    sources = repository / "roles/rehearsal/files/toolchain"
+    sources = repository / "rehearsal/roles/rehearsal/files/toolchain"
     environ = {"PATH": "/nonexistent", "KUBEBUILDER_ASSETS": str(assets)}
     workshop = Workshop(sources, tmp_path / "cache", environ, Progress(silent), alive)
     plans = ensure._plans(workshop, tools)

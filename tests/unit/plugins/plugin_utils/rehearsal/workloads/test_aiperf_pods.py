@@ -8,8 +8,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads import aiperf_pods
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.pod_simulator import RealProcess
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.workloads import aiperf_pods
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.workloads.pod_simulator import RealProcess
 
 
 def test_what_the_real_aiperf_writes_lies_in_the_rehearsal(tmp_path: Path) -> None:

@@ -8,13 +8,13 @@ from typing import Any, cast
 
 import pytest
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.benchmark import (
-    benchmark_of,
-    named_test,
-)
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.job import JobSpec
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.manifests import job_objects
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.namespace import TemporaryNamespace
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.workloads.benchmark import (
+    benchmark_of,
+    named_test,
+)
 
 Json = dict[str, Any]
 COMMAND = ("/opt/nccl_tests/build/all_reduce_perf", "-b", "8", "-e", "8G", "-f", "2", "-g", "1", "-n", "5", "-c", "0")

@@ -10,13 +10,13 @@ from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.gpu_stack.claimed_container import SHOW_GPUS
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import load_hardware
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import build_model
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import ModelSpec, numbered_nodes
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.pod_simulator import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.patch import build_model
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.spec import ModelSpec, numbered_nodes
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.workloads.pod_simulator import (
     PodGroup,
     SimContext,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.registry import simulator_for
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.workloads.registry import simulator_for
 
 
 def _pod(phase: str) -> dict[str, Any]:

@@ -33,19 +33,19 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.check.kit.setting
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.http.routes import UrlRoute
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.http.session import HttpSession
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.aiperf import AiperfExport, parse
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import healthy_cluster
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import ModelSpec, PlannedNode
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.values import Serving
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.substitution.replacements import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.patch import healthy_cluster
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.spec import ModelSpec, PlannedNode
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.values import Serving
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.substitution.replacements import (
     inference_settings,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.aiperf_pods import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.workloads.aiperf_pods import (
     LoadOptions,
     as_text,
     export_of,
     load_options,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.llm_http import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.workloads.llm_http import (
     LlmServer,
     write_tokenizer,
 )

@@ -16,22 +16,22 @@ import pytest
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.sku import Sku, load_hardware
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import InputError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe import nccl_debug, nccl_tests
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import build_model
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.patch import build_model
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.spec import (
     Change,
     Fault,
     ModelSpec,
     numbered_nodes,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.benchmark import Benchmark, RankPod
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.nccl_run import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.workloads.benchmark import Benchmark, RankPod
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.workloads.nccl_run import (
     Measured,
     RunOutput,
     columns,
     row_parts,
     simulate_run,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.physics import hca_selected
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.workloads.physics import hca_selected
 
 OTHERS = ("gpu03", "gpu04")
 ROOT = Path(__file__).resolve().parents[6]

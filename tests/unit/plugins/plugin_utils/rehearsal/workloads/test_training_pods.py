@@ -17,12 +17,12 @@ from simulated_training import SHAPE, context, fault, group_of, outputs, outputs
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import NotFoundError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.probe.training_log import RankLog, parse
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.controllers.pod_programs import start
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.pod_simulator import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.controllers.pod_programs import start
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.workloads.pod_simulator import (
     PodOutput,
     RealProcess,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.registry import simulator_for
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.workloads.registry import simulator_for
 
 
 def ranks(parts: dict[str, PodOutput]) -> list[RankLog]:

@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 from known_hardware import HARDWARE
 
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.fabric.net import build_net
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import healthy_cluster
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.fabric.net import build_net
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.patch import healthy_cluster
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.spec import (
     Change,
     ModelSpec,
     PlannedNode,
     Shape,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.values import ClusterModel
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.benchmark import Benchmark, RankPod
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.workloads.nccl_run import simulate_run
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.values import ClusterModel
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.workloads.benchmark import Benchmark, RankPod
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.workloads.nccl_run import simulate_run
 
 
 def cluster(sku: str, *patches: tuple[str, str, Any], racks: tuple[str, ...] = ("r1",), **planned: Any) -> ClusterModel:

@@ -11,16 +11,16 @@ import pytest
 from known_hardware import HARDWARE
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import NotFoundError, ProblemsError
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.accelerators import printed_facts
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.nvidia_smi_text import topology
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.prepare import XmlRenderer
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.hosts.system_tools import ibstat
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.lifecycle.simulators import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.hosts.accelerators import printed_facts
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.hosts.nvidia_smi_text import topology
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.hosts.prepare import XmlRenderer
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.hosts.system_tools import ibstat
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.lifecycle.simulators import (
     kubernetes_node,
     system_nodes,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.patch import healthy_cluster
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.spec import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.patch import healthy_cluster
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.spec import (
     Change,
     ModelSpec,
     OtherAdapter,
@@ -29,8 +29,8 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.s
     read_spec,
     write_spec,
 )
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.model.values import Node
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.worlds.catalogue import (
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.model.values import Node
+from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.worlds.catalogue import (
     load_worlds,
     offers,
     world_hardware,
@@ -39,7 +39,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.rehearsal.worlds.
 )
 
 ROOT = Path(__file__).resolve().parents[6]
-DATA = ROOT / "recipes" / "rehearsal"
+DATA = ROOT / "rehearsal" / "recipes"
 WORLDS = load_worlds(DATA)
 GOOD = """---
 title: a site
