@@ -88,6 +88,17 @@ def test_a_pdu_that_is_not_good_is_told_about_its_rack(tmp_path: Path, unit: Rac
         assert told(judge()) == [("rack-a1", status, cause)]
 
 
+def test_a_pdu_whose_answer_does_not_fit_the_schema_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(*_args: Any) -> None:
+        raise InputError("Redfish /redfish/v1/PowerEquipment/RackPDUs/1", "has no Outlets and no Branches")
+
+    with rack(tmp_path, a=GOOD, b=GOOD) as judge:
+        monkeypatch.setattr(observe_pdus, "read_pdus", read)
+        assert told(judge()) == [("rack-a1", "other", "pdu-not-read")]
+
+
 def test_the_loss_of_a_feed_is_judged_by_what_is_installed_and_by_what_is_drawn(tmp_path: Path) -> None:
     with rack(tmp_path, capacity_kw=20, a=GOOD, b=GOOD) as judge:
         (found,) = judge(redundant=True)

@@ -122,6 +122,13 @@ DOUBT: dict[str, tuple[str, Edit, str]] = {
     "link flap": (
         "kernel_log", _append("mlx5_core 0000:99:00.0 ib2: Link down"), "link-flap-under-load",
     ),
+    "non-fatal error of PCIe": (
+        "kernel_log",
+        _append(
+            "pcieport 0000:16:02.0: PCIe Bus Error: severity=Uncorrected (Non-Fatal), type=Transaction Layer"
+        ),
+        "hardware-warning-under-load",
+    ),
 }  # fmt: skip
 
 

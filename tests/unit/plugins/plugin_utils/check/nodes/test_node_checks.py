@@ -77,6 +77,14 @@ def test_narrow_links_everywhere_are_the_machine_types_and_not_a_nodes_fault(fle
     assert {o.status for o in fleet.judge(only="gpu-pcie-link")} == {Status.PASSED}
 
 
+def test_a_width_that_the_driver_does_not_report_is_not_passed(fleet: AnyFleet) -> None:
+    fleet.hosts["gpu02"].gpus[0].values["width"] = "N/A"
+    outcomes = fleet.judge(only="gpu-pcie-link")
+    (unknown,) = [o for o in outcomes if o.status is not Status.PASSED]
+    assert (unknown.cause, unknown.rating) == ("pcie-width-unknown", Rating.MARGINAL)
+    assert {subject.name for subject in unknown.subjects} == {"gpu02", "gpu02/gpu0"}
+
+
 def test_generation_at_idle_and_replays_are_no_fault(fleet: AnyFleet) -> None:
     gpu(0, gen="1", replay="4711")(fleet)
     assert {o.status for o in fleet.judge()} == {Status.PASSED}
