@@ -43,10 +43,12 @@ options:
     elements: str
     default: []
   declared:
-    description: Variables of hosts. Where no host has one, the playbook has nothing to do.
-    type: list
-    elements: str
-    default: []
+    description:
+      - The variable of hosts that declares what they become. Where no host has it, the playbook has nothing to do; what
+        is wrong with it is refused before a host is contacted.
+    type: str
+    default: ""
+    choices: ["", gpufleet_converge]
   collections:
     description: Other collections whose modules the playbook calls.
     type: list

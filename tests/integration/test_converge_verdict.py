@@ -16,13 +16,16 @@ def test_a_host_that_is_refused_is_in_the_list_and_the_playbook_fails(repository
     here = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable, "gpufleet_sku": "h100"}
     here |= {"gpufleet_converge": {}}
     silent = {"ansible_host": "127.0.0.1", "ansible_port": 1, "ansible_ssh_retries": 0}
-    hosts = {"n1": here, "n2": here | {"gpufleet_converge": {"drver": {"version": "580"}}}, "n3": silent}
+    unlike = {"gpufleet_converge": {"driver": {"version": "580.105.08"}}}
+    python = {"ansible_python_interpreter": "/no/python"}
+    hosts = {"n1": here, "n2": here | unlike, "n3": silent, "n4": here | python}
     code, said = converge(repository, tmp_path, hosts)
     assert code == 2 and "Traceback" not in said, said
     assert "n1  0 changes would be made: gpufleet_converge declares nothing" in said, said
     assert "n2  not as declared: " in said, said
     assert "n3  not reached as root: " in said, said
-    assert "verdict  CHECK MODE: nothing was changed; converge: 1 of 3 hosts planned" in said
+    assert "/no/python" in next(line for line in said.splitlines() if line.startswith("n4  not as declared: ")), said
+    assert "verdict  CHECK MODE: nothing was changed; converge: 1 of 4 hosts planned" in said
 
 
 def test_hosts_that_do_not_answer_are_each_in_the_list_with_what_to_try(repository: Path, tmp_path: Path) -> None:
@@ -45,6 +48,13 @@ def test_an_inventory_that_declares_nothing_is_refused_before_a_host_is_reached(
     assert code == 2 and "UNREACHABLE" not in said and "not reached" not in said
     assert "error    gpufleet_converge: is declared for no host of the inventory" in said
     assert "Fix: declare it for a host or a group; `gpufleet_converge: {}` takes back" in said
+
+
+def test_what_is_wrong_with_a_declaration_is_refused_before_a_host_is_reached(repository: Path, tmp_path: Path) -> None:
+    wrong = {"gpufleet_converge": {"drver": {"version": "580"}}}
+    code, said = converge(repository, tmp_path, {"n1": {"ansible_host": "127.0.0.1", "ansible_port": 1} | wrong})
+    assert code == 2 and "UNREACHABLE" not in said and "not reached" not in said
+    assert "error    gpufleet_converge of n1: drver: unknown key" in said, said
 
 
 def converge(repository: Path, directory: Path, hosts: dict[str, dict[str, object]]) -> tuple[int, str]:

@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -197,13 +199,23 @@ class Stated:
             if not self._has(name):
                 yield InputError(name, "is not set, and this playbook needs it.", f"-e {name}=...")
 
-    def declared(self, names: Sequence[str]) -> Iterator[InputError]:
-        """Yield each of these variables that no host has, not even as one that is empty."""
-        for name in names:
-            if not any(name in variables for variables in self.raw.values()):
-                text = "is declared for no host of the inventory, so there is nothing to bring a host to."
-                hint = f"declare it for a host or a group; `{name}: {{}}` takes back what an earlier run left"
-                yield InputError(name, text, hint)
+    def declared(self, name: str) -> Iterator[BringupError]:
+        """Yield that no host has this variable, not even as one that is empty, or what is wrong with that of hosts."""
+        holders = [host for host, variables in self.raw.items() if name and name in variables]
+        if name and not holders:
+            text = "is declared for no host of the inventory, so there is nothing to bring a host to."
+            hint = f"declare it for a host or a group; `{name}: {{}}` takes back what an earlier run left"
+            yield InputError(name, text, hint)
+        if holders:
+            from ..features.converge.declaration import declaration_problems
+
+            yield from declaration_problems(dict(self._resolved(holders, name)))
+
+    def _resolved(self, hosts: Sequence[str], name: str) -> Iterator[tuple[str, Any]]:
+        """Yield the value of each host; one that cannot be resolved is among `problems` already."""
+        for host in hosts:
+            with suppress(AnsibleError, TemplateError, KeyError):
+                yield host, json.loads(json.dumps(self.hostvars[host][name]))
 
     def _has(self, name: str) -> Any:
         return self.extra.get(name) or self.raw["localhost"].get(name)
