@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import sys
 from dataclasses import replace
@@ -17,6 +18,7 @@ from gpufleet_command import Command
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.judge.app import rejudge
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import KEEPER_LOCK
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service import open_service
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import new_run, nothing_holds, run_summary
 from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.faults.catalogue import load_catalogue
@@ -47,6 +49,22 @@ def test_the_status_of_a_run_is_its_gates_and_its_verdict(gpufleet: Command, hea
     assert [gpufleet("status", str(run), "--exit-code").code for run in (healthy, failed)] == [0, 8]
     found = json.loads(gpufleet("status", str(failed), "--format", "json").out)
     assert (found["passed"], found["record"]["run_id"]) == (False, Run(failed).record.run_id)
+
+
+def test_the_status_of_an_interrupted_run_says_how_to_go_on_unless_it_goes_on(
+    gpufleet: Command, tmp_path: Path
+) -> None:
+    run = saved("0.1.0_healthy.tar.xz", tmp_path)
+    plain = json.loads((run / "run.json").read_text("utf-8"))
+    for gate in plain["gates"][2:]:
+        gate |= {"status": "pending", "counts": {}}
+    (run / "run.json").write_text(json.dumps(plain), "utf-8")
+    interrupted, again = gpufleet("status", str(run)).out.splitlines()[-2:]
+    assert interrupted.startswith("interrupted: the run ended before its gates did")
+    assert again.startswith("again: ")
+    with (run / KEEPER_LOCK).open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert gpufleet("status", str(run)).out.splitlines()[-1] == "running: its process holds the cluster"
 
 
 def test_the_status_is_not_brighter_than_the_last_judgement(gpufleet: Command, tmp_path: Path) -> None:
