@@ -359,7 +359,9 @@ def restore(data: Any, _run_dir: Path, _site: Site) -> ClusterState:
     again = operand_states(seen.workloads or (), stack_facts().operands)
     if _progress_of(seen.operands or ()) != _progress_of(again):
         raise InputError(source, "its operands are not those among its workloads.", "run the gate again")
-    unready = next((w for w in seen.workloads or () if w.state == "ready" and w.ready < w.desired), None)
+    # A Deployment has more pods than it wants while it is rolled or made smaller; a DaemonSet one on each of its nodes.
+    others = ((w, w.ready < w.desired or (w.kind == "DaemonSet" and w.ready > w.desired)) for w in seen.workloads or ())
+    unready = next((w for w, contradicts in others if w.state == "ready" and contradicts), None)
     if unready is not None:
         found = f"calls {unready.kind} {unready.name} ready with {unready.ready} of {unready.desired} pods."
         raise InputError(source, found, "run the gate again")

@@ -50,6 +50,7 @@ NUMBERS = (
     ("fabric/fabric", ("interval_s",), "zero"),
     ("nodes/hosts", ("rated_gbps", "gpu01"), "zero"),
     ("gpu_stack/cluster", ("workloads", 0, "ready"), "zero"),
+    ("gpu_stack/cluster", ("workloads", 19, "desired"), "half"),
     ("gpu_stack/gang", ("gang_size",), "half"),
     ("gpu_stack/gang", ("slots",), "half"),
     ("gpu_stack/gang", ("slots",), "zero"),
