@@ -6,8 +6,9 @@ What these tests say of a file follows from that file, from what it imports, and
 left out until one of these changes; .cache/sanity-pylint.json, named after the first test, keeps what passed. Without
 it everything is looked at. Called with the tests that are to be run; without one it runs all.
 
-With GPUFLEET_SANITY_COMMITS=N only files of the last N commits are looked at. CI asks for it, in a checkout that keeps
-nothing: an older file has passed before its commit, and passes again every night.
+With GPUFLEET_SANITY_COMMITS=N only files that the last N commits wrote are looked at. CI asks for it, in a checkout
+that keeps nothing: an older file has passed before its commit, one that was moved where it was before, and all pass
+again every night.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ from tools import reach, tree
 GROUPS = (("pylint", "pep8"), ("import",))
 VARIABLE = "GPUFLEET_SANITY_COMMITS"
 # What the verdict depends on beside the sources.
+PROGRAMS = "requirements"
 TOOLS = (
-    "requirements",
+    PROGRAMS,
     "tools/sanity",
     *(
         f"{place}{name}"
@@ -49,14 +51,15 @@ def main(tests: Sequence[str]) -> int:
 
 
 def of_last_commits(names: Sequence[str]) -> Sequence[str]:
-    """Return those of the files that the commits touched which are asked for, all where git has no such commit."""
+    """Return those of the files that the commits wrote which are asked for, all where git has no such commit."""
     if not (number := os.environ.get(VARIABLE)):
         return names
-    asked = ["git", "-C", str(tree.ROOT), "diff", "--name-only", f"HEAD~{number}"]
+    since = ("--name-only", "--find-renames=70%", "-l0", "--diff-filter=AM", f"HEAD~{number}")
+    asked = ["git", "-C", str(tree.ROOT), "diff", *since]
     done = subprocess.run(asked, check=False, capture_output=True, text=True)
     touched = set(done.stdout.split("\n"))
-    # The tools themselves are judged by all files.
-    if done.returncode or any(name == tool or name.startswith(f"{tool}/") for name in touched for tool in TOOLS):
+    # New programs look at all files.
+    if done.returncode or any(name.startswith(f"{PROGRAMS}/") for name in touched):
         return names
     return [name for name in names if name in touched]
 

@@ -70,13 +70,16 @@ def test_files_of_the_last_commits_are_chosen_and_all_where_there_are_none(
         subprocess.run(["git", "-C", tmp_path, *options, *words], check=True, capture_output=True)
 
     git("init")
-    for name in ("a.py", "b.py", "galaxy.yml", "requirements.txt", "c.py"):
-        (tmp_path / name).touch()
+    (tmp_path / "requirements").mkdir()
+    for name in ("a.py", "requirements/python3.13.txt", "b.py", "old.py", "c.py"):
+        (tmp_path / name).write_text(f"one = '{name}'\ntwo = 2\nthree = 3\n")
         git("add", name)
         git("commit", "-m", name)
+    git("mv", "old.py", "new.py")
+    git("commit", "-m", "Move a file")
     monkeypatch.setattr(sanity_files.tree, "ROOT", tmp_path)
-    names = ["a.py", "b.py", "c.py"]
-    expected = {"": names, "1": ["c.py"], "2": ["c.py"], "3": names, "9": names}
+    names = ["a.py", "b.py", "c.py", "new.py"]
+    expected = {"": names, "1": [], "2": ["c.py"], "4": ["b.py", "c.py", "new.py"], "5": names, "9": names}
     for number, chosen in expected.items():
         monkeypatch.setenv(sanity_files.VARIABLE, number)
         assert sanity_files.of_last_commits(names) == chosen
