@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.action_base.module_action import ModuleAction
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.recipe.yaml_dump import dump_yaml
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.inventory_values import plain
 
 
 class ActionModule(ModuleAction):
@@ -29,5 +29,4 @@ def _lines(value: object) -> list[str]:
     """Return text as it is, line by line, and anything else as YAML."""
     if isinstance(value, str):
         return value.rstrip("\n").split("\n")
-    # Ansible marks where a value comes from with types of its own, which no writer of YAML knows.
-    return dump_yaml(json.loads(json.dumps(value))).removesuffix("...\n").rstrip("\n").split("\n")
+    return dump_yaml(plain(value)).removesuffix("...\n").rstrip("\n").split("\n")

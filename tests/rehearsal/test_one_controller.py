@@ -25,7 +25,8 @@ from seeds import drawing
 from waiting import eventually
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube import objects
-from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.lease import RUNNING, holder_of, keeper_at_work
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.process import is_locked
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.lease import RUNNING, holder_of
 
 OURS = "gpufleet.io/purpose=test"
 POINTS = int(os.environ.get("GPUFLEET_KILL_POINTS", "2"))
@@ -53,7 +54,7 @@ class Controller:
 
     def kill(self, *, keeper: bool) -> None:
         """Kill it, and with it its keeper, as a container engine does that takes a container away."""
-        if keeper and keeper_at_work(self.run_dir / RUNNING):
+        if keeper and is_locked(self.run_dir / RUNNING):
             with suppress(ProcessLookupError, ValueError):
                 os.kill(int((self.run_dir / RUNNING).read_text()), signal.SIGKILL)
         self.process.kill()

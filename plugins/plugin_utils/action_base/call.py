@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -22,6 +21,7 @@ from ..outcome.gates import GATE_IDS
 from ..outcome.wording import first_of
 from ..run.version import COLLECTION, collection_version
 from ..runtime.files import COLLECTION_ROOT, REHEARSAL, collection_root
+from ..runtime.inventory_values import plain
 from ..runtime.strict import nearest
 from .arguments import expected, plain_spec, value_problems
 
@@ -215,7 +215,7 @@ class Stated:
         """Yield the value of each host; one that cannot be resolved is among `problems` already."""
         for host in hosts:
             with suppress(AnsibleError, TemplateError, KeyError):
-                yield host, json.loads(json.dumps(self.hostvars[host][name]))
+                yield host, plain(self.hostvars[host][name])
 
     def _has(self, name: str) -> Any:
         return self.extra.get(name) or self.raw["localhost"].get(name)

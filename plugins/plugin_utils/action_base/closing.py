@@ -31,7 +31,7 @@ from ..report.console import closing_lines
 from ..run.version import COLLECTION
 from ..runtime.files import RUN
 from ..runtime.text import visible
-from ..verdict.restart import unfinished, without_mistakes
+from ..verdict.restart import interrupted_lines, without_mistakes
 from ..verdict.run import RunRecord
 from ..verdict.saved import record_from_plain
 from .command_line import command_line
@@ -68,7 +68,7 @@ class Closing:
                 path = self._run_dir / RUN
                 record = record_from_plain(load_json(path), str(path))
                 lines = closing_lines(record, self._run_dir)
-                lines += _interrupted(record) if interrupted else []
+                lines += interrupted_lines(record) if interrupted else []
             except BringupError as error:
                 display.warning(f"what the run ended with cannot be printed: {visible(str(error))}")
                 lines = []
@@ -84,11 +84,6 @@ class Closing:
         for part in (lines, later, kept, [*stopped, *([f"again: {again}"] if again else [])]):
             for line in ("", *part) if part else ():
                 display.display(visible(line))
-
-
-def _interrupted(record: RunRecord) -> list[str]:
-    command = unfinished(record)
-    return ["", "interrupted: the run ended before its gates did", f"again: {command}"] if command else []
 
 
 def _kept_of(kept: list[str], record: RunRecord | None, run_dir: Path | None) -> list[str]:

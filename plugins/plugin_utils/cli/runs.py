@@ -18,7 +18,7 @@ from ..outcome.errors import BringupError, InputError, NotFoundError
 from ..run.run import Run, existing_run_dir
 from ..runtime.files import KEEPER_LOCK
 from ..runtime.process import is_locked
-from ..verdict.restart import unfinished
+from ..verdict.restart import interrupted_lines
 from ..verdict.run import nothing_holds, run_summary
 from .answer import formatted, warn, write, write_lines
 
@@ -43,20 +43,13 @@ def status(arguments: Namespace) -> int:
         write_lines(closing_lines(record, run.path))
         if judged is not None:
             write_lines([f"do: gpufleet judge {shlex.quote(arguments.run)} lists what differs"])
-        elif command := unfinished(record):
-            write_lines(["", *_unfinished_lines(run.path, command)])
+        elif lines := interrupted_lines(record, ", unless it is still at a gate before gpu_stack"):
+            # The gates before gpu_stack hold nothing while they run.
+            write_lines(["", "running: its process holds the cluster"] if is_locked(run.path / KEEPER_LOCK) else lines)
     else:
         data = {"run_dir": str(run.path), "passed": passed, "verdict": run_summary(record), "record": to_plain(record)}
         write(formatted(data, arguments.format))
     return 0 if passed or not arguments.exit_code else BringupError.exit_code
-
-
-def _unfinished_lines(place: Path, command: str) -> list[str]:
-    """Return that a run goes on, or how to go on with it; the gates before gpu_stack hold nothing while they run."""
-    if is_locked(place / KEEPER_LOCK):
-        return ["running: its process holds the cluster"]
-    return ["interrupted: the run ended before its gates did, unless it is still at a gate before gpu_stack",
-            f"again: {command}"]  # fmt: skip
 
 
 def judge(arguments: Namespace) -> int:

@@ -12,7 +12,7 @@ from ..outcome.errors import BringupError, NotFoundError, ProblemsError
 from ..outcome.gates import API_GATES, PHASE_GATES, STACK_GATE
 from ..runtime.progress import Emit
 from ..site.model import Site
-from ..verdict.run import VERB_BURN_IN, VERB_CYCLES, RunRecord
+from ..verdict.run import RunRecord
 from .run import needs_recipe
 
 # Python package (as imported) to what it is for; all are needed by every run.
@@ -23,9 +23,6 @@ _PACKAGES = {
     "junitparser": "JUnit files",
     "sqlalchemy": "the history of runs",
 }
-
-# They take the recipe of gate gpu_stack, and look at none of its releases.
-_INSTALLED_BEFORE = (VERB_BURN_IN, VERB_CYCLES)
 
 
 def check_controller(site: Site, record: RunRecord, helm: str, emit: Emit) -> None:
@@ -65,7 +62,7 @@ def _programs(site: Site, record: RunRecord, helm: str) -> dict[str, tuple[str, 
 
 def _reads_releases(site: Site, record: RunRecord) -> str:
     """Return who asks Helm for releases, empty where nobody does: gate gpu_stack may be in scope for its recipe."""
-    if not needs_recipe(site) or (record.work is not None and record.work.verb in _INSTALLED_BEFORE):
+    if not needs_recipe(site) or (record.work is not None and record.work.recipe_alone):
         return ""
     if not record.phases:
         return f"gate {STACK_GATE} needs it"

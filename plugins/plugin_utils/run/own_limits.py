@@ -20,7 +20,6 @@ from ..outcome.codec import to_plain
 from ..outcome.gates import GATE_IDS, STACK_GATE
 from ..runtime.files import RECIPES
 from ..site.model import TAKEN_AWAY, Site
-from ..verdict.run import VERB_BURN_IN, VERB_CYCLES
 from .run import Run
 from .version import COLLECTION, collection_version
 
@@ -98,8 +97,7 @@ def _facts_differing(place: str, stated: Any, shipped: Any) -> Iterator[str]:
 def _judged_by(run: Run) -> dict[str, dict[str, Setting]]:
     """Return the settings by which gates in scope are judged, by gate or check id and name."""
     site, work = run.site, run.record.work
-    # In the scope of such a run for its recipe alone.
-    unjudged = {STACK_GATE} if work is not None and work.verb in (VERB_BURN_IN, VERB_CYCLES) else set()
+    unjudged = {STACK_GATE} if work is not None and work.recipe_alone else set()
     gates = {gate: gate for gate in GATE_IDS}
     gates |= {check.spec.id: check.spec.gate_at(site) for check in all_checks(site.check_dirs)}
     gates |= {entry.spec.id: gate for gate in GATE_IDS for entry in comparisons_of(gate)}

@@ -24,7 +24,7 @@ _NAMES_INVENTORY = ("-i", "--inventory")
 PLACE = "<...>"
 # What a rehearsal broke: the run again, of a cluster that was mended, is to pass.
 _FAULTS = "gpufleet_rehearsal_faults"
-_ABORT = "gpufleet_wave_abort"
+WAVE_ABORT = "gpufleet_wave_abort"
 # One that holds the cluster is quoted; another playbook may be the way on.
 _OTHER_COMMAND = re.compile(r"`[^`]*`|\bansible-playbook [\w./][^),;\n]*")
 _ENTRY = re.compile(r"\n\s*\d+\. ")
@@ -332,7 +332,7 @@ def restart(record: RunRecord) -> str:
         if record.work.passed or record.work.again is None or record.check_mode:
             return ""
         # A roll that was aborted has ended: the same again would end the next one.
-        return _command(replace(record, command=_without(record.command, _ABORT)), record.work.again)
+        return _command(replace(record, command=_without(record.command, WAVE_ABORT)), record.work.again)
     held = [gate for gate in record.scope if _held(record, gate)]
     if not held and not record.problem:
         return ""
@@ -349,6 +349,12 @@ def unfinished(record: RunRecord) -> str:
         return ""
     left = [gate for gate in record.scope if record.gate(gate).status is Status.PENDING]
     return _from_gate(record, left[0]) if left else ""
+
+
+def interrupted_lines(record: RunRecord, unless: str = "") -> list[str]:
+    """Return that a run of gates ended before they did, and how to go on with it; empty for any other."""
+    command = unfinished(record)
+    return ["", f"interrupted: the run ended before its gates did{unless}", f"again: {command}"] if command else []
 
 
 def _from_gate(record: RunRecord, gate: str) -> str:

@@ -50,6 +50,11 @@ class Work:
     next: str = ""
     counts: dict[str, int] = field(default_factory=dict)
 
+    @property
+    def recipe_alone(self) -> bool:
+        """Whether gate gpu_stack is in its scope for the recipe alone: none of its releases is looked at or judged."""
+        return self.verb in (VERB_BURN_IN, VERB_CYCLES)
+
 
 def work_summary(work: Work, *, rehearsal: bool, check_mode: bool) -> str:
     """Return the verdict in one sentence."""

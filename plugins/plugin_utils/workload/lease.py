@@ -331,11 +331,6 @@ def process_of(pid: int) -> tuple[int, int]:
     return pid, found.start_ticks if found else -1
 
 
-def keeper_at_work(running: Path) -> bool:
-    """Tell whether a keeper has locked that file."""
-    return is_locked(running)
-
-
 def claim_of(run_id: str, command: str = "") -> Claim:
     """Return the claim of a run of this controller. Its holder is made of host name and run id, as client-go does."""
     import socket
@@ -362,7 +357,7 @@ def hold_cluster(
         LostError: this run held it, and does not any more.
         BringupError: the API server does not answer.
     """
-    if keeper_at_work(run_dir / RUNNING):
+    if is_locked(run_dir / RUNNING):
         confirm(cluster, claim.holder)
         return False
     request = _request(claim, pid, run_dir, connection=_connection(cluster))
@@ -379,7 +374,7 @@ def hold_hosts(claim: Claim, run_dir: Path, *, pid: int, wait_s: float, emit: Em
         HeldError: another run holds them.
         UnavailableError: the keeper cannot be started.
     """
-    if keeper_at_work(run_dir / RUNNING):
+    if is_locked(run_dir / RUNNING):
         return False
     lock = run_dir.parent / LOCK
     request = _request(claim, pid, run_dir, lock=str(lock))
@@ -435,7 +430,7 @@ def end_keeper(run_dir: Path) -> None:
     path = run_dir / RUNNING
     end = time.monotonic() + _END_S
     asked = False
-    while keeper_at_work(path) and time.monotonic() < end:
+    while is_locked(path) and time.monotonic() < end:
         text = path.read_text(encoding="utf-8").strip()
         if not asked and text.isdecimal():
             os.kill(int(text), 15)

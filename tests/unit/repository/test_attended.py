@@ -30,7 +30,8 @@ for _turn in range(300):
 time.sleep(2)
 open(sys.argv[1], "w").write(" ".join(got))
 """
-# Gives its handler up at the first signal, as ansible-core does, and says a second later that it ended in good order.
+# Gives its handler up at the first signal, as ansible-core does, and says after a second, in which another one would
+# kill it, that it ended in good order.
 GIVES_UP = """
 import signal, sys, time
 
@@ -42,7 +43,7 @@ def ended(*_):
 
 signal.signal(signal.SIGINT, ended)
 print("ready", flush=True)
-time.sleep(300)
+signal.pause()
 """
 STUBBORN = "import signal, time; signal.signal(2, signal.SIG_IGN); print('ready', flush=True); time.sleep(300)"
 
@@ -63,6 +64,12 @@ def start(argv: list[str]) -> subprocess.Popen[bytes]:
     process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=plain_signals)
     assert process.stdout is not None and process.stdout.readline() == b"ready\n"
     return process
+
+
+def sleeps_of(pid: int) -> int:
+    """Return how often a process has gone to sleep."""
+    status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
+    return next(int(line.split()[1]) for line in status if line.startswith("voluntary_ctxt_switches"))
 
 
 @pytest.mark.parametrize(("script", "code"), [("exit 0", 0), ("exit 7", 7), ("kill -9 $$", 137)])
@@ -103,8 +110,10 @@ def test_a_signal_to_the_whole_group_reaches_the_command_once(
     argv = [*attended, sys.executable, "-c", GIVES_UP, str(tmp_path / "ended")]
     process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=prepare)
     assert process.stdout is not None and process.stdout.readline() == b"ready\n"
-    # Until the attendant has seen the handler.
-    time.sleep(0.6)
+    # The second sleep from now is that after a whole look at the command: the attendant has seen the handler.
+    begun = sleeps_of(process.pid)
+    while sleeps_of(process.pid) < begun + 2:
+        time.sleep(0.02)
     (os.killpg if whole_group else os.kill)(process.pid, signal.SIGINT)
     process.communicate(timeout=15)
     assert process.returncode == 130 and (tmp_path / "ended").read_text() == "in good order"

@@ -22,6 +22,7 @@ from ...run.run import Run
 from ...runtime.clock import elapsed_text, moment_of, now_utc
 from ...runtime.progress import Emit
 from ...site.model import DriverOwner, Site
+from ...verdict.restart import WAVE_ABORT
 from ...verdict.run import RunRecord, Work, WorkRow
 from ..inventory.hosts import Inventory
 from .engine import Roll
@@ -38,13 +39,13 @@ VERB = "roll"
 _HEAD = ("node", "wave", "end", "took", "reason")
 _WORDS = {Stage.PENDING: "not begun"}
 _MOST_NAMED = 3
-_ABORT, _CHANGE = "gpufleet_wave_abort", "gpufleet_wave_change"
+_CHANGE = "gpufleet_wave_change"
 
 
 def with_roll(record: RunRecord, journal: Journal, stopped: str = "") -> RunRecord:
     """Return the record with what its roll did so far; `stopped` says why it begins no further wave."""
     work = roll_work(journal, stopped, planned=record.check_mode)
-    if work.next and _ABORT in record.command and _CHANGE not in record.command:
+    if work.next and WAVE_ABORT in record.command and _CHANGE not in record.command:
         # Who aborts a roll need not say what it changed.
         work = replace(work, next=f"{work.next}, with the {_CHANGE} of the roll")
     return replace(record, work=work, updated=now_utc())
@@ -106,7 +107,7 @@ def _next(states: Mapping[str, NodeState]) -> str:
     first = f"repair {first_of(held, _MOST_NAMED)}, then begin these nodes again" if held else "go on with the roll"
     if ended:
         return first if held else "begin the nodes that were left as they were again"
-    return f"{first}; -e {_ABORT}=true ends it in a known state"
+    return f"{first}; -e {WAVE_ABORT}=true ends it in a known state"
 
 
 def _took(events: Iterable[RollEvent]) -> dict[str, float]:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.hardware.accelerator import (
+    Accelerator,
     accelerator_or_error,
     load_accelerators,
 )
@@ -47,8 +48,8 @@ def test_a_product_name_belongs_to_its_kind_and_to_no_other(sku: str) -> None:
 
 
 @pytest.mark.parametrize("kind", OWN.values(), ids=lambda kind: kind.name)
-def test_what_the_simulated_tools_print_of_a_kind_is_complete(kind: object) -> None:
-    assert printed_facts(kind, DATA).power_limit_w > 0  # type: ignore[arg-type]
+def test_what_the_simulated_tools_print_of_a_kind_is_complete(kind: Accelerator) -> None:
+    assert printed_facts(kind, DATA).power_limit_w > 0
 
 
 def test_a_private_directory_brings_a_new_kind(private: Path) -> None:

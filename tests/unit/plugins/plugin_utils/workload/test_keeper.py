@@ -20,6 +20,7 @@ from waiting import eventually
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.errors import ForbiddenError
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.clients.kube.objects import LEASES, NAMESPACES
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.errors import UnavailableError
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.process import is_locked
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload import keeper as module
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.keeper import Keeper
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.lease import (
@@ -36,7 +37,6 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.workload.lease im
     end_keeper,
     hold_hosts,
     holder_of,
-    keeper_at_work,
     process_of,
     working,
 )
@@ -243,14 +243,14 @@ def test_a_cluster_whose_kubeconfig_is_gone_is_not_waited_for(
 
 def test_who_looks_whether_a_run_lives_is_no_holder(playbook: subprocess.Popen[bytes], tmp_path: Path) -> None:
     running = tmp_path / RUNNING
-    assert not keeper_at_work(running)
+    assert not is_locked(running)
     with running.open("w") as looking:
         fcntl.flock(looking, fcntl.LOCK_SH)
-        assert not keeper_at_work(running), "two who look"
+        assert not is_locked(running), "two who look"
         threading.Timer(0.05, lambda: fcntl.flock(looking, fcntl.LOCK_UN)).start()
         keeper = keeper_of(playbook, held_cluster())
         keeper.request = replace(keeper.request, running=str(running))
-        assert keeper.begin() == "" and keeper_at_work(running)
+        assert keeper.begin() == "" and is_locked(running)
 
 
 def test_hosts_without_cluster_are_held_by_one_run_of_this_controller(
@@ -267,7 +267,7 @@ def test_hosts_without_cluster_are_held_by_one_run_of_this_controller(
     for word in ("run-1", "make nodes", "since 20", str(tmp_path / LOCK)):
         assert word in refused.value.reason
     end_keeper(runs[0])
-    assert not keeper_at_work(runs[0] / RUNNING)
+    assert not is_locked(runs[0] / RUNNING)
     assert hold_hosts(second, runs[1], pid=playbook.pid, wait_s=0)
     playbook.kill()
-    eventually(lambda: not keeper_at_work(runs[1] / RUNNING))
+    eventually(lambda: not is_locked(runs[1] / RUNNING))
