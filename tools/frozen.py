@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import tarfile
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -33,6 +32,7 @@ from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files imp
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.verdict.run import run_summary
 from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.places import DATA
 from ansible_collections.gpufleet.rehearsal.plugins.plugin_utils.worlds.catalogue import load_worlds
+from tests.support.archives import unpack
 
 from .world_bench.draws import Drawn, each_fault, until_found
 from .world_bench.judge import judge_gates, judged_gates
@@ -46,7 +46,7 @@ _PLACE = "<directory>"
 def freeze_saved(name: str, target: Path) -> None:
     """Write what is judged of a saved run, by the name of its archive, with its verdict and its reports."""
     with tempfile.TemporaryDirectory(prefix="frozen-") as directory:
-        _unpack(ARCHIVES / f"{name}.tar.xz", directory)
+        unpack(ARCHIVES / f"{name}.tar.xz", Path(directory))
         run = Run(Path(directory))
         record, differences = rejudge(run)
         for verdict in record.gates:
@@ -60,15 +60,6 @@ def freeze_saved(name: str, target: Path) -> None:
         run.write_report(record)
         for report in REPORTS:
             _write(target / report, (run.path / report).read_text(encoding="utf-8"), directory)
-
-
-def _unpack(path: Path, directory: str) -> None:
-    with tarfile.open(path) as archive:
-        # Python 3.11.2 has no filters yet; the archives are our own.
-        if hasattr(tarfile, "data_filter"):
-            archive.extractall(directory, filter="data")
-        else:
-            archive.extractall(directory)
 
 
 def freeze_world(name: str, target: Path) -> None:
