@@ -1,8 +1,10 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The plan of a gate: which checks it must answer at a site, for which subjects, who looks for them, and what is left
-out and why. It is made once, and observers and judges go by it."""
+"""The plan of a gate: which checks it judges at a site, for which subjects, and which observer each uses.
+
+The plan also lists the checks that are left out, with the reason. It is made once; observers and judges follow it.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,8 @@ from .spec import CheckSpec, Place
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedCheck:
-    """A check that the gate must answer, its observer in that gate, and the names of the subjects that each need an
-    answer."""
+    """A check of the plan, the observer that it uses in that gate, and the names of the subjects that each need an
+    outcome."""
 
     check: AnyCheck
     observer: AnyObserver
@@ -29,7 +31,7 @@ class PlannedCheck:
 
     @property
     def spec(self) -> CheckSpec:
-        """What the check says of itself."""
+        """The specification of the check."""
         return self.check.spec
 
     @property
@@ -40,8 +42,11 @@ class PlannedCheck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatePlan:
-    """The checks that a gate must answer at a site, and those that it is not asked; `of_gate` are all that belong to
-    the gate there, asked or not."""
+    """The checks that a gate judges at a site.
+
+    `not_declared` are the checks or subjects left out, with the reason. `of_gate` are all checks that belong to the
+    gate there, left out or not.
+    """
 
     gate: str
     checks: tuple[PlannedCheck, ...]
@@ -49,11 +54,11 @@ class GatePlan:
     of_gate: tuple[AnyCheck, ...] = ()
 
     def only(self, ids: Collection[str]) -> GatePlan:
-        """Return the plan with these of its checks alone; what is left out stays left out."""
+        """Return the plan with only these of its checks; `not_declared` stays as it is."""
         return replace(self, checks=tuple(planned for planned in self.checks if planned.id in ids))
 
     def driver_part(self) -> GatePlan:
-        """Return what of the plan needs the driver."""
+        """Return the part of the plan whose checks need the GPU driver."""
         needs = {check.spec.id for check in self.of_gate if check.spec.needs_driver}
         return replace(self.only(needs), not_declared=tuple(entry for entry in self.not_declared if entry.id in needs))
 
@@ -69,12 +74,13 @@ def declare(
     Args:
         gate: gate id.
         site: the site.
-        components: names of the recipe's components, subjects of checks per component; None where the recipe is not
-            known yet, and no check is left out for what it lacks.
-        recipe: the resolved recipe, of which some checks ask what it promises; None where it is not known.
+        components: names of the recipe's components, the subjects of checks per component. None while the recipe is
+            not known: then no check is left out for a component that the recipe lacks.
+        recipe: the resolved recipe, for checks that judge what it promises. None while it is not known.
 
     Raises:
-        BringupError: this release has no check for that gate at all, or an observer of it makes another type.
+        BringupError: this release has no check for that gate, or an observer of the gate returns another type than a
+            check of it takes.
     """
     candidates = checks_of(gate, site)
     if not candidates:
@@ -85,7 +91,7 @@ def declare(
         )
     place = Place(site=site, recipe=recipe, components=components)
     asked = [_asked(check, gate, place) for check in candidates]
-    # First what is not asked at all, then what is not asked of some subjects.
+    # Checks that are left out as a whole come first in the list, then those left out for some of their subjects.
     left_out = [entry for found, entries in asked if found is None for entry in entries]
     left_out += [entry for found, entries in asked if found is not None for entry in entries]
     declared = tuple(found for found, _entries in asked if found is not None)
@@ -93,7 +99,10 @@ def declare(
 
 
 def _asked(check: AnyCheck, gate: str, place: Place) -> tuple[PlannedCheck | None, list[NotDeclared]]:
-    """Return the check with the subjects that it is asked of, None where there are none, and what is left out."""
+    """Return the check with the subjects that it applies to, and what is left out.
+
+    The check is None where it applies to no subject.
+    """
     spec, site, names, left_out = check.spec, place.site, set[str](), list[NotDeclared]()
     subjects = place.components or () if spec.per is SubjectKind.COMPONENT else site.expected_subjects(spec.per)
     for rule in spec.applies:

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Judges a gate's observations: runs the pure judges and fails closed wherever one does not answer."""
+"""Judges a gate's observations: runs the pure judges and fails closed where one of them gives no outcome."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from .observation import Observation, require_whole, saved_observation
 from .registry import AnyCheck, AnyObserver
 from .spec import JudgeContext
 
-# What reading an observation, or one judge, may take, and more for each host. Both are done in seconds; what takes so
-# long is caught in evidence that nobody foresaw. 5,000 hosts have 6 min.
+# Time limit for reading an observation or for one judge, and what each host adds. Both are done in seconds; what takes
+# so long hangs on evidence of an unforeseen form. 5,000 hosts have 6 min.
 _LIMIT_S, _LIMIT_HOST_S = 120.0, 0.05
 _HUNG = "this is a defect: report it with the run directory; judge the run again with the release that fixes it"
 _AGAIN = "read the observation in the run directory, fix the reason and run the gate again"
@@ -30,9 +30,11 @@ _Restored = dict[str, tuple[Observation | None, Any, BringupError | None]]
 def judge_gate(plan: GatePlan, context: JudgeContext, run_dir: Path) -> tuple[Outcome, ...]:
     """Return an outcome for every subject of every declared check, from the saved observations alone.
 
-    Reading an observation and each judge have a time limit; what does not end is `other`, by its name.
+    Reading an observation and each judge have a time limit. What exceeds it is `other`, with the name of the
+    observation or check.
 
-    What could not be observed is told by the first check that rests on it; the others wait for that one.
+    Where an observation is missing, the first check that needs it reports why. The other checks that need it are
+    blocked by that first one.
     """
     restored: _Restored = {}
     told: dict[str, str] = {}
@@ -52,7 +54,7 @@ def judge_gate(plan: GatePlan, context: JudgeContext, run_dir: Path) -> tuple[Ou
 
 
 def _waiting(check: AnyCheck, context: JudgeContext, outcome: Outcome, first: str, failure: BringupError) -> Outcome:
-    """Return that a check waits for what was not observed; check `first` tells why, and is not to blame for it."""
+    """Return that a check is blocked because its observation is missing; check `first` reports the reason."""
     answer = Answer(check.spec, context, outcome.subjects[0])
     waits = answer.blocked(by=first, because=f"it rests on what was not observed: {failure.subject}")
     return replace(waits, hint=failure.hint or _AGAIN, started=outcome.started, duration_s=outcome.duration_s)
@@ -115,10 +117,10 @@ def _answers(
 
 
 def _outcomes(check: AnyCheck, given: Any) -> tuple[Outcome, ...]:
-    """Return what a judge gave, run to its end if it is a generator.
+    """Return the outcomes of a judge, which may be a tuple or a generator.
 
     Raises:
-        TypeError: it is something else than outcomes; only ours are known to mypy.
+        TypeError: an element is no Outcome. mypy finds this in our checks, not in those of a site.
     """
     outcomes = tuple(given)
     strange = next((entry for entry in outcomes if not isinstance(entry, Outcome)), None)

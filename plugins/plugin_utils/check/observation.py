@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Observations: what an observer saw, saved in the run directory and read back for judging."""
+"""Observations: what an observer found, saved in the run directory and read back for judging."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from .spec import ObserveContext, Observer
 
 _WRITTEN = ("gate", "key", "started", "duration_s", "data", "error", "schema_version")
 _AGAIN = "run the gate again"
-# Since 2 every field of what was seen must be there; before, those with a default might be missing. A field that is
-# added after a release raises it (docs/development.md).
+# Since schema 2 every field of the saved data must be there; in schema 1 those with a default might be missing. Whoever
+# adds a field after a release raises the number (docs/development.md).
 _SCHEMA_VERSION = 2
 _READ = (1, _SCHEMA_VERSION)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """What was seen: `data` as JSON, or `error` (BringupError as a dict) when looking failed.
+    """What an observer found: `data` as JSON, or `error` (BringupError as a dict) where it could not observe.
 
-    `run_id` is the run that looked, empty if an earlier release did; `cluster` the UID of the cluster in which it
-    looked, None if it asked none.
+    `run_id` is the run that observed, empty if an earlier release did. `cluster` is the UID of the observed cluster,
+    None if the observer queried none.
     """
 
     gate: str
@@ -46,12 +46,12 @@ class Observation:
 
 
 def observation_path(run_dir: Path, gate: str, key: str) -> Path:
-    """Return where the observation of that gate and key is kept."""
+    """Return the path of the observation of that gate and key."""
     return run_dir / "observations" / gate / f"{key}.json"
 
 
 def observe(observer: Observer[Any], gate: str, context: ObserveContext) -> Observation:
-    """Look, save what was seen or why it could not be seen, and return it.
+    """Observe, save the result or the error, and return it.
 
     Raises:
         AbortedError: the run was ended meanwhile; nothing is saved.
@@ -60,7 +60,7 @@ def observe(observer: Observer[Any], gate: str, context: ObserveContext) -> Obse
 
 
 def look(observer: Observer[Any], gate: str, context: ObserveContext) -> Observation:
-    """Return what was seen, or why it could not be seen; nothing is saved.
+    """Return what the observer found, or its error; nothing is saved.
 
     Raises:
         AbortedError: the run was ended meanwhile.
@@ -70,7 +70,7 @@ def look(observer: Observer[Any], gate: str, context: ObserveContext) -> Observa
     try:
         data = json.loads(json.dumps(redact_settings(to_plain(observer.observe(context)))))
     except AbortedError:
-        # The end of the run, and nothing that was seen: the next observer must not start.
+        # This is the end of the run and no observation: the next observer must not start.
         raise
     except BringupError as failure:
         error = failure.to_dict()
@@ -97,7 +97,7 @@ def saved_observation(run_dir: Path, gate: str, key: str) -> Observation:
     """Return the saved observation.
 
     Raises:
-        InputError: it is not there, not readable, or of another gate, observer, run or cluster.
+        InputError: the file is missing or unreadable, or it is of another gate, observer, run or cluster.
     """
     path = observation_path(run_dir, gate, key)
     seen = load(Observation, path)
@@ -120,10 +120,12 @@ def saved_observation(run_dir: Path, gate: str, key: str) -> Observation:
 
 
 def require_whole(observer: Observer[Any], seen: Observation) -> None:
-    """Refuse what was seen if a field of it is not there that is always written; earlier releases wrote fewer.
+    """Refuse an observation that lacks a field of its saved type.
+
+    Observations of schema 1 are not refused: earlier releases wrote fewer fields.
 
     Raises:
-        InputError: which field is not there, or does not fit; or it is of a schema that this release does not read.
+        InputError: the field that is missing or does not fit, or the schema that this release does not read.
     """
     if observer.saved is not None:
         _require_schema(observer.saved, seen)

@@ -1,8 +1,11 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What the phases of a validation must be allowed to do: what the snapshot of readiness reads, what the gates of their
-checks do short of installing, and what it takes to run the site's validator images."""
+"""Permissions that the phases of a validation need on the cluster.
+
+They cover the collectors of the readiness snapshot, what the gates of the phases' checks do short of installing, and
+running the site's validator images.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +28,16 @@ def phase_rights(
     collectors: Iterable[str],
     images: Iterable[ValidatorImage] = (),
 ) -> dict[Permission, str]:
-    """Return what these phases need, each with the role that holds it; none where no role of ours does.
+    """Return what these phases need, each permission with the role that grants it.
+
+    The role is empty for what a validator's own account needs: no role of ours grants that.
 
     Args:
-        phases: of a validation, which installs nothing.
-        levels: of LEVELS; `install` counts for nothing.
+        phases: phases of a validation, which installs nothing.
+        levels: of LEVELS; `install` adds nothing.
         choices: the site's choices.
         collectors: those of the snapshot that readiness takes.
-        images: the site's validators; those of other phases count for nothing.
+        images: the site's validators; those of other phases add nothing.
     """
     from .validators.observe import RIGHTS as RUNNING
 
@@ -50,8 +55,8 @@ def phase_rights(
 
 
 def given_away(image: ValidatorImage) -> tuple[Permission, ...]:
-    """Return what a validator's account is given, which whoever gives it must hold (kubernetes.io, "Using RBAC
-    Authorization": restrictions on role creation or update)."""
+    """Return the permissions of a validator's account. Whoever creates its role must have them itself (kubernetes.io,
+    "Using RBAC Authorization": restrictions on role creation or update)."""
     return tuple(
         Permission(verb, resource.partition("/")[0], group, subresource=resource.partition("/")[2])
         for rule in image.rules or ()

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Finds the checks and observers: every file of check/<gate>/ that has a CHECK or an OBSERVER."""
+"""Finds the checks and observers: every file of check/<gate>/ that has a CHECK, CHECKS or an OBSERVER."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 
-# Where checks lie: the gates in their order, readiness before the one that changes the cluster, and burn-in.
+# Directories of checks: the gates in their order, readiness before the gate that changes the cluster, then burn-in.
 _PLACES = (*GATE_IDS[: GATE_IDS.index(STACK_GATE)], READINESS, *GATE_IDS[GATE_IDS.index(STACK_GATE) :], BURN_IN)
 
 
@@ -49,7 +49,10 @@ def _modules(gate: str) -> tuple[ModuleType, ...]:
 
 @cache
 def _checks(gate: str) -> tuple[AnyCheck, ...]:
-    """Return the checks in that gate's directory, by id: the CHECK of a module with a SPEC, and CHECKS of one topic."""
+    """Return the checks in that gate's directory, by id.
+
+    A module has one check (SPEC and CHECK), or several of one topic in CHECKS.
+    """
     found = [verified(module) for module in _modules(gate) if isinstance(getattr(module, "SPEC", None), CheckSpec)]
     found += [check for module in _modules(gate) for check in verified_checks(module)]
     return tuple(sorted(found, key=lambda check: check.spec.id))
@@ -58,7 +61,7 @@ def _checks(gate: str) -> tuple[AnyCheck, ...]:
 @cache
 def observers_of(gate: str) -> dict[str, AnyObserver]:
     """Return the observers in that gate's directory by key."""
-    # A module with checks only imports its observer.
+    # A module with checks only imports its observer; another module defines it.
     found = [module for module in _modules(gate) if not (hasattr(module, "CHECK") or hasattr(module, "CHECKS"))]
     observers = [getattr(module, "OBSERVER", None) for module in found]
     return {observer.key: observer for observer in observers if isinstance(observer, Observer)}
@@ -66,11 +69,13 @@ def observers_of(gate: str) -> dict[str, AnyObserver]:
 
 @cache
 def all_checks(directories: tuple[str, ...] = ()) -> tuple[AnyCheck, ...]:
-    """Return every check of every gate, in the order of the gates, then by id; those of readiness before the
-    gate that changes the cluster, and of burn-in; then those of a site's own directories.
+    """Return every check of every gate, in the order of the gates, then by id.
+
+    The checks of readiness come before the gate that changes the cluster, those of burn-in last. The checks of a site's
+    own directories follow.
 
     Raises:
-        ProblemsError: everything that is wrong with the site's own.
+        ProblemsError: all problems of the site's own checks.
     """
     ours = tuple(check for place in _PLACES for check in _checks(place))
     return (*ours, *_site_checks(directories))
@@ -78,7 +83,7 @@ def all_checks(directories: tuple[str, ...] = ()) -> tuple[AnyCheck, ...]:
 
 @cache
 def site_checks(directories: tuple[str, ...]) -> SiteChecks:
-    """Return the checks of a site's own directories, and everything that is wrong with them."""
+    """Return the checks of a site's own directories, with all problems found in them."""
     found = load_site_checks(directories)
     observers = {gate: observers_of(gate) for gate in GATE_IDS}
     return replace(found, problems=(*found.problems, *clashes(found, all_checks(), observers)))
@@ -94,12 +99,13 @@ def _site_checks(directories: tuple[str, ...]) -> tuple[AnyCheck, ...]:
 
 
 def checks_of(gate: str, site: Site) -> tuple[AnyCheck, ...]:
-    """Return the checks that belong to that gate at that site, declared there or not; other gates are not imported.
+    """Return the checks that belong to that gate at that site, whether or not they apply there. Modules of other gates
+    are not imported.
 
     Raises:
-        ProblemsError: everything that is wrong with checks of the site's own.
+        ProblemsError: all problems of the site's own checks.
     """
-    # Checks that need the driver move to this gate from the gates before it.
+    # Checks that need the driver move from the earlier gates to this one.
     sources = GATE_IDS[: GATE_IDS.index(gate) + 1] if gate == STACK_GATE else (gate,)
     own = tuple(check for check in _site_checks(site.check_dirs) if check.spec.gate in sources)
     ours = (check for source in sources for check in _checks(source))
@@ -109,9 +115,12 @@ def checks_of(gate: str, site: Site) -> tuple[AnyCheck, ...]:
 
 @cache
 def all_settings(directories: tuple[str, ...] = ()) -> dict[str, tuple[type[Any], ...]]:
-    """Return the settings classes by gate id (`SETTINGS` of check/<gate>/settings.py, and what every gate takes), by
-    check id, where a check without settings has none, and of continuous validation and each of its tests."""
-    # They import what several gates have, and who loads one gate needs no other.
+    """Return the settings classes by gate id, by check id, and for continuous validation and each of its tests.
+
+    A gate has the `SETTINGS` of check/<gate>/settings.py and those that every gate takes. A check without settings has
+    an empty tuple.
+    """
+    # Settings modules import what several gates share; a caller that loads one gate should import no other gate.
     from .comparison.specs import COMPARISONS
     from .node_tests.registry import node_tests
     from .node_tests.settings import CONTINUOUS, ContinuousSettings
@@ -129,7 +138,7 @@ def all_settings(directories: tuple[str, ...] = ()) -> dict[str, tuple[type[Any]
 
 
 def all_specs(directories: tuple[str, ...] = ()) -> tuple[CheckSpec, ...]:
-    """Return the specification of everything that a gate can answer: all checks (see all_checks), then comparisons."""
+    """Return the specification of everything that a gate can judge: all checks (see all_checks), then comparisons."""
     from .comparison.specs import COMPARISONS
 
     checks = (check.spec for check in all_checks(directories))
@@ -137,10 +146,10 @@ def all_specs(directories: tuple[str, ...] = ()) -> tuple[CheckSpec, ...]:
 
 
 def observer_for(check: AnyCheck, gate: str) -> AnyObserver:
-    """Return the observer of a check judged in that gate: the gate's own one of the same key, else the check's.
+    """Return the observer of a check judged in that gate: the gate's own observer of that key, else the check's.
 
     Raises:
-        BringupError: the gate's own one makes something else than the judge takes.
+        BringupError: the gate's own observer returns another type than the judge takes.
     """
     own = observers_of(gate).get(check.observer.key, check.observer)
     if own.result is not check.observer.result:

@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What each gate must be allowed to do on the cluster, from what the gates themselves ask before they act.
+"""What each gate must be allowed to do on the cluster, taken from the permissions that the gates' own code lists.
 
-Preflight asks for what the gates in scope need with the site's own choices; docs/rbac/roles.yaml is made of the same
-with every choice. Reading is `observe`, what makes objects `test`, and putting the recipe on the cluster `install`.
+Preflight checks what the gates in scope need with the site's choices. docs/rbac/roles.yaml is made from the same with
+every choice. The levels: `observe` reads, `test` makes objects, `install` puts the recipe on the cluster.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from .kit.settings_layers import checked_settings
 
 T = TypeVar("T")
 LEVELS = ("observe", "test", "install")
-# Every gate with a cluster: which one it is, and whether its nodes are simulated.
+# Every gate with a cluster needs these: to identify the cluster, and to find whether its nodes are simulated.
 CONTACT = (Permission("get", "namespaces"), Permission("list", "nodes"))
 _READING = ("get", "list", "watch")
 _WAYS = {
     "port-forward": stream_permissions("portforward"),
     "service-proxy": tuple(Permission(verb, "services", subresource="proxy") for verb in ("get", "create")),
 }
-# What the test of gangs does with its groups, and whoever removes them.
+# What the test of gangs does with pod groups, and what removing them takes.
 _OF_GROUPS = ("get", "create", "list", "delete", "patch")
 _OF_CLUSTERS = ("get", "create", "list", "delete")
-# Who answers for a webhook.
+# What finds the Service and endpoints behind a webhook.
 _SERVED = (
     Permission("list", "validatingwebhookconfigurations", "admissionregistration.k8s.io"),
     Permission("list", "mutatingwebhookconfigurations", "admissionregistration.k8s.io"),
@@ -46,13 +46,25 @@ _SERVED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choices:
-    """What of a site decides how its gates work: who admits gangs (names of recipes/gpu_stack.yaml), how jobs are
-    launched, whether GPUs are given out by claims, how Prometheus is reached, settings of the servers, whether NVLink
-    reaches hosts of a rack, whether the driver's tools are in pods, whether jobs go through a queue of Kueue, the
-    components of recipes/gpu_stack.yaml that answer for more than their workloads, whether metrics of GPUs scale pods,
-    whether somebody adds nodes, whether gangs are admitted by quota alone, the kinds of objects in the manifests of its
-    recipe, of those in recipes/gpu_stack.yaml, whether its recipe has a Slurm in pods, and whether KubeRay has
-    gangs."""
+    """Choices of a site that change how its gates work.
+
+    Attributes:
+        gangs: schedulers that admit gangs (names of recipes/gpu_stack.yaml).
+        kinds: how jobs are launched.
+        by_dra: GPUs are allocated by resource claims.
+        ways: how Prometheus is reached.
+        servers: settings of the inference servers.
+        rack_wide: NVLink reaches the hosts of a rack.
+        driver_in_pods: the driver's tools are in pods.
+        queued: jobs go through a queue of Kueue.
+        controllers: components of recipes/gpu_stack.yaml that are checked beyond the health of their workloads.
+        autoscaled: metrics of GPUs scale pods.
+        adds_nodes: an autoscaler adds nodes.
+        by_quota: gangs are admitted by quota alone.
+        manifests: kinds of objects in the manifests of its recipe, of those in recipes/gpu_stack.yaml.
+        slurm: its recipe has a Slurm in pods.
+        ray: KubeRay has gangs.
+    """
 
     gangs: tuple[str, ...]
     kinds: tuple[JobKind, ...]
@@ -72,7 +84,7 @@ class Choices:
 
 
 def every_choice() -> Choices:
-    """Return all choices that a site has, but for secrets of its own."""
+    """Return the union of all choices that a site can make, secrets apart."""
     from .inference_acceptance.settings import GATE, InferenceSettings
 
     shipped = checked_settings(InferenceSettings, GATE, {})
@@ -149,7 +161,7 @@ def choices_of(
 
 
 def _gang_of(site: Site, components: Sequence[str]) -> tuple[str, bool]:
-    """Return who places gangs at a site, and whether a quota admits them."""
+    """Return the scheduler that places gangs at a site, and whether a quota admits them."""
     stated = str(site.settings.get("gang-admission", {}).get("provider") or "")
     gang = stated if stated in stack_facts().gangs else ""
     placing = [name for name in stack_facts().gangs if name in components]
@@ -159,14 +171,15 @@ def _gang_of(site: Site, components: Sequence[str]) -> tuple[str, bool]:
 
 
 def _kinds_of(recipe: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the kinds of objects in a recipe's manifests; what is wrong with one is told where it is planned."""
+    """Return the kinds of objects in a recipe's manifests. What is wrong with a manifest is reported where it is
+    planned."""
     entries = recipe.get("componentRefs") or ()
     found = {str(manifest.body["kind"]) for entry in entries for manifest in manifests_of(entry, "", [])}
     return tuple(kind for kind in stack_facts().manifests if kind in found)
 
 
 def gate_permissions(gate: str, level: str, choices: Choices) -> tuple[Permission, ...]:
-    """Return what that gate needs at that level beside the levels before it.
+    """Return what that gate needs at that level, beyond the levels before it.
 
     Args:
         gate: gate id.
@@ -188,7 +201,7 @@ def needed_permissions(gates: Iterable[str], levels: Iterable[str], choices: Cho
 
 
 def needed_rights(gates: Iterable[str], levels: Iterable[str], choices: Choices) -> dict[Permission, str]:
-    """Return what those gates need at those levels, each with the role that holds it: the last of these levels."""
+    """Return what those gates need at those levels, each with the role that grants it: the highest of these levels."""
     found: dict[Permission, str] = {}
     levels = tuple(levels)
     for gate in gates:
@@ -199,12 +212,12 @@ def needed_rights(gates: Iterable[str], levels: Iterable[str], choices: Choices)
 
 
 def role_name(subject: str, level: str) -> str:
-    """Return the name of the role of a gate, or of what else has one, at a level (docs/rbac/roles.yaml)."""
+    """Return the name of the role of a gate, or of another subject with a role, at a level (docs/rbac/roles.yaml)."""
     return f"gpufleet-{subject.replace('_', '-')}-{level}"
 
 
 def _plain(permission: Permission) -> bool:
-    # Through a proxy or stream one speaks with what is behind it; the Lease is for who tests.
+    # A proxy or stream reaches what is behind it, so it is no plain read. The Lease is for runs that test.
     return permission.subresource not in ("proxy", "portforward", "exec") and permission.resource != "leases"
 
 
@@ -273,7 +286,7 @@ def _groups(choices: Choices) -> tuple[Permission, ...]:
     return (*(Permission(verb, "podgroups", group) for group in groups for verb in _OF_GROUPS), *quota, *ray)
 
 
-# What each gate with needs_api asks of the API server.
+# What each gate with needs_api does on the API server.
 _MAKERS = {
     "gpu_stack": _gpu_stack,
     "telemetry": _telemetry,

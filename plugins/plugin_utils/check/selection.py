@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Which checks a phase of a validation must answer: those that the recipe names, else all that are of that phase."""
+"""Which checks a phase of a validation judges: those that the recipe names, else all of that phase."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .registry import all_checks
 from .validators.catalog import ValidatorImage, seconds_of
 
 COMPONENT_HEALTH, RECIPE_CONSTRAINTS = "component-health", "recipe-constraints"
-# Two words of upstream for related checks (gke-gpu-nic-networks, gke-gpu-nic-topology) are less alike than that.
+# Two names of upstream for related checks (gke-gpu-nic-networks, gke-gpu-nic-topology) are less similar than this.
 _MISSPELT = 0.8
 _LEFT_OUT = "named in gpufleet_skip_checks"
 _CATALOG = RECIPES / "validators" / "catalog.yaml"
@@ -31,7 +31,7 @@ _CATALOG = RECIPES / "validators" / "catalog.yaml"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkippedCheck:
-    """A check that was named to be left out: it is told, and never a pass."""
+    """A check that a person left out by name, or that does not apply at this site. It is reported and never a pass."""
 
     id: str
     reason: str
@@ -39,8 +39,11 @@ class SkippedCheck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseDeclaration:
-    """What a phase must answer, gate by gate; `skipped` are checks that were named to be left out, `unknown` names of
-    the recipe for which this release has no check, which is no pass; `images` are validators of the site."""
+    """What a phase judges, gate by gate.
+
+    `skipped` are checks that a person left out or that do not apply here. `unknown` are names of the recipe for which
+    this release has no check, which is no pass. `images` are validators of the site.
+    """
 
     phase: str
     parts: tuple[GatePlan, ...]
@@ -50,27 +53,27 @@ class PhaseDeclaration:
 
     @property
     def gates(self) -> tuple[str, ...]:
-        """The gates whose checks it asks."""
+        """The gates whose checks it judges."""
         return tuple(part.gate for part in self.parts)
 
     def without_newer(self, known: Collection[str]) -> PhaseDeclaration:
-        """Return it without the checks that a run that left results of these checks did not have."""
+        """Return it without the checks that an earlier run did not have; `known` are the checks of that run."""
         return replace(self, parts=tuple(part.only(known) for part in self.parts))
 
     @property
     def not_declared(self) -> tuple[NotDeclared, ...]:
-        """The checks that are not asked, each with its reason."""
+        """The checks that are left out, each with its reason."""
         return tuple(entry for part in self.parts for entry in part.not_declared)
 
     @property
     def expected(self) -> dict[str, tuple[str, ...]]:
-        """By check the subjects that each need an answer."""
+        """The subjects that each need an outcome, by check."""
         return {check.id: check.subjects for part in self.parts for check in part.checks}
 
 
 def names_of_checks(directories: tuple[str, ...] = ()) -> dict[str, tuple[str, ...]]:
-    """Return our checks by every name that a recipe may use: upstream's (recipes/validators/catalog.yaml), ours, and
-    those of a site's own directories."""
+    """Return our checks by every name that a recipe may use: upstream's names (recipes/validators/catalog.yaml), ours,
+    and those of a site's own directories."""
     return _names(directories)
 
 
@@ -78,7 +81,7 @@ def names_of_checks(directories: tuple[str, ...] = ()) -> dict[str, tuple[str, .
 def _names(directories: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
     ours = [check.spec.id for check in all_checks(directories)]
     stated = {entry["name"]: tuple(entry.get("checks") or (entry["name"],)) for entry in _entries()}
-    # A check of ours that has upstream's name answers beside those that the table names.
+    # A check of ours with upstream's name is judged in addition to those that the table lists.
     same = {name: (name, *found) if name in ours and name not in found else found for name, found in stated.items()}
     return {name: (name,) for name in ours} | same
 
@@ -94,10 +97,11 @@ def require_names(
     images: Iterable[ValidatorImage] = (),
     check_dirs: tuple[str, ...] = (),
 ) -> None:
-    """Refuse names of checks that nobody knows; `images` are validators of the site, `check_dirs` have its own checks.
+    """Refuse names of unknown checks. `images` are validators of the site, `check_dirs` the directories of its own
+    checks.
 
     Raises:
-        InputError: the first of them, with the nearest name.
+        InputError: the first unknown name, with the nearest known one.
     """
     known = {*names_of_checks(check_dirs), *(image.name for image in images)}
     for name in names:
@@ -106,20 +110,20 @@ def require_names(
 
 
 def is_misspelt(name: str, images: Iterable[ValidatorImage] = (), check_dirs: tuple[str, ...] = ()) -> bool:
-    """Tell whether a name is that of no check and so near to one that it is a slip of the pen; a name far from all of
-    them may be of a newer release of upstream."""
+    """Whether an unknown name is so near to that of a check that it is a misspelling. A name far from all of them may
+    be of a newer release of upstream."""
     known = {*names_of_checks(check_dirs), *(image.name for image in images)}
     return name not in known and bool(get_close_matches(name, known, 1, _MISSPELT))
 
 
 def checks_named(recipe: Mapping[str, Any] | None, phase: str) -> tuple[str, ...]:
-    """Return the names that a recipe's `validation.<phase>.checks` has, none where it leaves the choice to us."""
+    """Return the names in a recipe's `validation.<phase>.checks`, empty where the recipe leaves the choice to us."""
     section = section_of(recipe, phase)
     return tuple(str(name) for name in section.get("checks") or ())
 
 
 def infrastructure_of(recipe: Mapping[str, Any] | None, phase: str) -> str:
-    """Return the component that a phase's checks rest on, empty where the recipe names none."""
+    """Return the component that a phase's checks need, empty where the recipe names none."""
     section = section_of(recipe, phase)
     return str(section.get("infrastructure") or "")
 
@@ -138,13 +142,13 @@ def declare_phase(
     Args:
         phase: its id.
         site: the site.
-        recipe: the resolved recipe; what its validation section names is what is asked.
+        recipe: the resolved recipe; its validation section names the checks to judge.
         components: names of the recipe's components, subjects of checks per component.
         skip: names of checks that a person leaves out.
-        images: the site's validators; those that the recipe names are asked, without names those of the phase.
+        images: the site's validators. Those that the recipe names are run; where it names none, those of the phase.
 
     Raises:
-        InputError: a name to be left out is that of no check.
+        InputError: a name in `skip` is that of no check.
     """
     require_names(skip, "skip_checks", images, site.check_dirs)
     known = names_of_checks(site.check_dirs)
@@ -154,7 +158,7 @@ def declare_phase(
     wanted = {i for found in ids.values() for i in found} if named or asks_nothing(recipe, phase) else None
     also = _besides(recipe, phase, named)
     wanted = wanted | also if wanted is not None else None
-    # A name of the catalogue is one of its phase, or of the one where the recipe has it; elsewhere it means nothing.
+    # A name of the catalogue belongs to its phase, or to the one where the recipe lists it; elsewhere it has no effect.
     here = {entry["name"] for entry in _entries() if entry["phase"] == phase} | set(named)
     left_out = {i for name in skip for i in known.get(name, ()) if i == name or name in here}
     asked = [image for image in images if (image.phase == phase if wanted is None else image.name in named)]
@@ -183,22 +187,25 @@ def declare_phase(
 
 
 def _besides(recipe: Mapping[str, Any] | None, phase: str, named: Collection[str]) -> set[str]:
-    """Return the checks that a phase asks whatever it names: the health of what those that it names rest on, and what
-    its section demands of the cluster (bounds of performance are judged by their figures)."""
+    """Return the checks that a phase judges whatever it names.
+
+    They are the health of the components that the named checks need, and the constraints of its section on the cluster
+    (bounds of performance are judged by their figures).
+    """
     found = {COMPONENT_HEALTH} if named and infrastructure_of(recipe, phase) else set()
     demands = phase in (DEPLOYMENT, CONFORMANCE) and constraints_of(recipe, phase)
     return found | ({RECIPE_CONSTRAINTS} if demands else set())
 
 
 def _applies(name: str, site: Site) -> bool:
-    """Whether a name of the catalogue is a question at this site, by its `only_with` and `not_with`."""
+    """Whether a name of the catalogue applies at this site, by its `only_with` and `not_with`."""
     entry: Mapping[str, Any] = next((entry for entry in _entries() if entry["name"] == name), {})
     without, needed = entry.get("not_with"), entry.get("only_with")
     return without not in site.capabilities and (needed is None or needed in site.capabilities)
 
 
 def _not_here(ids: Mapping[str, list[str]], parts: Iterable[GatePlan], left_out: Collection[str]) -> list[SkippedCheck]:
-    """Return the names of the recipe whose checks cannot be asked at this site, none of them: that is no pass."""
+    """Return the names of the recipe none of whose checks can be judged at this site: that is no pass."""
     asked = {check.id for part in parts for check in part.checks} | set(left_out)
     why = {entry.id: entry.reason for part in parts for entry in part.not_declared}
     lost = {name: found for name, found in ids.items() if found and not set(found) & asked}
@@ -211,7 +218,7 @@ def _belongs(spec: Any, phase: str, site: Site, wanted: set[str] | None) -> bool
 
 
 def limits_of(recipe: Mapping[str, Any] | None, phase: str) -> tuple[float, dict[str, float]]:
-    """Return the seconds that a phase may take (0: no limit), and those of its checks by our ids.
+    """Return the time limit of a phase in seconds (0: no limit), and the limits of its checks by our ids.
 
     Raises:
         InputError: one of them is no duration.

@@ -4,8 +4,8 @@
 """Checks that a site has written itself: files of directories that its inventory names, in the form of our own.
 
 A directory is laid out as check/ is: `<gate>/<check_id>.py` with SPEC, judge and CHECK, observers beside them, and
-defaults of their settings in `thresholds/*.yaml`. Files of one directory import each other as ours do
-(`from .observe_licences import OBSERVER`). Whatever is wrong with one is a problem with its file, never a traceback.
+defaults of their settings in `thresholds/*.yaml`. Files of one directory import each other as ours do (`from
+.observe_licences import OBSERVER`). Whatever is wrong with one is a problem with its file, never a traceback.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from ..runtime.clock import time_limit
 from .kit.settings import settings_in
 from .spec import Applies, Check, CheckSpec, Disturbance, Observer
 
-# What a module with a check must have: a CHECK whose judge takes what its observer makes.
+# What a module with a check must have: a CHECK whose judge takes what its observer returns.
 
 AnyCheck = Check[Any]
 AnyObserver = Observer[Any]
 
 
 def verified(module: ModuleType) -> AnyCheck:
-    """Return the check of a module; what mypy reports in our own files is refused here in any file.
+    """Return the check of a module. mypy finds these errors in our own files; here they are refused in any file.
 
     Raises:
-        BringupError: it has none, or its judge takes something else than its observer makes.
+        BringupError: the module has no CHECK, or its judge takes another type than its observer returns.
     """
     check = getattr(module, "CHECK", None)
     if not isinstance(check, Check):
@@ -46,10 +46,10 @@ def verified(module: ModuleType) -> AnyCheck:
 
 
 def verified_checks(module: ModuleType) -> tuple[AnyCheck, ...]:
-    """Return the checks of a module that has several of one topic in CHECKS, none where it has no such tuple.
+    """Return the checks of a module with several of one topic in CHECKS, empty where it has no such tuple.
 
     Raises:
-        BringupError: a judge takes something else than its observer makes.
+        BringupError: a judge takes another type than its observer returns.
     """
     return tuple(_fitting(module, check) for check in getattr(module, "CHECKS", ()) if isinstance(check, Check))
 
@@ -72,13 +72,13 @@ _THRESHOLDS = "thresholds"
 _SKIPPED = ("__pycache__", _THRESHOLDS)
 _PACKAGE = "gpufleet_site_checks_"
 _IMPORT_S = 60.0
-# A check of a site that waits for ever would hold its gate, and the Lease of the cluster, for ever.
+# A check of a site that waits for ever would block its gate, and the Lease of the cluster, for ever.
 LONGEST_S = 1800.0
 
 
 @dataclass(frozen=True, slots=True)
 class SiteChecks:
-    """The checks of a site's directories, the file of each, and everything that is wrong with the directories."""
+    """The checks of a site's directories, the file of each, and all problems found in the directories."""
 
     checks: tuple[AnyCheck, ...] = ()
     files: tuple[str, ...] = ()
@@ -143,7 +143,7 @@ def _files(directory: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _check(module: ModuleType, gate: str, path: Path) -> AnyCheck | None:
-    """Return the check of a file, None for one that only has an observer, or what several files share."""
+    """Return the check of a file, None for a file with only an observer or with code that several files share."""
     spec = getattr(module, "SPEC", None)
     if spec is None:
         if hasattr(module, "CHECK"):
@@ -167,7 +167,7 @@ def _check(module: ModuleType, gate: str, path: Path) -> AnyCheck | None:
 
 
 def _wrong_in(spec: CheckSpec) -> tuple[str, str] | None:
-    """Return what a specification says that nobody would understand, and what to write; mypy finds it in ours."""
+    """Return the field of a specification that cannot be used, with the correction. mypy finds these errors in ours."""
     for name, kind in (("per", SubjectKind), ("disturbs", Disturbance)):
         found = getattr(spec, name)
         if not isinstance(found, kind):
@@ -189,7 +189,7 @@ def _wrong_in(spec: CheckSpec) -> tuple[str, str] | None:
     gates = {spec.gate, STACK_GATE} if spec.needs_driver else {spec.gate}
     known = [phase for phase, own in PHASE_GATES.items() if gates & set(own)]
     if spec.phase and spec.phase not in known:
-        # No phase would ask it, and none would say so.
+        # No phase would judge the check, and no message would report it.
         default = GATE_PHASE.get(spec.gate, "none")
         hint = f"one of {', '.join(known) or 'none'}; without it the phase is that of its gate ({default})"
         return f"phase {spec.phase!r}, which gate {spec.gate} has not", hint
@@ -208,7 +208,8 @@ def _settings_problems(check: AnyCheck, path: Path) -> list[BringupError]:
 
 
 def site_limit_s(observer: Observer[Any]) -> float:
-    """Return how long an observer of a site's own check may look, 0 for ours: those end by limits of their own."""
+    """Return the time limit in seconds of an observer of a site's own check, 0 for ours: those end by their own
+    limits."""
     observe: Any = observer.observe
     while isinstance(observe, partial):
         observe = observe.func
@@ -231,7 +232,7 @@ def _not_imported(path: Path, error: BaseException) -> BringupError:
 def clashes(
     found: SiteChecks, ours: Sequence[AnyCheck], observers: dict[str, dict[str, Observer[Any]]]
 ) -> list[BringupError]:
-    """Return the names that stand for two things: ids of checks, and keys of observers within a gate."""
+    """Return the problems of ids of checks, and of keys of observers within a gate, that are used twice."""
     problems: list[BringupError] = []
     known = {check.spec.id: "this collection" for check in ours}
     keys: dict[tuple[str, str], tuple[Observer[Any], str]] = {

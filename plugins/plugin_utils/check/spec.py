@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a check is: its specification, what it is given, and how it answers."""
+"""What a check is: its specification, what it is given, and the form of its results."""
 
 from __future__ import annotations
 
@@ -31,8 +31,11 @@ _NAMES = 8
 
 
 class Disturbance(str, Enum):
-    """What a check may do to the cluster, the least first. Pods without GPUs take nothing from other tests, and their
-    result depends on no load: they may be there beside those of another check. Jobs go through Slurm."""
+    """What a check may do to the cluster, the least first.
+
+    Pods without GPUs take nothing from other tests, and their result depends on no load, so they may run beside the
+    pods of another check. Test jobs go through Slurm.
+    """
 
     NOTHING = "nothing"
     HOST_COMMAND = "host command"
@@ -42,14 +45,17 @@ class Disturbance(str, Enum):
 
     @property
     def makes_pods(self) -> bool:
-        """Whether it takes a run that holds the cluster, or its hosts."""
+        """Whether only a run that has reserved the cluster, or its hosts, may do this."""
         return self in (Disturbance.PLAIN_PODS, Disturbance.TEST_PODS, Disturbance.TEST_JOBS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a check is asked: the site, the resolved recipe (None: not known), and the names of its components (None:
-    not known yet, and nothing is left out for what the recipe lacks)."""
+    """What decides whether a check applies: the site, the resolved recipe, and the names of the recipe's components.
+
+    `recipe` is None while it is not known. `components` is None while they are not known: then no check is left out for
+    what the recipe lacks.
+    """
 
     site: Site
     recipe: Mapping[str, Any] | None = None
@@ -58,31 +64,34 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """What a check is not asked about: names of hosts or of its subjects, None for all of it, and why; no reason where
-    there is nothing to say."""
+    """What a check does not apply to: names of hosts or of its subjects, None for all of them, and why.
+
+    `reason` is empty where there is nothing to report.
+    """
 
     names: frozenset[str] | None
     reason: str = ""
 
 
 class Applies(ABC):
-    """A rule that says of what a check is asked."""
+    """A rule that decides what a check applies to."""
 
     __slots__ = ()
 
     @abstractmethod
     def left_out(self, subjects: tuple[str, ...], place: Place) -> LeftOut | None:
-        """Return what is left out there, None for nothing; `subjects` are the names of all that it could be asked."""
+        """Return what is left out there, None for nothing; `subjects` are all names that the check could apply to."""
 
 
 @dataclass(frozen=True, slots=True)
 class Capabilities(Applies):
-    """A site with all of these words (recipes/site_profiles.yaml); `infiniband|roce` is one of several."""
+    """Applies to a site with all of these capabilities (recipes/site_profiles.yaml). `infiniband|roce` means one of
+    them."""
 
     words: tuple[str, ...]
 
     def missing(self, site: Site) -> tuple[str, ...]:
-        """Return the words that the site lacks."""
+        """Return the capabilities that the site lacks."""
         return tuple(word for word in self.words if not set(word.split("|")) & set(site.capabilities))
 
     def left_out(self, subjects: tuple[str, ...], place: Place) -> LeftOut | None:
@@ -103,7 +112,7 @@ def needs(*words: str) -> Capabilities:
 
 @dataclass(frozen=True, slots=True)
 class Components(Applies):
-    """A recipe with one of these components."""
+    """Applies to a recipe with one of these components."""
 
     names: tuple[str, ...]
 
@@ -116,7 +125,8 @@ class Components(Applies):
 
 @dataclass(frozen=True, slots=True)
 class Promised(Applies):
-    """The subjects of which the site or its recipe promises something; `unasked` says why there is none."""
+    """Applies to the subjects for which the site or its recipe makes a promise; `unasked` is the reason where none has
+    one."""
 
     names: Callable[[Site, Mapping[str, Any] | None], tuple[str, ...]]
     unasked: str
@@ -130,7 +140,7 @@ class Promised(Applies):
 
 @dataclass(frozen=True, slots=True)
 class Equals(Applies):
-    """Hosts that are measured with each other: the only host of its SKU is left out."""
+    """Applies to hosts that can be measured against each other: the only host of its SKU is left out."""
 
     def left_out(self, subjects: tuple[str, ...], place: Place) -> LeftOut | None:
         del subjects
@@ -142,7 +152,7 @@ class Equals(Applies):
 
 @dataclass(frozen=True, slots=True)
 class Bmc(Applies):
-    """Hosts whose BMC the inventory names."""
+    """Applies to hosts whose BMC the inventory names."""
 
     def left_out(self, subjects: tuple[str, ...], place: Place) -> LeftOut | None:
         del subjects
@@ -153,21 +163,22 @@ class Bmc(Applies):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckSpec:
-    """One check: one question with one answer per subject.
+    """One check: one question with one outcome per subject.
 
     Args:
         id: stable id, lower-case words and hyphens (`gpu-census`).
         gate: gate that declares it; see `needs_driver`.
-        phase: phase of a validation that it belongs to (outcome/gates.py); empty: that of its gate.
+        phase: phase of a validation that it belongs to (outcome/gates.py). Empty: that of its gate.
         title: what it proves, a few words, for reports.
-        per: kind of the subjects that must each get an answer.
+        per: kind of the subjects that must each get an outcome.
         disturbs: what its observation does to the cluster.
         duration_s: typical seconds for the observation, for the plan.
-        applies: the rules that say of what it is asked, those that leave all of it out first: `(needs("kubernetes"),)`.
-        only_on: orchestrator of the sites that have this check; elsewhere nothing is said of it. Empty: every site.
-        needs_driver: it needs the GPU driver: declared in gate nodes if the host owns it, in gpu_stack if the
+        applies: the rules that decide what it applies to, those that leave all of it out first:
+            `(needs("kubernetes"),)`.
+        only_on: orchestrator of the sites that have this check; on other sites it is not mentioned. Empty: every site.
+        needs_driver: it needs the GPU driver: declared in gate nodes if the host owns the driver, in gpu_stack if the
             operator does.
-        compares: it judges a host by what the others have, so that its pass among some says nothing of all.
+        compares: it judges a host against the other hosts, so a pass among some hosts proves nothing about all.
         causes: every cause slug that it can give to a failed outcome, for the docs and the fault matrix.
         settings: settings class of its own (see kit/settings.py), None if it has none.
     """
@@ -192,8 +203,10 @@ class CheckSpec:
         return STACK_GATE if moved else self.gate
 
     def phase_at(self, site: Site) -> str:
-        """Return the phase of a validation that has this check at that site, empty for one of the gates before, or
-        that sites of this kind do not have."""
+        """Return the phase of a validation that has this check at that site.
+
+        Empty for a check of the gates before any phase, and for one that sites of this kind do not have.
+        """
         if self.only_on not in ("", site.orchestrator):
             return ""
         return self.phase or GATE_PHASE.get(self.gate_at(site), "")
@@ -215,14 +228,20 @@ class CheckSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeContext:
-    """What a judgement may use beside the observation: only values, no connection, no clock.
+    """What a judge may use beside the observation: only values, no connection, no clock.
 
-    `gate` is the gate being judged; `hardware` are the facts of every SKU by its name; `recipe` is the resolved recipe
-    (plain data, None before gate 4); `today` is the day of the run; `saved_settings` are the settings that were saved
-    with the run, by gate or check id and name; `shared` has by host what it may share with others (rack, leaf, driver;
-    collect/host_facts.py), in gates that compare hosts; `passed_phases` are phases of a validation that opened;
-    `baseline` are the figures that were accepted when the run began, None in runs of before there were any;
-    `in_service`: the nodes were accepted before and work for users, as in the passive checks of a cycle.
+    Attributes:
+        gate: the gate being judged.
+        site: the site.
+        today: the day of the run.
+        hardware: the hardware facts of every SKU, by its name.
+        recipe: the resolved recipe (plain data), None before gate 4.
+        saved_settings: the settings that were saved with the run, by gate or check id and name.
+        shared: what each host may share with others (rack, leaf, driver; collect/host_facts.py), by host; in gates that
+            compare hosts.
+        passed_phases: the phases of a validation whose verdict opens the next phase.
+        baseline: the figures that were accepted when the run began, None if none were.
+        in_service: the nodes were accepted before and work for users, as in the passive checks of a cycle.
     """
 
     gate: str
@@ -238,10 +257,10 @@ class JudgeContext:
     _typed: dict[tuple[str, str], Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def settings_of(self, key: str, kind: type[T], sku: str = "") -> T:
-        """Return the settings of a gate or check, those of one SKU where a SKU states its own.
+        """Return the settings of a gate or check, with the values of one SKU where that SKU has its own.
 
         Raises:
-            InputError: a value that was saved or stated is wrong.
+            InputError: a saved or configured value is wrong.
         """
         found = self._typed.get((key, sku))
         if found is None:
@@ -259,11 +278,19 @@ class JudgeContext:
 class ObserveContext:
     """What an observer may use: the site, the run directory, credentials by name, progress.
 
-    `connections` holds non-secret connection settings (`kubeconfig` path, `context`); `evidence` is where whole
-    texts are kept; `saved_settings` are those of settings.json, by gate or check id and name; `holder` is the run that
-    holds the cluster (workload/lease.py), empty outside of a run; `cluster_uid` is the UID of the cluster
-    behind the connection, None for a gate that asks none; in `check_mode` this run has changed nothing and tests
-    nothing; `roll` is the roll whose cordoned nodes are tested before they are given back, empty outside of one.
+    Attributes:
+        site: the site.
+        run_dir: the run directory, where complete tool output is saved as evidence.
+        today: the day of the run.
+        hardware: the hardware facts of every SKU, by its name.
+        recipe: the resolved recipe.
+        cluster_uid: UID of the cluster behind the connection, None for a gate that queries none.
+        connections: non-secret connection settings (`kubeconfig` path, `context`).
+        emit: reports progress.
+        saved_settings: those of settings.json, by gate or check id and name.
+        holder: the run that has the Lease of the cluster (workload/lease.py), empty outside of a run.
+        check_mode: this run has changed nothing and tests nothing.
+        roll: the rolling change whose cordoned nodes are tested before they are uncordoned, empty outside of one.
     """
 
     site: Site
@@ -283,21 +310,21 @@ class ObserveContext:
         """Return the settings of a gate or check.
 
         Raises:
-            ProblemsError: everything that is wrong with what the site states.
+            ProblemsError: all problems of the values that the site configured.
         """
         return checked_settings(kind, key, self.site.settings.get(key, {}), self.saved_settings.get(key))
 
 
 @dataclass(frozen=True)
 class Observer(Generic[Seen]):
-    """Looks once for all checks that judge the same thing.
+    """Observes once for all checks that judge the same data.
 
     Args:
         key: name of its observation, unique within a gate, and of the file that it is saved in.
-        result: what judges get.
-        observe: looks; what it returns is saved as JSON.
+        result: the type that judges take.
+        observe: makes the observation; what it returns is saved as JSON.
         restore: makes the result from the saved JSON, the run directory and the site.
-        saved: the value object that is saved; what lacks a field of it is not restored.
+        saved: the value object that is saved. Data that lacks a field of it is not restored.
     """
 
     key: str
@@ -318,7 +345,7 @@ def observer_of(key: str, result: type[Seen], observe: Callable[[ObserveContext]
 
 @dataclass(frozen=True)
 class Check(Generic[Seen]):
-    """A check as a whole: its specification, the observer that looks for it, and its pure judge of what was seen."""
+    """A complete check: its specification, its observer, and the pure judge of the observation."""
 
     spec: CheckSpec
     observer: Observer[Seen]

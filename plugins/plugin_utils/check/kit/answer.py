@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""How a judge answers: an Outcome of its check about one subject."""
+"""How a judge reports its result: an Outcome of its check about one subject."""
 
 from __future__ import annotations
 
@@ -58,19 +58,19 @@ class Answer:
         return self._outcome(Status.FAILED, Rating.BAD, summary, cause=cause, hint=hint, **details)
 
     def marginal(self, cause: str, summary: str, hint: str, **details: Any) -> Outcome:
-        """Observed, neither good nor bad: holds the gate until a named person accepts it."""
+        """Observed, neither good nor bad: blocks the gate until a named person accepts it."""
         return self._outcome(Status.OTHER, Rating.MARGINAL, summary, cause=cause, hint=hint, **details)
 
     def unknown(self, cause: str, summary: str, hint: str = "", **details: Any) -> Outcome:
-        """Tried and not known: crash, timeout, unparsable or missing output."""
+        """Attempted without a result: crash, timeout, unparsable or missing output."""
         return self._outcome(Status.OTHER, Rating.UNKNOWN, summary, cause=cause, hint=hint, **details)
 
     def skipped(self, summary: str, **details: Any) -> Outcome:
-        """Not looked at, with the reason; never a pass."""
+        """Not observed, with the reason; never a pass."""
         return self._outcome(Status.SKIPPED, Rating.UNKNOWN, summary, **details)
 
     def blocked(self, *, by: str, because: str, **details: Any) -> Outcome:
-        """Not judged, because the result of check `by` (of any subject) already explains what is seen here."""
+        """Not judged, because the result of check `by` (of any subject) already explains what is observed here."""
         hint = f"fix what check {by} reports first; this answer follows it"
         return self._outcome(
             Status.OTHER,
@@ -83,8 +83,10 @@ class Answer:
         )
 
     def tool_failure(self, failure: ProbeFailure, where: str, path: str) -> Outcome:
-        """A tool gave nothing usable on host `where`: the check that owns the tool reports it, every other check waits
-        for that one. `path` is the evidence file."""
+        """A tool gave nothing usable on host `where`.
+
+        The check that owns the tool reports it; every other check is blocked by that one. `path` is the evidence file.
+        """
         tool, text = failure.tool, failure.text[:_LONGEST_REASON]
         if tool.owner != self.spec.id:
             return self.blocked(by=tool.owner, because=f"`{tool.shown}` gave nothing usable")

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a check that evaluates a recipe's constraints answers for one that does not hold. Pure."""
+"""Outcomes of a check that evaluates a recipe's constraints, for a constraint that is not met. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def expectation_of(result: ConstraintResult) -> Expectation:
 
 
 def held_words(result: ConstraintResult) -> str:
-    """Return a constraint that holds, with the number of nodes that it was measured on where it is about nodes."""
+    """Return the text of a constraint that is met, with the number of nodes where it was measured on nodes."""
     text = f"{result.constraint.name} {result.constraint.value}"
     if result.measured_on is None:
         return text
@@ -28,12 +28,14 @@ def held_words(result: ConstraintResult) -> str:
 def not_met(
     answer: Answer, result: ConstraintResult, evidence: tuple[Evidence, ...], subjects: tuple[Subject, ...] = ()
 ) -> Outcome:
-    """Return the outcome of a constraint that does not hold: failed, marginal for a warning, unknown if unmeasured.
+    """Return the outcome of a constraint that is not met.
+
+    It is failed, marginal if the constraint is only a warning, and unknown if it was not measured.
 
     Args:
         answer: that of the check.
         result: what its evaluation found.
-        evidence: where it was looked at.
+        evidence: where it was read.
         subjects: those that it is about beside the check's own.
     """
     constraint = result.constraint

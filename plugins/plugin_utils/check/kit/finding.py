@@ -12,14 +12,17 @@ from ...outcome.model import Evidence, Expectation, Measure, Outcome, Subject, S
 from ...outcome.wording import first_of
 from .answer import Answer
 
-# So many further adapters are named behind a command.
+# How many further adapters a hint names behind its command.
 _NAMED = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing that is not good. `subjects` are what it is about beside the subject of the answer; `measured` and
-    `expected` are its own figures, without them those of the report apply."""
+    """One thing that is not good.
+
+    `subjects` are what it is about beside the subject of the report. `measured` and `expected` are its own figures;
+    without them those of the report apply.
+    """
 
     cause: str
     text: str
@@ -42,7 +45,7 @@ class Report:
 
 
 def conclude(answer: Answer, report: Report) -> tuple[Outcome, ...]:
-    """Return one outcome for every finding, failed ones first; without findings the one that says passed."""
+    """Return one outcome for every finding, failed ones first; without findings the one that passed."""
     if not report.findings:
         passed = answer.passed(
             report.summary, measured=report.measured, expected=report.expected, evidence=report.evidence
@@ -63,9 +66,10 @@ def conclude(answer: Answer, report: Report) -> tuple[Outcome, ...]:
 
 
 def filled(hint: str, subjects: Sequence[Subject]) -> str:
-    """Return the hint with the subject's own names in the place of `<hca>` and `<gpu>`, or where these are read.
+    """Return the hint with the names of its subjects in the place of `<hca>` and `<gpu>`.
 
-    A command takes one adapter, so the others are named behind it; `nvidia-smi -i` takes several GPUs.
+    Without such subjects the placeholder stays, with the command that lists the names. A command takes one adapter, so
+    the others are named behind it; `nvidia-smi -i` takes several GPUs.
     """
     adapters = [_part(subject).partition(":")[0] for subject in subjects if subject.kind is SubjectKind.HCA]
     gpus = [_part(subject).removeprefix("gpu") for subject in subjects if subject.kind is SubjectKind.GPU]

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""One host at a time: what a judge of a host gets, and how its answers become outcomes."""
+"""One host at a time: what a judge of a host gets, and how its report becomes outcomes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class HostContext(Generic[Seen]):
-    """One host as a judge gets it: `seen` is what the observer saw of all hosts, `entry` the host's inventory entry."""
+    """One host as a judge gets it: `seen` is the observation of all hosts, `entry` the host's inventory entry."""
 
     spec: CheckSpec
     context: JudgeContext
@@ -35,7 +35,7 @@ class HostContext(Generic[Seen]):
 
     @property
     def sku(self) -> Sku:
-        """The hardware facts of the host. per_host has made sure that there are some."""
+        """The hardware facts of the host. per_host makes sure that there are some."""
         return self.context.hardware[self.entry.sku]
 
     @property
@@ -70,10 +70,10 @@ def per_host(
     Args:
         make: the gate's HostContext.
         spec: the check.
-        seen: what the observer saw.
+        seen: the observation of all hosts.
         context: the context of the judgement.
         judge_host: judges one host.
-        before: returns why a host cannot be judged, None if it can.
+        before: returns the outcome of a host that cannot be judged, None if it can be.
         needs_sku: the judge uses the hardware facts of the host.
     """
     outcomes: list[Outcome] = []

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Judges the state of hosts after a load by what changed since before it; the gate that made the load has the outcome.
+"""Judges hosts after a load by what changed since before it; the gate that ran the load has the outcome.
 
-What was there before is the business of gate nodes: a counter that stands, an XID of last week.
+What was there before the load belongs to gate nodes: a counter that is not 0 but does not grow, an XID of last week.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from .finding import Finding, Report
 from .host_context import HostContext, per_host
 from .settings import setting
 
-# Judges counters of NVLinks and of network ports by what a load added to them. NVLink as DCGM's health watch does
-# (NVIDIA/DCGM, DcgmHealthWatch): one replay, recovery or failed recovery more is an error, one of the others is a
+# Counters of NVLinks and of network ports are judged by what the load added to them. NVLink as DCGM's health watch does
+# (NVIDIA/DCGM, DcgmHealthWatch): one more replay, recovery or failed recovery is an error, one of the others is a
 # warning. Ports as in gate fabric: a link that went down is an error.
 
 Key = TypeVar("Key")
@@ -50,7 +50,7 @@ _EFA = ("rx_drops", "retrans_timeout_events")
 
 
 def nvlink_findings(before: NvlinkErrors, after: NvlinkErrors, part: Callable[[int], Subject]) -> list[Finding]:
-    """Return what the NVLinks of a host counted during the load; packets, FEC and rates are not errors.
+    """Return the errors that the NVLinks of a host counted during the load; packets, FEC and rates are not errors.
 
     Args:
         before: first reading.
@@ -81,12 +81,12 @@ def port_findings(
     allowed: Mapping[str, int],
     part: Callable[[str], Subject],
 ) -> list[Finding]:
-    """Return what the ports of a host counted during the load.
+    """Return the errors that the ports of a host counted during the load.
 
     Args:
         before: first reading.
         after: second reading.
-        allowed: by how much a counter may grow; those that it does not have are not judged.
+        allowed: by how much each counter may grow; a counter that is not listed is not judged.
         part: makes the subject of the adapter of that name.
     """
     earlier = {port.port: port.counters for port in before}
@@ -117,13 +117,13 @@ def port_findings(
 
 
 def unmatched(before: tuple[PortCounters, ...], after: tuple[PortCounters, ...]) -> str:
-    """Say which port or counter only one of the readings has; empty if both have the same."""
+    """Return the ports or counters that only one of the readings has; empty if both have the same."""
     names = [{f"{port.port} {name}" for port in ports for name in port.counters} for ports in (before, after)]
     return ", ".join(sorted(names[0] ^ names[1]))[:200]
 
 
 def unmatched_links(before: NvlinkErrors, after: NvlinkErrors) -> str:
-    """Say which NVLink counter only one of the readings has; empty if both have the same."""
+    """Return the NVLink counters that only one of the readings has; empty if both have the same."""
     found = [
         {f"GPU {gpu.index} link {link} {name}" for gpu in one.gpus for link, name in gpu.counters}
         for one in (before, after)
@@ -139,16 +139,16 @@ def _listed(counters: Mapping[str, int]) -> str:
     return ", ".join(f"{name} +{added}" for name, added in list(counters.items())[:6])
 
 
-# Tells what only one of two readings of a host has: what cannot be compared did not stay as it was. A GPU, a link or
-# a port that is gone after the load is a finding of its own; here is what a reading does not say.
+# What only one of two readings of a host has cannot be compared, so it does not count as unchanged. A GPU, link or port
+# that is gone after the load is a finding of its own; these functions find values that a reading lacks.
 
 _LONGEST = 200
 
 
 def unmatched_gpus(before: SmiLog, after: SmiLog) -> str:
-    """Say which GPU, or which of its values that are compared, one reading lacks; empty if both have the same.
+    """Return the GPUs, or their compared values, that only one of the readings has; empty if both have the same.
 
-    Of a GPU that the driver cannot talk to there are no values.
+    A GPU that the driver cannot talk to has no values and is left out.
     """
     lost = {gpu.bus_id for gpu in (*before.gpus, *after.gpus) if gpu.trouble}
     readings = [{word for gpu in log.gpus if gpu.bus_id not in lost for word in _said(gpu)} for log in (before, after)]
@@ -156,7 +156,7 @@ def unmatched_gpus(before: SmiLog, after: SmiLog) -> str:
 
 
 def unmatched_nvlinks(before: NvlinkStatus, after: NvlinkStatus) -> str:
-    """Say which NVLink one reading does not list; empty if both list the same."""
+    """Return the NVLinks that only one of the readings lists; empty if both list the same."""
     listed = [
         {f"GPU {gpu.index} link {link}" for gpu in log.gpus for link, _speed in gpu.links} for log in (before, after)
     ]
@@ -164,7 +164,7 @@ def unmatched_nvlinks(before: NvlinkStatus, after: NvlinkStatus) -> str:
 
 
 def unmatched_ports(before: tuple[Hca, ...], after: tuple[Hca, ...]) -> str:
-    """Say which port of an adapter one reading does not list; empty if both list the same."""
+    """Return the ports of adapters that only one of the readings lists; empty if both list the same."""
     listed = [{f"{hca.name}:{port.number}" for hca in hcas for port in hca.ports} for hcas in (before, after)]
     return _only_one(*listed)
 
@@ -217,7 +217,7 @@ class LoadGrowthSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedCatalogue:
-    """What is saved of a bracket beside its readings: what XIDs mean."""
+    """What is saved of a load bracket beside its two readings: the meaning of XIDs."""
 
     catalogue: XidCatalogue
     schema_version: int = 1
@@ -239,7 +239,10 @@ def growth_spec(check: str, gate: str, title: str, *, in_nodes: bool = False) ->
 
 
 def growth_observer(gate: str) -> Observer[LoadBrackets]:
-    """Return the observer of a gate's brackets. The second reading follows the load, so files are read when judged."""
+    """Return the observer of a gate's load brackets.
+
+    The second reading is made after the load, so the files are read at judging.
+    """
 
     def observe(_context: ObserveContext) -> SavedCatalogue:
         return SavedCatalogue(catalogue=load_xids())
@@ -262,7 +265,7 @@ class LoadedHost(HostContext[LoadBrackets]):
         return self.seen.hosts[self.name]
 
     def pair(self, fact: str, kind: type[Any]) -> tuple[Any, Any] | None:
-        """Return both values of a fact, None where one reading has none."""
+        """Return both values of a fact, None where a reading lacks it."""
         values = (self.bracket.before.values.get(fact), self.bracket.after.values.get(fact))
         return values if all(isinstance(value, kind) for value in values) else None
 
@@ -273,7 +276,7 @@ def judge_growth(
     context: JudgeContext,
     before: Callable[[LoadedHost], Outcome | None] = lambda _host: None,
 ) -> tuple[Outcome, ...]:
-    """Return an outcome for every host; `before` says why a host cannot be judged."""
+    """Return an outcome for every host; `before` returns the outcome of a host that cannot be judged."""
     return per_host(LoadedHost, spec, seen, context, _judge, before=lambda host: before(host) or _unseen(host))
 
 
@@ -298,7 +301,10 @@ def _unseen(host: LoadedHost) -> Outcome | None:
 
 
 def required_facts(host: LoadedHost) -> tuple[str, ...]:
-    """Return the facts that both readings must have: of the driver where its tools are, of the host elsewhere."""
+    """Return the facts that both readings must have.
+
+    Where the operator owns the driver, its facts are read where its tools are, and the others on the host.
+    """
     owned = host.context.site.driver_owner is DriverOwner.OPERATOR
     facts: tuple[str, ...] = _DRIVER_FACTS + _HOST_FACTS
     if owned:
@@ -310,7 +316,7 @@ def required_facts(host: LoadedHost) -> tuple[str, ...]:
 
 
 def _no_counters(host: LoadedHost, fact: str) -> bool:
-    """Whether the host's ports have no counters at all, as virtual functions: both readings printed nothing."""
+    """Whether the host's ports have no counters at all, like virtual functions: both readings printed nothing."""
     values = [reading.values.get(fact) for reading in (host.bracket.before, host.bracket.after)]
     return fact in ("port_counters", "efa_counters") and all(
         isinstance(v, ProbeFailure) and v.kind == "empty" for v in values
@@ -318,9 +324,10 @@ def _no_counters(host: LoadedHost, fact: str) -> bool:
 
 
 def _counters(host: LoadedHost, findings: list[Finding], compared: list[str], missing: str) -> Outcome | None:
-    """Judge error counters of NVLinks and ports; return an outcome where the readings do not say the same things.
+    """Judge error counters of NVLinks and ports.
 
-    `missing` is what else only one of them has.
+    Returns:
+        The outcome where the readings cannot be compared; else None. `missing` is what else only one of them has.
     """
     if links := host.pair("nvlink_errors", NvlinkErrors):
         findings += nvlink_findings(*links, lambda index: host.part(SubjectKind.GPU, f"gpu{index}"))
@@ -331,7 +338,7 @@ def _counters(host: LoadedHost, findings: list[Finding], compared: list[str], mi
         findings += port_findings(*ports, allowed, lambda name: host.part(SubjectKind.HCA, name))
         missing = missing or unmatched(*ports)
         compared.append("port counters")
-    # RoCE and EFA want to lose nothing; a card for files and images drops what it has no room for.
+    # RoCE and EFA are meant to lose no packets; a card for files and images drops what it has no room for.
     if (lossless := _LOSSLESS.get(host.sku.fabric)) and (nics := host.pair(lossless, tuple)):
         allowed = host.settings(LoadGrowthSettings).port_counters
         findings += port_findings(*nics, allowed, lambda name: host.part(SubjectKind.HCA, name))
@@ -352,7 +359,7 @@ def _judge(host: LoadedHost) -> Report | Outcome:
         findings += _gpus(host, *smi)
         missing = unmatched_gpus(*smi)
     if nvlink := host.pair("nvlink", NvlinkStatus):
-        # A GPU that is gone has no links, either.
+        # A GPU that is gone has no links either, and is reported already.
         gone = {finding.subjects for finding in findings if finding.cause == "gpu-lost-under-load"}
         findings += [finding for finding in _nvlinks(host, *nvlink) if finding.subjects not in gone]
         missing = missing or unmatched_nvlinks(*nvlink)
@@ -385,7 +392,7 @@ def _evidence(host: LoadedHost) -> tuple[Evidence, ...]:
 
 
 def _gpus(host: LoadedHost, before: SmiLog, after: SmiLog) -> list[Finding]:
-    # By place, since two GPUs may print one UUID.
+    # Matched by PCI address, since two GPUs may print one UUID.
     later = {gpu.bus_id: gpu for gpu in after.gpus}
     findings: list[Finding] = []
     for index, gpu in enumerate(before.gpus):
@@ -428,7 +435,7 @@ def _gpu(host: LoadedHost, before: Gpu, now: Gpu) -> list[Finding]:
 
 
 def _slowdowns(host: LoadedHost, before: Gpu, now: Gpu) -> list[Finding]:
-    """Judge the time for which heat or the power brake held a GPU back; its own power cap is no trouble."""
+    """Judge the time for which heat or the power brake slowed a GPU down; its own power cap is no fault."""
     added = {name: us - before.slowdown_us.get(name, 0) for name, us in now.slowdown_us.items()}
     hints = {
         _THERMAL: f"look at fans, airflow and heat sinks or coolant of {host.name}",
@@ -507,7 +514,8 @@ def _of_gpu(host: LoadedHost, xid: Xid, finding: Finding | None) -> Finding | No
 
 
 def _added(before: tuple[Xid, ...], after: tuple[Xid, ...]) -> list[Xid]:
-    """Return the events that only the second log has; its lines may be counted from another first one."""
+    """Return the events that only the second log has. Line numbers are ignored: the logs may begin at different
+    lines."""
     known = Counter(replace(xid, line=0) for xid in before)
     found: list[Xid] = []
     for xid in after:

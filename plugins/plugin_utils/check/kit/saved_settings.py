@@ -1,10 +1,11 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The settings of a run as saved with it, so that it is judged again by the values of then.
+"""The settings saved with a run, so that it is judged again with the values of that time.
 
-Preflight writes settings.json: every value with the layers that state it. Gates 5 to 8 and facility also save theirs
-with what they observed. Runs of releases before settings.json have the limits of nodes and fabric in the observation.
+Preflight writes settings.json: every value with the layers that set it. Gates 5 to 8 and facility also save their
+settings with their observations. Runs of releases before settings.json have the limits of nodes and fabric in the
+observation.
 """
 
 from __future__ import annotations
@@ -26,19 +27,22 @@ from .settings_layers import SITE, Kinds, Loaded, Value, settings_for
 Seen = TypeVar("Seen")
 _VERSION = 1
 _RECIPE = "recipe"
-# Where a release without settings.json kept limits: observation, and the way to them in its data.
+# Where a release without settings.json saved limits: the observation, and the path to them in its data.
 _OLD_LIMITS = (("nodes/hosts.json", ("rules", "limits")), ("gpu_stack/hosts.json", ("rules", "limits")),
                ("fabric/fabric.json", ("limits",)))  # fmt: skip
 
 
 def _kept(name: str, entry: Value) -> Any:
-    """Return a value as it is saved. Only what the site states can be given back to tasks, so environments of files of
-    thresholds, which are shared, are masked by their names alone."""
+    """Return a value as it is saved, with secrets masked.
+
+    Only what the site configured can be given back to tasks. Environments in threshold files, which are shared, are
+    masked by their names alone.
+    """
     return (redact_settings if SITE in entry.sources else redact_data)({name: entry.value})[name]
 
 
 def settings_document(loaded: Loaded) -> dict[str, Any]:
-    """Return settings.json: by gate or check id and name, the value, secrets masked, and the layers that state it."""
+    """Return settings.json: by gate or check id and name, the value, secrets masked, and the layers that set it."""
     values = {
         key: {
             name: {"value": _kept(name, entry), "sources": list(entry.sources)}
@@ -50,7 +54,7 @@ def settings_document(loaded: Loaded) -> dict[str, Any]:
 
 
 def save_recipe_settings(run_dir: Path, key: str, values: Mapping[str, Any]) -> None:
-    """Write what the recipe states for a gate over what its defaults are; a run without settings.json has none.
+    """Save what the recipe sets for a gate, over its defaults. A run without settings.json is left as it is.
 
     Raises:
         InputError: settings.json is not what this release writes.
@@ -64,7 +68,9 @@ def save_recipe_settings(run_dir: Path, key: str, values: Mapping[str, Any]) -> 
 
 
 def read_settings(run_dir: Path, kinds: Callable[[], Kinds]) -> dict[str, dict[str, Any]]:
-    """Return the values that were saved with a run, by gate or check id and name. `kinds` is asked for old runs only.
+    """Return the values that were saved with a run, by gate or check id and name.
+
+    `kinds` is called for runs without settings.json only.
 
     Raises:
         InputError: settings.json is not what this release writes.
@@ -77,11 +83,12 @@ def read_settings(run_dir: Path, kinds: Callable[[], Kinds]) -> dict[str, dict[s
 
 
 def saved_entries(run_dir: Path) -> dict[str, dict[str, dict[str, Any]]]:
-    """Return what settings.json says of every setting, by gate or check id and name: `value` and `sources`. Empty for a
-    run without that file.
+    """Return `value` and `sources` of every setting in settings.json, by gate or check id and name.
+
+    Empty for a run without that file.
 
     Raises:
-        InputError: one of them is not whole.
+        InputError: an entry is not complete.
     """
     path = run_dir / SETTINGS
     if not path.is_file():
@@ -125,20 +132,22 @@ def _old_limits(run_dir: Path, kinds: Kinds) -> dict[str, dict[str, Any]]:
 
 
 def with_settings(data: Any, kind: type[Any], key: str, site: Site, run_dir: Path) -> dict[str, Any]:
-    """Return saved data with the settings that it holds completed.
+    """Return saved data with its settings completed.
 
-    A setting that the release of then did not have is as this release ships it. What the site states wins, so that a
-    run can be judged by other settings than those that it was made with.
+    A setting that the release of that run did not have gets the default of this release. What the site configures wins,
+    so that a run can be judged with other settings than those that it was made with.
 
     Args:
         data: plain data with the settings as `settings` (`rules` in older runs).
         kind: the settings class.
         key: gate id.
         site: the site.
-        run_dir: the run, whose settings.json says the same, or is of a release that wrote none.
+        run_dir: the run. Its settings.json must agree with the data; older releases wrote none.
 
     Raises:
-        InputError: the data has a setting that this release does not know, a value is wrong, or the run had another.
+        InputError: the data has a setting that this release does not know, a value is wrong, or settings.json has
+            another
+            value.
     """
     if not isinstance(data, Mapping):
         raise InputError(f"observation of {key}", "is no mapping.", "judge it with the release that made it")
@@ -149,7 +158,7 @@ def with_settings(data: Any, kind: type[Any], key: str, site: Site, run_dir: Pat
 
 
 def _require_the_runs(saved: Mapping[str, Any], kind: type[Any], key: str, run_dir: Path) -> None:
-    """Refuse settings of an observation that could not have been stated, or that the run did not have."""
+    """Refuse settings of an observation that could not have been configured, or that differ from those of the run."""
     known, where = settings_in(kind), f"observation of {key}"
     for name, value in saved.items():
         wrong = known[name].problems(value, f"{where}: setting {name}")
@@ -165,13 +174,13 @@ def _require_the_runs(saved: Mapping[str, Any], kind: type[Any], key: str, run_d
 
 
 def _masked(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings as they stand in a file of the run."""
+    """Return settings as a file of the run has them: plain, with secrets masked."""
     plain: dict[str, Any] = json.loads(json.dumps(redact_settings(dict(settings))))
     return plain
 
 
 def with_plan_settings(data: Any, kind: type[Any], key: str, site: Site, run_dir: Path) -> dict[str, Any]:
-    """Return saved data whose `plan` holds the settings (see with_settings)."""
+    """Return saved data whose `plan` has the settings (see with_settings)."""
     if not isinstance(data, Mapping):
         return {"plan": None}
     return {**data, "plan": with_settings(data.get("plan"), kind, key, site, run_dir)}
@@ -180,7 +189,7 @@ def with_plan_settings(data: Any, kind: type[Any], key: str, site: Site, run_dir
 def observer_with_settings(
     key: str, result: type[Seen], observe: Callable[[ObserveContext], Seen], kind: type[Any], gate: str
 ) -> Observer[Seen]:
-    """Return an observer whose result is saved as it is and holds the settings of its gate as `settings`."""
+    """Return an observer whose result is saved as it is and has the settings of its gate as `settings`."""
 
     def restore(data: Any, run_dir: Path, site: Site) -> Seen:
         return from_plain(result, with_settings(data, kind, gate, site, run_dir), f"observation {key}")
@@ -189,7 +198,7 @@ def observer_with_settings(
 
 
 def stated_by_thresholds(run_dir: Path, stated: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return of these values those that nothing above the thresholds (recipe, SKU, site) stated in that run.
+    """Return those of these values that no layer above the thresholds (recipe, SKU, site) set in that run.
 
     Raises:
         InputError: settings.json cannot be read.
@@ -209,7 +218,7 @@ def stated_by_thresholds(run_dir: Path, stated: Mapping[str, Mapping[str, Any]])
 
 
 def private_thresholds(run_dir: Path) -> dict[str, dict[str, Any]]:
-    """Return the values that the `thresholds/` of private recipe directories stated in that run.
+    """Return the values that the `thresholds/` of private recipe directories set in that run.
 
     Raises:
         InputError: settings.json cannot be read.

@@ -19,7 +19,7 @@ from ...runtime.strict import decode
 
 T = TypeVar("T")
 Use = Literal["run", "judge"]
-"""What a setting is for: how the gate looks (fixed once it has looked), or what is judged by."""
+"""What a setting is for: how the gate observes (fixed once it has observed), or how it judges."""
 _SETTING, _PART = "gpufleet_setting", "gpufleet_part"
 
 
@@ -49,10 +49,10 @@ def setting(
     keys: tuple[str, ...] = (),
     use: Use | None = None,
 ) -> Any:
-    """Declare a field of a settings class that a site may state.
+    """Declare a field of a settings class that a site may configure.
 
     Args:
-        meaning: what it is, for the reference; a formula in words where it is one.
+        meaning: what it is, for the reference; if it is a formula, in words.
         unit: of its number, such as `s`.
         name: what it is called in `gpufleet_settings`, if not as the field.
         minimum: least value; of a list or mapping, of every number in it.
@@ -60,7 +60,7 @@ def setting(
         maximum: largest value.
         below: the value must be less than this.
         keys: the only keys that a mapping may have.
-        use: see Use; `judge`, or what the part says, if not given.
+        use: see Use. Default: that of the part, else `judge`.
     """
     declared = _Declared(
         meaning=meaning,
@@ -77,24 +77,24 @@ def setting(
 
 
 def release_data(meaning: str) -> Any:
-    """Declare a field that comes with the release or a private overlay; a site does not state it in its settings."""
+    """Declare a field that comes with the release or a private overlay; a site cannot configure it in its settings."""
     return _described({_SETTING: _Declared(meaning=meaning, release_only=True)})
 
 
 def part(use: Use = "judge") -> Any:
-    """Declare a field whose type is a settings class too; its settings are stated beside the others, without a level
-    of their own."""
+    """Declare a field whose type is a settings class too. Its settings are configured beside the others, without a
+    level of their own."""
     return _described({_PART: use})
 
 
 def _described(metadata: dict[str, Any]) -> Any:
-    # Those who call this do it in the body of a dataclass, which pylint cannot see from here.
+    # The callers use this in the body of a dataclass, which pylint cannot see from here.
     return field(metadata=metadata)  # pylint: disable=invalid-field-call
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """One setting as declared: its name, its place in the class, its type, and what values are possible."""
+    """One setting as declared: its name, its place in the class, its type, and its possible values."""
 
     name: str
     path: tuple[str, ...]
@@ -110,7 +110,7 @@ class Setting:
     release_only: bool
 
     def problems(self, value: Any, where: str) -> list[BringupError]:
-        """Return everything that is wrong with a value: its type, its keys, its bounds."""
+        """Return all problems of a value: its type, its keys, its bounds."""
         found: list[BringupError] = []
         try:
             decode(self.type, value, where)
@@ -168,7 +168,7 @@ def _numbers(value: Any) -> Iterator[float]:
 
 def settings_in(kind: type[Any]) -> dict[str, Setting]:
     """Return the settings of a class and of its parts by name, in the order of declaration."""
-    # mypy does not take every class for hashable.
+    # mypy does not accept every class as hashable.
     known: Any = kind
     return _settings_in(known)
 
@@ -229,8 +229,7 @@ def _built(kind: Any, values: Mapping[str, Any], where: str, path: tuple[str, ..
 
 
 def by_name(kind: type[Any], nested: Any, where: str) -> dict[str, Any]:
-    """Return the values of a saved settings object (plain data, parts as levels) by name; those that it lacks are not
-    in the result.
+    """Return the values of a saved settings object (plain data, parts as levels) by name, without those that it lacks.
 
     Raises:
         InputError: it is no mapping, or has a value that this release does not know.
@@ -255,7 +254,7 @@ def by_name(kind: type[Any], nested: Any, where: str) -> dict[str, Any]:
 
 
 def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values with others over them: mappings key by key, everything else replaced."""
+    """Return the values with others merged over them: mappings key by key, everything else replaced."""
     result = dict(base)
     for name, value in over.items():
         below = result.get(name)

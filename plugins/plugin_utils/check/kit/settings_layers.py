@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The one loader of settings: what each layer states, which layer wins, and everything that is wrong with them.
+"""The one loader of settings: what each layer sets, which layer wins, and all problems found in them.
 
 Layers, later ones win: `thresholds/` of the release, then of private recipe directories, the recipe, the SKU, the site.
 All have one form: gate or check id, name, value.
@@ -23,27 +23,27 @@ from .settings import GateSettings, Setting, build, merged, settings_in
 T = TypeVar("T")
 Stated = Mapping[str, Mapping[str, Any]]
 Kinds = Mapping[str, Sequence[type[Any]]]
-"""The settings classes by gate or check id; a gate has one of its own and the one of all gates."""
+"""The settings classes by gate or check id. A gate has its own class and the one that all gates share."""
 SITE = "gpufleet_settings"
 
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """What one place states. `source` names it in messages; only a `release` layer may state release data."""
+    """The settings of one place. `source` names it in messages; only a `release` layer may set release data."""
 
     source: str
     stated: Mapping[str, Any]
     release: bool = False
 
     def at(self, *names: str) -> str:
-        """Return how a message calls that place in the layer."""
+        """Return the name of that place of the layer for messages."""
         path = ".".join(names)
         return f"{self.source}.{path}" if self.source == SITE else f"{self.source}: {path}"
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A value that applies, and the layers that state it, the one that decides last."""
+    """A value that applies, and the layers that set it; the last of them wins."""
 
     value: Any
     sources: tuple[str, ...]
@@ -83,8 +83,11 @@ def threshold_layers(extra: Sequence[str | Path]) -> list[Layer]:
 
 
 def load_settings(kinds: Kinds, layers: Iterable[Layer]) -> tuple[Loaded, list[BringupError]]:
-    """Return every value that applies, with its sources, and everything that is wrong: one problem for each unknown
-    name, wrong type, impossible value or contradiction. What is wrong does not apply."""
+    """Return every value that applies, with its sources, and all problems.
+
+    There is one problem for each unknown name, wrong type, impossible value or contradiction. A wrong value does not
+    apply.
+    """
     loaded: Loaded = {}
     problems: list[BringupError] = []
     stated_last: dict[str, Layer] = {}
@@ -112,7 +115,7 @@ def load_settings(kinds: Kinds, layers: Iterable[Layer]) -> tuple[Loaded, list[B
 def _settings_of(
     kinds: Kinds, layer: Layer, key: str, options: Any, problems: list[BringupError]
 ) -> dict[str, Setting]:
-    """Return the settings among the options of a gate or check, and note what is not one."""
+    """Return the settings among the options of a gate or check, and add a problem for each option that is none."""
     if key not in kinds:
         # `-e gpufleet_settings=check.option=value` is a mapping of that form as well.
         dotted = str(key).partition(".")[0] in kinds and not isinstance(options, Mapping) and "." in str(key)
@@ -167,10 +170,10 @@ def applied(loaded: Loaded, kind: type[T], key: str) -> T:
 
 
 def resolved(key: str, saved: Mapping[str, Any] | None, *above: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of a gate or check by name: the one rule of which layer wins.
+    """Return the values of a gate or check by name. This is the one place that decides which layer wins.
 
-    What was saved with a run is whole (see saved_settings.py) and stands as it is; a name that its release did not have
-    is as this release ships it. Over it lie the layers `above`, later ones win, mappings key by key.
+    What was saved with a run is complete (see saved_settings.py) and is taken as it is; a name that its release did not
+    have gets the default of this release. The layers `above` are merged over it; later ones win, mappings key by key.
     """
     values = {**release_settings().get(key, {}), **(saved or {})}
     for layer in above:
@@ -190,12 +193,12 @@ def settings_for(
     Args:
         kind: the class.
         key: gate or check id.
-        stated: what the site states; it wins.
+        stated: what the site configures; it wins.
         saved: values by name that were saved with the run (see resolved).
-        sku: what the SKU of the host states, for a check of one host.
+        sku: what the SKU of the host sets, for a check of one host.
 
     Raises:
-        InputError: a value is wrong; preflight has refused it unless the run was not checked.
+        InputError: a value is wrong. Preflight refuses it before, unless the run skipped preflight.
     """
     return build(kind, resolved(key, saved, sku or {}, stated), f"{SITE}.{key}")
 
@@ -204,7 +207,7 @@ def checked_settings(kind: type[T], key: str, stated: Mapping[str, Any], saved: 
     """Return the typed settings of a gate or check (see settings_for) for an observer, which relies on them.
 
     Raises:
-        ProblemsError: everything that is wrong with what the site states.
+        ProblemsError: all problems of what the site configures.
     """
     lower = resolved(key, saved)
     kinds = {key: (kind, GateSettings) if "ctrf" in lower else (kind,)}

@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""One cause, not one result for every host: what holds the whole fleet is told once, with all hosts as subjects. Pure.
+"""One outcome per cause where no host passed, with all hosts as subjects. Pure.
 
-A scheduler that is gone or a device plugin that offers nothing anywhere is one thing to mend. While any host passes,
-the others differ from it, and each is told by itself.
+A scheduler that is gone or a device plugin that offers nothing anywhere is one fault to repair, so it is reported once.
+While any host passes, the others differ from it, and each has an outcome of its own.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ _EVIDENCE_KEPT = 4
 
 
 def told_once(outcomes: Sequence[Outcome], decisions: Iterable[Waiver] = ()) -> tuple[Outcome, ...]:
-    """Return the outcomes of one check about hosts; where none passed, those that share status and cause are one.
+    """Return the outcomes of one check about hosts; where none passed, those that share status and cause are merged.
 
     Args:
         outcomes: one or more for every host; their first subject is the host.
-        decisions: waivers and acceptances. One that covers a single outcome was made host by host and stays so.
+        decisions: waivers and acceptances. One that covers a single outcome was made host by host, so nothing is
+            merged.
     """
     hosts = {outcome.subjects[0] for outcome in outcomes}
     if len(hosts) < 2 or any(outcome.status is Status.PASSED for outcome in outcomes):
@@ -57,7 +58,7 @@ def _one(group: Sequence[Outcome], hosts: int) -> Outcome:
 
 
 def _summary(group: Sequence[Outcome], hosts: int) -> str:
-    """Say it once where it is the same of every host but for its name, else host by host."""
+    """Return one text for all hosts where their summaries differ only in the host's name, else the texts of all."""
     names = list(dict.fromkeys(outcome.subjects[0].name for outcome in group))
     whole = f"all {hosts} hosts" if len(names) == hosts else f"{len(names)} of {hosts} hosts, none of which passes"
     alike = {outcome.summary.replace(outcome.subjects[0].name, "<host>") for outcome in group}

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What the pods of every gate's tests tolerate at a site, and their queue: settings of gate gpu_stack for all."""
+"""Tolerations of the test pods of every gate, and their Kueue queue: settings of gate gpu_stack that apply to all."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def tolerations_of(context: ObserveContext | JudgeContext) -> tuple[Toleration, 
     """Return the tolerations of test pods.
 
     Raises:
-        InputError: the site states one that is none.
+        InputError: the site configures one that is not valid.
     """
     stated = tolerations_with(context.settings_of(GATE, GpuStackSettings).tolerations)
     tests_a_wave = isinstance(context, ObserveContext) and bool(context.roll)
@@ -22,5 +22,5 @@ def tolerations_of(context: ObserveContext | JudgeContext) -> tuple[Toleration, 
 
 
 def cluster_queue_of(context: ObserveContext) -> str:
-    """Return the ClusterQueue of Kueue through which the jobs of tests go; empty for none."""
+    """Return the ClusterQueue of Kueue through which test jobs go; empty for none."""
     return context.settings_of(GATE, GpuStackSettings).cluster_queue

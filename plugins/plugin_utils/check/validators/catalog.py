@@ -4,8 +4,8 @@
 """Validator images of a site as values: the entries of its catalogue that name an image.
 
 The form is that of the upstream tool (NVIDIA/aicr, "Validator Development Guide": name, phase, image, timeout, args,
-env, resources), so its catalogues are read as they are. Beyond it an entry may say `rules`, what its account may do in
-the namespace of its run, and `disturbs: false`, that it may run beside others.
+env, resources), so its catalogues are read as they are. Two more keys are ours: `rules` is what its account may do in
+the namespace of its run, and `disturbs: false` means that it may run beside others.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NAME = re.compile(r"[a-z]([-a-z0-9]{0,57}[a-z0-9])?")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,255}")
 _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@-]*")
 _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
-# What the job deployer of the upstream tool sets; an entry cannot state them otherwise.
+# What the job deployer of the upstream tool sets; an entry cannot override them.
 OWN_VARIABLES = frozenset(
     {"AICR_SNAPSHOT_PATH", "AICR_RECIPE_PATH", "AICR_VALIDATOR_NAME", "AICR_VALIDATOR_PHASE", "AICR_RUN_ID",
      "AICR_NAMESPACE", "AICR_CHECK_TIMEOUT", "AICR_NODE_SELECTOR", "AICR_TOLERATIONS"}
@@ -36,7 +36,7 @@ OWN_VARIABLES = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """What an account may do, as a Role of the API says it."""
+    """What an account may do, in the form of a rule of a Kubernetes Role."""
 
     api_groups: tuple[str, ...]
     resources: tuple[str, ...]
@@ -44,16 +44,21 @@ class Rule:
 
     @property
     def body(self) -> dict[str, list[str]]:
-        """The rule of a Role."""
+        """The rule as the Role API object has it."""
         return {"apiGroups": list(self.api_groups), "resources": list(self.resources), "verbs": list(self.verbs)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValidatorImage:
-    """One validator: an image that answers with its exit code.
+    """One validator: an image that reports its result by its exit code.
 
-    `timeout_s` is how long it may run; `rules` what its account may do in the namespace of its run, None: it gets no
-    account's token at all; `resources` are its limits and requests by resource; `disturbs`: it runs alone.
+    Attributes:
+        timeout_s: how long it may run.
+        args: arguments of its container.
+        env: variables of its container.
+        resources: its limits and requests, by resource.
+        rules: what its account may do in the namespace of its run. None: it gets no service account token at all.
+        disturbs: it runs alone.
     """
 
     name: str
@@ -71,8 +76,9 @@ class ValidatorImage:
 def validator_images(
     entries: Mapping[str, Entry], ours: Collection[str]
 ) -> tuple[tuple[ValidatorImage, ...], tuple[str, ...]]:
-    """Return the validators of a catalogue that are images, and the names of those that are not run, because a check of
-    ours answers by that name.
+    """Return the validators of a catalogue that are images.
+
+    The second tuple has the names of those that are not run because a check of ours has that name.
 
     Raises:
         InputError: an entry that cannot be run as it is written.
@@ -86,7 +92,7 @@ def validator_image(entry: Entry) -> ValidatorImage:
     """Return the validator of one entry.
 
     Raises:
-        InputError: what is wrong with it, with the file that it stands in.
+        InputError: the first problem of the entry, with the file that has it.
     """
     data, place = entry.data, f"{entry.file}: validator {entry.name}"
     if not _NAME.fullmatch(entry.name):
@@ -119,10 +125,10 @@ def validator_image(entry: Entry) -> ValidatorImage:
 
 
 def seconds_of(text: str, source: str) -> float:
-    """Return the seconds of a duration as recipes write it (`30m`, `1h30m`), 0 for none.
+    """Return the seconds of a duration as recipes write it (`30m`, `1h30m`), 0 for an empty text.
 
     Raises:
-        InputError: it is none.
+        InputError: the text is no duration.
     """
     if not text:
         return 0.0
@@ -144,7 +150,7 @@ def _env(stated: Any, place: str) -> dict[str, str]:
                 f"{place}: env", f"{name!r} cannot be set.", "another name; AICR_* of the contract are ours"
             )
         if holds_mask(redact_data(dict(pair))):
-            # What a run is asked is written down, and secrets never are.
+            # The arguments and variables of a run are saved with it, and secrets never are.
             raise InputError(f"{place}: env", f"{name} holds a secret.", "let the image read it from where it lies")
         found[name] = str(pair["value"])
     return found

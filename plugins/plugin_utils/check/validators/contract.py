@@ -4,8 +4,8 @@
 """How a validator's pod ended, and what that means. Pure.
 
 The contract is that of the upstream tool (NVIDIA/aicr, "Validator Development Guide"): exit code 0 passed, 1 failed, 2
-skipped; a reason of at most 4096 bytes in /dev/termination-log; what is for people on stdout, of which lines with
-`RESULT: ` are echoed. Everything else (killed for memory, evicted, not started, no exit code, too late) is no answer.
+skipped; a reason of at most 4096 bytes in /dev/termination-log; output for people on stdout, of which lines with
+`RESULT: ` are echoed. Any other ending (killed for memory, evicted, not started, no exit code, too late) is no result.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 CONTAINER = "validator"
 RESULT = "RESULT: "
-# What the upstream tool keeps of it.
+# How much of the output and message the upstream tool keeps: lines, characters per line, bytes.
 _LINES, _LENGTH, _MESSAGE = 1000, 512, 4096
-# Reasons of a kubelet or of the API server for which a container with an exit code of its own did not end by itself.
+# Reasons of a kubelet or of the API server with which a container was ended from outside, even if it has an exit code.
 _NOT_ITS_OWN = ("OOMKilled", "ContainerStatusUnknown", "Evicted", "DeadlineExceeded")
-# What the API server says to an account that lacks a right (kubernetes/apiserver, pkg/endpoints/handlers/
-# responsewriters/errors.go), and client-go to a pod without a token (rest/config.go: InClusterConfig).
+# The API server's message to an account that lacks a permission (kubernetes/apiserver, pkg/endpoints/handlers/
+# responsewriters/errors.go), and client-go's in a pod without a token (rest/config.go: InClusterConfig).
 _NO_TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount/token: no such file"
 _DENIED = r'User \\?"system:serviceaccount:[^:"\\]+:{account}\\?" cannot '
 _LAST_WORDS = 20
@@ -62,9 +62,15 @@ _HINTS = {
 class ValidatorRun:
     """How one validator ended.
 
-    `state` is that of a job (workload/job.py); `exit_code` is None where its container has none; `word` is the
-    kubelet's reason for the end, `message` what it left in its termination log, `reason` why it did not come to an end
-    of its own; `lines` are the last of its output; `unread` why that cannot be read.
+    Attributes:
+        state: that of a job (workload/job.py).
+        exit_code: None where its container has none.
+        word: the kubelet's reason for the end.
+        message: its termination log.
+        reason: why it did not end by itself.
+        lines: the last lines of its output.
+        unread: why the output cannot be read.
+        leftovers: objects of its namespace that could not be removed.
     """
 
     name: str
@@ -83,12 +89,12 @@ class ValidatorRun:
 
     @property
     def results(self) -> tuple[str, ...]:
-        """What it says for people to read at once, without the word before it."""
+        """Its lines for people to read at once, without the `RESULT: ` prefix."""
         return tuple(line.removeprefix(RESULT).strip() for line in self.lines if line.startswith(RESULT))
 
 
 def log_path(phase: str, name: str) -> str:
-    """Return where the output of a validator lies in the run directory."""
+    """Return the path of a validator's output in the run directory."""
     return f"evidence/{phase}/{name}.log"
 
 
@@ -108,12 +114,12 @@ def ended(validator: ValidatorImage, pod: Mapping[str, Any], ending: Ending, log
     statuses = status.get("containerStatuses") or []
     own: Json = next((entry for entry in statuses if entry.get("name") == CONTAINER), {})
     terminated = (own.get("state") or {}).get("terminated") or {}
-    # A pod that was evicted or took too long says so itself, whatever became of its container.
+    # The status of a pod that was evicted or exceeded its deadline has the reason, whatever its container reports.
     word = str(status.get("reason") or terminated.get("reason") or "")
     code = terminated.get("exitCode")
     state, reason = ending.state, ending.reason
     if state == "failed" and (pod.get("metadata") or {}).get("deletionTimestamp"):
-        # Whoever is told to end answers in the middle of its work, with whatever code that gives.
+        # A container that is terminated exits in the middle of its work, with any exit code.
         state, reason = "lost-node", f"somebody removed its pod; {reason}"
     return ValidatorRun(
         name=validator.name,
@@ -130,7 +136,7 @@ def ended(validator: ValidatorImage, pod: Mapping[str, Any], ending: Ending, log
 
 
 def judge_run(validator: ValidatorImage, run: ValidatorRun, site: str, gate: str, path: str) -> Outcome:
-    """Return the outcome of a validator; `path` is where its output lies in the run directory."""
+    """Return the outcome of a validator; `path` is that of its output in the run directory."""
     said = " ".join(run.message.split()) or "; ".join(run.results[:3])
     about: dict[str, Any] = {
         "check": validator.name,
@@ -186,9 +192,12 @@ def _answered(run: ValidatorRun, said: str, about: Mapping[str, Any], other: Any
 
 
 def _denied(run: ValidatorRun) -> str:
-    """Return what a validator said of a right that its account lacks, empty if nothing: images of the upstream tool
-    end with 1 for whatever keeps them from looking (NVIDIA/aicr, validators/runner.go), which is no word about the
-    cluster. What was tried on the way to another reason does not count: the message says how it ended."""
+    """Return the message of a validator that its account lacks a permission, empty if there is none.
+
+    Images of the upstream tool exit with 1 for whatever keeps them from observing (NVIDIA/aicr, validators/runner.go),
+    which proves nothing about the cluster. A denied request before another failure does not count: where there is a
+    termination message, only that is read.
+    """
     denied = re.compile(_DENIED.format(account=re.escape(account_of(run.name))))
     words = [run.message] if run.message else list(run.lines[-_LAST_WORDS:])
     return next((" ".join(word.split()) for word in words if _NO_TOKEN in word or denied.search(word)), "")

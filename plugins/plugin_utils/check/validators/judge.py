@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Answers of validators from what was saved of their runs; what cannot be read back is no answer."""
+"""Outcomes of validators from their saved runs; a run that cannot be read back is unknown, never a pass."""
 
 from __future__ import annotations
 

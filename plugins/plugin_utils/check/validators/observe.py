@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Runs validator images: inputs, accounts and pods in a namespace of their own, followed to their end."""
+"""Runs validator images: creates inputs, accounts and pods in a temporary namespace and follows them to their end."""
 
 from __future__ import annotations
 
@@ -31,17 +31,16 @@ from ..spec import ObserveContext, Observer, observer_of
 from .catalog import ValidatorImage
 from .contract import CONTAINER, ValidatorRun, account_of, ended, key_of, log_path
 
-# The upstream tool's own, for an entry that says none.
+# The upstream tool's default, for an entry without resources.
 _RESOURCES = {"cpu": "1", "memory": "1Gi"}
-# How long the tool waits for a validator beyond its time: it may end by itself, and say so.
+# How long the tool waits for a validator beyond its timeout: it may end by itself and report that.
 _SPARE_S = 30.0
 _CLEANUP_S = 60.0
 _POLL_S = 1.0
 _RBAC = "rbac.authorization.k8s.io"
-# What an object may have: etcd's request limit of 1.5 MiB, and 1 MiB for what a ConfigMap holds (kubernetes.io,
-# "ConfigMaps").
+# Limit of an object: etcd's request limit is 1.5 MiB, and a ConfigMap holds 1 MiB (kubernetes.io, "ConfigMaps").
 _MOST_BYTES = 1 << 20
-# What an account needs to run one, beside what the validator itself is allowed: whoever gives a right must have it.
+# What an account needs to run validators, beside the validators' own permissions: RBAC requires that it has those too.
 RIGHTS = (
     *BASIC,
     *(Permission("create", name) for name in ("pods", "configmaps", "serviceaccounts")),
@@ -52,7 +51,8 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
-    """What a validator gets: snapshot and recipe as text, its run, and which nodes its own pods are for."""
+    """What a validator gets: snapshot and recipe as text, its run, and the node selector for pods that it makes
+    itself."""
 
     snapshot: str
     recipe: str
@@ -63,7 +63,7 @@ class Inputs:
 def validator_observers(
     validators: Sequence[ValidatorImage], phase: str, inputs: Inputs
 ) -> list[Observer[ValidatorRun]]:
-    """Return an observer for each of these validators; the first that looks runs them all, at once."""
+    """Return an observer for each of these validators. The first that observes runs them all, at once."""
     known: list[dict[str, ValidatorRun] | Exception] = []
 
     def look(validator: ValidatorImage, context: ObserveContext) -> ValidatorRun:
@@ -72,7 +72,7 @@ def validator_observers(
                 known.append(run_validators(validators, phase, inputs, context))
             except AbortedError:
                 raise
-            except Exception as error:  # noqa: BLE001 - what became of one became of all, a crash as well
+            except Exception as error:  # noqa: BLE001 - one failure, also a crash, is that of all of them
                 known.append(error)
         found = known[0]
         if isinstance(found, Exception):
@@ -85,14 +85,14 @@ def validator_observers(
 def run_validators(
     validators: Sequence[ValidatorImage], phase: str, inputs: Inputs, context: ObserveContext
 ) -> dict[str, ValidatorRun]:
-    """Run validators at once, keep their output, tell their `RESULT:` lines, and remove what they made.
+    """Run validators at once, save their output, show their `RESULT:` lines, and remove the objects that they made.
 
     Returns:
         How each ended, by its name.
 
     Raises:
         InputError: an input does not fit into a ConfigMap.
-        BringupError: the API server does not answer, or refuses the validators' objects.
+        BringupError: the API server does not respond, or refuses the validators' objects.
     """
     for name, text in (("snapshot", inputs.snapshot), ("recipe", inputs.recipe)):
         if len(text.encode()) > _MOST_BYTES:
@@ -133,7 +133,7 @@ def run_validators(
 
 
 def input_objects(inputs: Inputs, namespace: TemporaryNamespace) -> list[Json]:
-    """Return what the validators of a namespace are given to read."""
+    """Return the ConfigMaps that the validators of a namespace read."""
     return [
         {
             "apiVersion": "v1",
@@ -174,7 +174,7 @@ def validator_objects(
 
 
 def _account(validator: ValidatorImage, namespace: TemporaryNamespace) -> list[Json]:
-    """Return the account of a validator and what it may do, in this namespace and nowhere else; none without rules."""
+    """Return the account of a validator with its role, in this namespace only; empty for a validator without rules."""
     if validator.rules is None:
         return []
     name = account_of(validator.name)
@@ -204,7 +204,7 @@ def _own(validator: ValidatorImage, phase: str, inputs: Inputs, tolerations: tup
         "AICR_RUN_ID": inputs.run_id,
         "AICR_CHECK_TIMEOUT": f"{validator.timeout_s:.0f}s",
         "AICR_NODE_SELECTOR": ",".join(f"{key}={value}" for key, value in sorted(inputs.node_selector.items())),
-        # Its form has an effect in every entry; ours without one tolerate any.
+        # The contract needs an effect in every entry; a toleration of ours without one tolerates any effect.
         "AICR_TOLERATIONS": ",".join(
             f"{entry.key}={entry.value}:{effect}" if entry.value else f"{entry.key}:{effect}"
             for entry in tolerations
@@ -215,7 +215,7 @@ def _own(validator: ValidatorImage, phase: str, inputs: Inputs, tolerations: tup
 
 
 def _spec(validator: ValidatorImage) -> JobSpec:
-    """Return the validator as a job, for how long it may take and how it is told to have ended."""
+    """Return the validator as a job, which has its time limits and the rules by which its end is recognised."""
     return JobSpec(
         name="validator", nodes=("any",), gpus_per_node=0, image=validator.image, command=(validator.name,),
         kind="plain-job", timeout_s=validator.timeout_s + _SPARE_S,
@@ -225,7 +225,7 @@ def _spec(validator: ValidatorImage) -> JobSpec:
 def _followed(
     validators: Sequence[ValidatorImage], namespace: TemporaryNamespace, progress: Progress
 ) -> dict[str, tuple[Json, Ending, float]]:
-    """Return by validator its pod as it was seen last, how it ended, and the seconds from its creation."""
+    """Return, by validator, its pod as last observed, how it ended, and the seconds from its creation."""
     followed = {account_of(validator.name): _Followed(_spec(validator)) for validator in validators}
     begun, outage = time.monotonic(), namespace.cluster.transport.outage
     away_before_s = outage.away_s
@@ -257,7 +257,7 @@ class _Followed:
     _gone_at_s: float | None = None
 
     def look(self, pod: Json | None, age_s: float, away_s: float) -> None:
-        """Take in what is seen of it now."""
+        """Update it from the pod as listed now, None if it is not listed."""
         if self.ending is not None:
             return
         gone = [str(self.pod["metadata"]["name"])] if self.pod and pod is None else []
@@ -276,12 +276,12 @@ class _Followed:
 
 
 def _log(namespace: TemporaryNamespace, pod: Json) -> tuple[str, str]:
-    """Return what it wrote, and why that cannot be read."""
+    """Return its output, and why that cannot be read."""
     if (pod.get("status") or {}).get("phase") not in ("Running", "Succeeded", "Failed"):
         return "", ""
     return log_of_pod(namespace, pod, CONTAINER)
 
 
 def as_text(document: Any) -> str:
-    """Return an input of a validator: JSON, which every reader of YAML takes."""
+    """Return an input of a validator as JSON, which every YAML parser reads."""
     return json.dumps(document, indent=1, sort_keys=True) + "\n"
