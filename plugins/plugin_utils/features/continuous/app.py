@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Where tests of nodes run: a namespace of their own, once the rights that they need are there."""
+"""Where node tests run: in a namespace of their own, once the required rights are granted."""
 
 from __future__ import annotations
 
@@ -65,19 +65,19 @@ def node_test_namespace(
     asked_by: str,
     tolerated: tuple[Toleration, ...] = (),
 ) -> AbstractContextManager[TemporaryNamespace]:
-    """Return the namespace for these tests; what is in it is removed on every way out.
+    """Return the namespace for these tests; everything in it is removed when the block is left, also after an error.
 
     Args:
-        cluster: where.
-        context: of the run that holds the cluster.
-        tests: what will run there.
-        name: a part of its name.
+        cluster: the cluster of the site.
+        context: context of the run that holds the cluster.
+        tests: the tests that will run there.
+        name: part of the name of the namespace.
         asked_by: who needs the rights, for the message that names what is missing.
-        tolerated: taints beside those that the site tolerates.
+        tolerated: taints to tolerate beside those that the site tolerates.
 
     Raises:
         ForbiddenError: the user may not do what the tests need.
-        BringupError: the API server does not answer.
+        BringupError: the API server does not respond.
     """
     queue, pods = cluster_queue_of(context), stack_facts().test_pods
     wanted = dict.fromkeys(permission for test in tests for permission in test.permissions())
@@ -89,15 +89,18 @@ def node_test_namespace(
     )  # fmt: skip
 
 
-# Where a cycle runs its tests, whoever gives the nodes work, and what dead cycles left in the history.
+# Where a cycle runs its tests, who gives the nodes work, and what dead cycles left in the history.
 
 _DEAD_DAYS = 90
 
 
 @dataclass(frozen=True, slots=True)
 class CyclePlace:
-    """What a cycle is told of its place, which is held by then: its tests, how stock is taken, and `jobs`, within which
-    tests are run and which adds to the notes what it leaves; `cluster` is None where there is no Kubernetes."""
+    """Where a cycle runs. The place is already held for this cycle.
+
+    It has the tests, the function that takes stock of the nodes, and `jobs`, the context within which tests run and
+    which adds a note for everything that it leaves behind. `cluster` is None without Kubernetes.
+    """
 
     context: ObserveContext
     tests: tuple[NodeTest, ...]
@@ -116,10 +119,10 @@ def others(store: ServiceStore, cycle: Cycle) -> tuple[Cycle, ...]:
 def forget_dead(
     store: ServiceStore, cycle: Cycle, emit: Emit, dead: Callable[[str], bool] = lambda _cycle_id: True
 ) -> None:
-    """End what cycles of dead controllers left in the history.
+    """Release in the history what cycles of dead controllers still hold.
 
-    Whoever holds the place is the only one that tests there, and what dead runs left was removed: so nothing runs any
-    more under the leases of others. The leases of cycles that are not `dead` stay until they run out.
+    Only the holder of the place tests there, and what dead runs left was removed. So nothing runs under the leases of
+    other cycles any more. Leases of cycles that are not `dead` stay until they expire.
     """
     for lease in store.leases(cycle.site, rehearsal=cycle.rehearsal):
         if lease.cycle_id != cycle.cycle_id and dead(lease.cycle_id) and store.release(lease):
@@ -129,9 +132,9 @@ def forget_dead(
             store.end_cycle(other.cycle_id, now_utc(), "its controller died")
 
 
-# A cluster of Slurm as the place of a cycle: holds its hosts, ends jobs of dead cycles, and says how tests are run.
-# The hold is a lock of this controller. So only cycles of this controller whose runs lie beside this one are known to
-# be dead; jobs and leases of any other are left alone, and end by the time limits that they have in Slurm.
+# A Slurm cluster as the place of a cycle: holds its hosts, cancels jobs of dead cycles, and defines how tests run. The
+# hold is a lock of this controller. So only cycles of this controller whose runs are beside this one are known to be
+# dead. Jobs and leases of any other cycle are left alone: they end by their time limits in Slurm.
 
 
 def slurm_place(
@@ -142,8 +145,8 @@ def slurm_place(
 
     Raises:
         HeldError: another run of this controller holds the hosts.
-        InputError: a setting is missing, or a test is asked for that is not enabled.
-        BringupError: Slurm does not answer.
+        InputError: a setting is missing, or a requested test is not enabled.
+        BringupError: Slurm does not respond.
     """
     context = context_of(claim_of_run(run).holder)
     ways = ways_of(context.settings_of(CONTINUOUS, ContinuousSettings))
@@ -164,7 +167,7 @@ def slurm_place(
         yield SlurmRunner(commands, ways, cycle.cycle_id, emit).run
 
     def stock() -> Stock:
-        # What we drained takes no jobs, ours neither: a person resumes it after its repair.
+        # What we drained takes no jobs, not even ours: a person resumes it after its repair.
         uses = uses_in_slurm(commands.scontrol, context.site, context.hardware, ways.reservation)
         hosts = {
             host.name: BenchmarkHost(name=host.name, node=host.node_name or host.name, sku=host.sku)
@@ -176,12 +179,13 @@ def slurm_place(
 
 
 def _beside(run: Run, other: Cycle, cycle: Cycle) -> bool:
-    """Tell whether the lock that we hold was held by that cycle: it ran here, and its run lies beside ours."""
+    """Whether the lock that we hold was held by that cycle: it ran on this controller, and its run is beside ours."""
     run_id = other.cycle_id.rpartition("-cycle-")[0]
     return other.controller == cycle.controller and bool(run_id) and (run.path.parent / run_id).is_dir()
 
 
-# By which limits the nodes of a site are classified, from its settings: those of gates where both judge.
+# The limits by which the nodes of a site are classified, from its settings. Where a gate judges the same figure, its
+# limits are used.
 
 # A result falls due after its days, and a queue takes its time: the queue itself becomes urgent at twice the days.
 _STALE = 2.0
@@ -191,9 +195,9 @@ def class_limits(tests: Sequence[NodeTest], settings: ContinuousSettings, passiv
     """Return the limits of classification.
 
     Args:
-        tests: those of the cycle.
-        settings: of continuous validation.
-        passive: how old the results of passive checks may be, by test; they are made by every cycle.
+        tests: the tests of the cycle.
+        settings: the settings of continuous validation.
+        passive: how old results of passive checks may be, in days by test; every cycle makes new ones.
     """
     peers = {test.id: test.peers for test in tests if test.peers is not None}
     stale = {test.id: _STALE * test.common.days for test in tests}
@@ -213,8 +217,8 @@ def run_cycle(run: Run, options: Mapping[str, Any], emit: Emit) -> CycleDone:
 
     Raises:
         HeldError: another controller works on the cluster.
-        AbortedError: SIGTERM or SIGINT asked for the end; what ran is recorded as pending, and nothing is left behind.
-        BringupError: the site, the history or the cluster does not answer.
+        AbortedError: SIGTERM or SIGINT ended it. What ran is recorded as pending, and nothing is left behind.
+        BringupError: the site, the history or the cluster does not respond.
     """
     slurm = run.site.orchestrator == "slurm"
     if not slurm:
@@ -244,7 +248,7 @@ def run_cycle(run: Run, options: Mapping[str, Any], emit: Emit) -> CycleDone:
                 with place.jobs(going.log.notes) as run_jobs:
                     going.run(run_jobs, Deadline.after(settings.cycle_s))
         done = save_cycle(run, cycle, going.log, _number(options), log_dir_of(options), emit)
-        # What was found is written: what follows may fail on its own.
+        # The results are written; what follows may fail on its own.
         after = after_cycle(store, cycle, service, now_s=time.time(), cluster=place.cluster, emit=emit)
         report = after.files.get("html")
         run.save_record(with_cycle(run.record, done.verdict, done.log, after.classes, report.name if report else ""))
@@ -252,7 +256,7 @@ def run_cycle(run: Run, options: Mapping[str, Any], emit: Emit) -> CycleDone:
 
 
 def _look_at_all(run: Run, options: Mapping[str, Any], context: ObserveContext, going: FleetCycle) -> None:
-    """Judge what all hosts show, before anything is tested: it touches nobody's work."""
+    """Judge what all hosts show before anything is tested. This does not disturb running work."""
     work = going.work
     if not (options["passive"] and work.settings.passive):
         return
@@ -298,7 +302,7 @@ def _slurm(run: Run, options: Mapping[str, Any], store: ServiceStore, cycle: Cyc
 
 @contextmanager
 def _recorded(store: ServiceStore, cycle: Cycle, log: CycleLog) -> Iterator[None]:
-    """Write the end of the cycle, whatever it is."""
+    """Record the end of the cycle, however it ends."""
     try:
         yield
     except BaseException as error:
@@ -341,10 +345,10 @@ def test_context(run: Run, options: Mapping[str, Any], emit: Emit, holder: str) 
 def chosen_tests(
     run: Run, options: Mapping[str, Any], emit: Emit, holder: str, cluster: Cluster
 ) -> tuple[NodeTest, ...]:
-    """Return the tests of the cycle, each after its look at the cluster.
+    """Return the tests of the cycle, after each has looked at the cluster.
 
     Raises:
-        InputError: one that is asked for is not enabled.
+        InputError: a requested test is not enabled.
     """
     chosen = enabled_tests(test_context(run, options, emit, holder), options["tests"])
     for test in chosen:
@@ -362,7 +366,7 @@ def _stock(cluster: Cluster, context: ObserveContext) -> Stock:
     """Look at all nodes of the site."""
     hosts = planned_hosts(cluster, context, lambda *told: BenchmarkHost(**placement(*told)))
     uses = uses_in_kubernetes(cluster, context)
-    # What we took out of service returns once it passes, so it has to be tested; its taints are tolerated.
+    # What we took out of service returns once it passes, so it has to be tested. Its taints are tolerated.
     uses |= {name: NodeUse(name=name, use=Use.FREE) for name, use in uses.items() if use.use is Use.OURS}
     return Stock(queue_nodes(context, uses, {}), {host.name: host for host in hosts})
 

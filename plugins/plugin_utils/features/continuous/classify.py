@@ -1,11 +1,12 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Whether something that was seen once is a fault: the sample that raised a suspicion proves nothing, repeats do. Pure.
+"""Whether a suspicion is a fault: the sample that raised it proves nothing, repeats do. Pure.
 
-The suspicious sample was chosen because it is low, so it does not count. Of any `repeats` samples in a row after it
-more than half (or as many as are asked for) have to be low as well. It is given up only by `repeats` good samples in a
-row. A sample that is low instead of good never makes the stand better: windows only get more, and fuller.
+The suspicious sample does not count, because it was chosen for being low. The fault is confirmed when more than half
+(or as many as configured) of any `repeats` samples in a row after it are low as well. The suspicion is dropped only
+after `repeats` good samples in a row. A low sample in place of a good one never improves the result: windows only get
+more, and fuller.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ REPEATS = 3
 
 
 class Stand(str, Enum):
-    """Where a series of samples stands; `flaky`: of the repeats some were low and not as many as it takes."""
+    """The state of a series of samples. `flaky`: some of the repeats were low, but fewer than it takes."""
 
     CLEAR = "clear"
     SUSPECT = "suspect"
@@ -43,8 +44,11 @@ class Stand(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class RepeatState:
-    """Where it stands, and by what: `low` of the `seen` newest repeats (of a confirmed one: good ones in a row since),
-    of which `needed` confirm."""
+    """The state and the counts behind it.
+
+    `low` of the `seen` newest repeats were low, and `needed` confirm. After a confirmation `seen` counts the good
+    samples in a row since then, and `low` is 0.
+    """
 
     stand: Stand = Stand.CLEAR
     low: int = 0
@@ -54,7 +58,7 @@ class RepeatState:
 
     @property
     def text(self) -> str:
-        """In words."""
+        """The state in words."""
         if self.stand is Stand.CONFIRMED:
             back = f"; {self.seen} of {self.repeats} good ones in a row since" if self.seen else ""
             most = "more than half" if self.needed == self.repeats // 2 + 1 else f"{self.needed}"
@@ -69,13 +73,13 @@ class RepeatState:
 def repeat_state(
     low: Iterable[bool], repeats: int = REPEATS, *, hard: Iterable[bool] = (), needed: int = 0
 ) -> RepeatState:
-    """Return where samples stand.
+    """Return the state of a series of samples.
 
     Args:
-        low: whether each sample was over the line that marks it as bad, the oldest first.
-        repeats: how many samples after a suspicion decide.
-        hard: of each sample whether it proves the fault by itself; shorter than `low`: the rest does not.
-        needed: how many of the repeats have to be low; 0 or less than that: more than half.
+        low: whether each sample crossed the line that marks it as bad, oldest first.
+        repeats: number of samples after a suspicion that decide.
+        hard: whether each sample proves the fault by itself. Where it is shorter than `low`, the rest do not.
+        needed: how many of the repeats have to be low. More than half is the least; 0 means just that.
     """
     alone, needed = iter(hard), max(needed, repeats // 2 + 1)
     after: deque[bool] | None = None
@@ -100,29 +104,29 @@ def repeat_state(
     return RepeatState(stand, sum(after), len(after), repeats, needed)
 
 
-# Results that are near to each other in time are one event: a congested leaf, a hot hall, a user beside it. Pure.
-# Repeats prove something only where they are independent. Those of one hour are the same hour measured again.
+# Results that are close in time are one event: a congested leaf switch, a hot hall, another user's job. Pure. Repeats
+# prove something only where they are independent. Repeats within one hour measure the same hour again.
 
 _HOUR_S = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
 class NodeEvent:
-    """The results of one test on one node within one span of time, the oldest first; never none."""
+    """The results of one test on one node within one span of time, oldest first; at least one."""
 
     results: tuple[NodeResult, ...]
 
     def all(self, is_so: Callable[[NodeResult], bool]) -> bool:
-        """Whether all of them say so: what was well once in that time is well."""
+        """Whether all results are so. What was well once in that time is well."""
         return all(map(is_so, self.results))
 
     def any(self, is_so: Callable[[NodeResult], bool]) -> bool:
-        """Whether one of them says so, for what one result proves."""
+        """Whether any result is so, for what one result proves."""
         return any(map(is_so, self.results))
 
 
 def events(results: Sequence[NodeResult], hours: float) -> tuple[NodeEvent, ...]:
-    """Return the events of results, the oldest first; each begins with a result and lasts that long."""
+    """Return the events of results, oldest first. An event begins with a result and covers so many hours."""
     found: list[list[NodeResult]] = []
     for result in results:
         if not found or result.started_s - found[-1][0].started_s >= hours * _HOUR_S:
@@ -133,31 +137,31 @@ def events(results: Sequence[NodeResult], hours: float) -> tuple[NodeEvent, ...]
 
 
 def may_repeat(results: Sequence[NodeResult], hours: float, now_s: float) -> bool:
-    """Whether one more result now would be another event than the newest one."""
+    """Whether one more result now would belong to another event than the newest one."""
     return not results or now_s - events(results, hours)[-1].results[0].started_s >= hours * _HOUR_S
 
 
-# What GPUs of one cohort computed: whose digest is not that of most is a hard fact about its node. Pure.
+# Results that GPUs of one cohort computed. A digest that differs from the majority is a hard fact about its node. Pure.
 
 Key = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeDigests:
-    """What the newest digests of one test and cohort say; `blame`: why nobody is named though they differ."""
+    """The majority digest of one test and cohort. `blame` says why no node is named though digests differ."""
 
     found: Majority[tuple[str, str], str]
     blame: str = ""
 
     def wrong(self, result: NodeResult) -> tuple[str, ...]:
-        """Return the parts of a result that computed something else than most do."""
+        """Return the parts whose result differs from that of the majority."""
         if self.found.split or self.found.total < LEAST:
             return ()
         return tuple(part for part, digest in result.digests.items() if digest != self.found.usual)
 
 
 def digests(records: Mapping[Key, NodeRecord], limits: PeerLimits) -> dict[Key, NodeDigests]:
-    """Return by test and cohort what digests say."""
+    """Return the majority digests by test and cohort."""
     members: dict[Key, dict[tuple[str, str], str]] = {}
     for record in records.values():
         if record.known and record.known[-1].cohort:
@@ -186,14 +190,16 @@ def _blame(key: Key, found: Majority[tuple[str, str], str], nodes: int, limits: 
     return ""
 
 
-# What is said of one node by one test, and what all nodes are judged by.
+# The findings about one node by one test, and what all nodes are judged by.
 
 
 @dataclass(frozen=True, slots=True)
 class ClassFinding:
-    """One sentence about a node, and what it makes of it. `row`: how many of the newest events in a row say so.
-    `sure`: more than half of its repeats were low, each the best of several samples. `repeat`: whether another result
-    of the node would tell more."""
+    """One sentence about a node, and the class that follows from it.
+
+    `row`: how many of the newest events in a row say so. `sure`: more than half of its repeats were low, each the best
+    of several samples. `repeat`: whether another result of the node would add information.
+    """
 
     word: Word
     text: str
@@ -204,7 +210,7 @@ class ClassFinding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassContext:
-    """What all nodes are judged by; `hard` and `marginal` are by test and cohort why a cohort is to blame."""
+    """What all nodes are judged by. `hard` and `marginal`: why a cohort is to blame, by test and cohort."""
 
     now_s: float
     rules: FigureRules
@@ -223,24 +229,24 @@ class ClassContext:
         return self.limits.needed(test, self.rules)
 
     def age(self, result: NodeResult) -> str:
-        """Return how old a result is, for people."""
+        """Return the age of a result as text."""
         hours = max(0.0, self.now_s - result.started_s) / 3600
         return f"{hours / 24:.1f} days" if hours >= 48 else f"{hours:.1f} h"
 
 
 def newest_in_a_row(low: Sequence[bool]) -> int:
-    """Return how many samples at the end of a series, the oldest first, are low."""
+    """Return how many samples at the end of a series (oldest first) are low."""
     return len(list(takewhile(bool, reversed(low))))
 
 
-# What figures say of a node: compared with its equals, with what it has to reach, and with themselves. Pure. Fewer
-# than four nodes are compared all the same: the slower one is a suspect, and that they agree proves nothing. Parts of
-# one host are each other's equals, too. What nothing but its own history was compared with is unchanged, not healthy.
+# What figures say about a node, compared with its peers, with the figure to reach, and with its own history. Pure.
+# Fewer than four nodes are compared as well: the slower one is a suspect, but agreement proves nothing. Parts of one
+# host are peers too. A figure that was compared with its own history alone is unchanged, not healthy.
 
 
 def figure_findings(record: NodeRecord, context: ClassContext) -> list[ClassFinding]:
-    """Return what the comparison of figures says, with equals first, then with what they have to reach, then with
-    themselves."""
+    """Return the findings from figures: against peers first, then against the figure to reach, then against their
+    history."""
     found = [ClassFinding(Word.UNKNOWN, problem) for problem in record.problems]
     within = _within_host(record, context)
     for series in record.series:
@@ -257,7 +263,7 @@ def figure_findings(record: NodeRecord, context: ClassContext) -> list[ClassFind
 
 
 def _within_host(record: NodeRecord, context: ClassContext) -> dict[str, PeerVerdict]:
-    """Return by figure how the parts of one host compare, where they are enough to compare."""
+    """Return by figure how the parts of one host compare, where there are enough parts."""
     by_figure: dict[str, dict[str, float]] = {}
     for series in record.series:
         if series.part and series.speeds:
@@ -268,10 +274,10 @@ def _within_host(record: NodeRecord, context: ClassContext) -> dict[str, PeerVer
 
 
 def _not_compared(record: NodeRecord, within: dict[str, PeerVerdict], context: ClassContext) -> list[ClassFinding]:
-    """Return the figures of which nothing says that they are as they should be.
+    """Return the figures that no comparison confirms.
 
-    Parts of one host that agree are as they should be where another figure of theirs reaches what it has to: what slows
-    a whole host down (power, clocks, a library) slows that one down, too.
+    Parts of one host that agree count as confirmed where another figure of theirs reaches its target: what slows a
+    whole host down (power, clocks, a library) would slow that figure down as well.
     """
     if record.test in context.rules.held and record.known:
         newest = record.known[-1]
@@ -295,9 +301,10 @@ def _not_compared(record: NodeRecord, within: dict[str, PeerVerdict], context: C
 
 
 def _agreeing(found: list[ClassFinding], record: NodeRecord, least: int) -> list[ClassFinding]:
-    """Return findings of what all nodes share: nobody is bad by single samples of one figure, where there are more.
+    """Return findings of a shared resource. A node is not bad by single samples of one figure where it has more
+    figures.
 
-    One sample of a day is that of its hour, and of many nodes and figures some are low by chance for weeks.
+    One sample a day reflects its hour, and of many nodes and figures some are low by chance for weeks.
     """
     bad = [finding for finding in found if finding.word is Word.BAD]
     if len(bad) >= min(least, len(record.series)) or any(finding.sure for finding in bad):
@@ -335,7 +342,7 @@ def _against_peers(
 
 
 def _is_low_within(series: Series, within: PeerVerdict | None, context: ClassContext) -> bool:
-    """Whether a part is slower than the others of its own host, again and again."""
+    """Whether a part is slower than the other parts of its host, repeatedly."""
     if within is None or within.cohort_to_blame:
         return False
     low = [speed < within.limit for speed in series.speeds]
@@ -361,16 +368,19 @@ def _against_reference(series: Series, context: ClassContext) -> list[ClassFindi
 
 _ORDER = tuple(Word)
 _MOST_REASONS = 12
-# What so many nodes of a cohort do, and what is to be done about it.
+# What so many nodes of a cohort show at once, and what to do about it.
 _FAIL_HARD = "fail hard at once", "look at what they share (driver, image) before any of them"
 _LIE_BETWEEN = "lie between good and bad at once", "look at what they share, and at what they are held against"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Classified:
-    """What a site is taken for: a class for every node, what is said of whole cohorts, tests to repeat as (node, test),
-    how many of the newest results in a row of a bad node are bad (0: the newest is good, and it was not cleared yet),
-    and the records that it came from, by node and test."""
+    """The classes of a site.
+
+    It has a class for every node, sentences about whole cohorts, tests to repeat as (node, test), and the records
+    behind them by node and test. For a bad node it has the number of newest results in a row that are bad; 0 means that
+    the newest is good but the node is not cleared yet.
+    """
 
     classes: tuple[NodeClass, ...]
     cohorts: tuple[str, ...] = ()
@@ -379,7 +389,7 @@ class Classified:
     records: Mapping[tuple[str, str], NodeRecord] = field(default_factory=dict)
 
     def nodes(self, word: Word) -> tuple[str, ...]:
-        """Return the nodes of that class."""
+        """Return the nodes of a class."""
         return tuple(entry.node for entry in self.classes if entry.word == word.value)
 
 
@@ -401,13 +411,13 @@ def classify(
         cycle_id: the cycle that ended.
         nodes: every node of the site, also those that were never tested.
         tests: what each of them has to pass.
-        results: theirs, of the whole window, in any order.
+        results: the results of the whole window, in any order.
         now_s: the time now, seconds since the epoch.
         rules: which way figures are better, which failures are hard.
-        limits: of all comparisons.
-        racks: of the nodes that have one.
-        references: what figures are held against beside their equals, by node, test and figure.
-        firsts: what series began with, where that is remembered (Series.first_key).
+        limits: the limits of all comparisons.
+        racks: rack by node, where it is known.
+        references: what figures have to reach, by node, test and figure.
+        firsts: what series began with, where that is recorded (Series.first_key).
     """
     limits, site = limits or ClassLimits(), set(nodes)
     wanted = [entry for entry in results if entry.node in site and entry.test in tests]
@@ -450,16 +460,17 @@ def _wants_repeat(finding: ClassFinding) -> bool:
 
 
 def _may(record: NodeRecord, context: ClassContext) -> bool:
-    """Whether one more result would tell more: another event, or a better sample of what all share."""
+    """Whether one more result would add information: another event, or a better sample of a shared resource."""
     return record.test in context.rules.shared or may_repeat(record.known, record.event_h, context.now_s)
 
 
 def _without_crowds(
     said: Mapping[tuple[str, str], list[ClassFinding]], found: Mapping[tuple[str, str], NodeRecord], limits: ClassLimits
 ) -> tuple[dict[tuple[str, str], list[ClassFinding]], list[str]]:
-    """Return the findings, nobody of a cohort bad where too many would be, and what is said of such cohorts.
+    """Return the findings and the sentences about crowded cohorts.
 
-    What hit a whole cohort is over at once for all its nodes, and each of them needs some good results to be cleared.
+    Where too many nodes of a cohort would be bad, none of them is. What hit a whole cohort ends at once for all of its
+    nodes, and each node would need several good results to be cleared.
     """
     members: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for key, record in found.items():
@@ -484,7 +495,7 @@ def _without_crowds(
 
 
 def findings_of(record: NodeRecord | None, test: str, context: ClassContext) -> list[ClassFinding]:
-    """Return what one test says of one node: never nothing."""
+    """Return the findings of one test about one node; at least one."""
     days = context.limits.history_days
     if record is None or record.newest is None:
         return [ClassFinding(Word.UNKNOWN, f"{test}: no result within {days:g} days")]
@@ -504,9 +515,9 @@ def findings_of(record: NodeRecord | None, test: str, context: ClassContext) -> 
 
 
 def _failures(record: NodeRecord, context: ClassContext) -> list[ClassFinding]:
-    """Return what results say that failed by themselves, or passed by a hair.
+    """Return the findings from results that failed by themselves, or are marginal.
 
-    Failures are confirmed by repeats. What lies between good and bad waits for a person, however often it is seen.
+    Failures are confirmed by repeats. A marginal result waits for a person, however often it occurs.
     """
     if not record.known:
         return []
@@ -533,7 +544,7 @@ def _failures(record: NodeRecord, context: ClassContext) -> list[ClassFinding]:
         if blame and _is_like_its_equals(record, context):
             return []
         if newest_is_low and not low[-1]:
-            # The better one is the event; it does not undo that the node was low when it was tested last.
+            # The better one is the event. It does not change that the node was low when it was tested last.
             better = f"a better result within {record.event_h:g} hours of it is the same event, and is what counts"
             return [ClassFinding(Word.SUSPECT, f"{said}; {better}; its repeat decides{f'; {blame}' if blame else ''}")]
         text = f"{said}; {between.text}; between good and bad a person decides{f'; {blame}' if blame else ''}"
@@ -542,14 +553,17 @@ def _failures(record: NodeRecord, context: ClassContext) -> list[ClassFinding]:
 
 
 def _is_like_its_equals(record: NodeRecord, context: ClassContext) -> bool:
-    """Whether all figures were compared with those of enough equals: where so many are marginal alike, it is what they
-    share or what they are held against, and told of the cohort; who is slower than they are is told by its figures."""
+    """Whether all figures were compared with those of enough peers.
+
+    Where many nodes are marginal in the same way, the cause is what they share or what they are compared with, and the
+    cohort is reported. A node that is slower than its peers is reported by its figures.
+    """
     compared = [context.cohorts[series.group] for series in record.series]
     return bool(compared) and all(cohort.evaluated and not cohort.blame for cohort in compared)
 
 
 def _digests(record: NodeRecord, context: ClassContext) -> list[ClassFinding]:
-    """Return what the comparison of computed bits with those of equals says."""
+    """Return the findings from comparing result digests with those of peers."""
     if not record.known or not record.known[-1].digests:
         return []
     newest, test = record.known[-1], record.test
@@ -573,14 +587,14 @@ def _digests(record: NodeRecord, context: ClassContext) -> list[ClassFinding]:
 
 
 def _unknowns(record: NodeRecord, context: ClassContext) -> list[ClassFinding]:
-    """Return why what is known of the node is not enough to call it healthy."""
+    """Return why the data about the node is not enough to call it healthy."""
     newest, test = record.newest, record.test
     if newest is None or not record.known:
         said = f"{newest.status.value}: {newest.cause} ({newest.summary})" if newest else ""
         return [ClassFinding(Word.UNKNOWN, f"{test}: never passed or failed; {said}")]
     found = []
     if newest is not record.known[-1]:
-        # Not only users put a test off: it may have found no partner, or its cycle was ended.
+        # Users are not the only reason why a test is put off: it may have found no partner, or its cycle was ended.
         what = "still to do" if newest.status is Status.PENDING else "tried and not known"
         why = f": {newest.cause} ({newest.summary})" if newest.cause else ""
         found.append(ClassFinding(Word.UNKNOWN, f"{test}: {what} {context.age(newest)} ago{why}"))
@@ -597,7 +611,7 @@ def _unknowns(record: NodeRecord, context: ClassContext) -> list[ClassFinding]:
 
 
 def _usual_figures(found: Mapping[tuple[str, str], NodeRecord]) -> dict[tuple[str, str], dict[str, float]]:
-    """Return by test and cohort the figures that most of its nodes have, with the share that does."""
+    """Return by test and cohort the figures that most of its nodes have, with their share of the nodes."""
     counts: dict[tuple[str, str], dict[str, int]] = {}
     nodes: dict[tuple[str, str], int] = {}
     for record in found.values():

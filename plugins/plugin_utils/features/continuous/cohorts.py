@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Cohorts of equals: where the line of each figure lies, and when a cohort is to blame and not its nodes. Pure.
+"""Cohorts of peers: the line of each figure, and when a cohort is to blame and not its nodes. Pure.
 
-Nodes that are slow, or got slower, together share a cause: a driver, an image, a fabric, a volume. Then nobody of them
-is named.
+Nodes that are slow, or got slower, together share a cause: a driver, an image, a fabric, a volume. Then no node is
+named.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .slowdown import Drift, DriftLimits, First, drift
 Group = tuple[str, str, str]
 Key = tuple[str, str]
 FirstKey = tuple[str, str, str, str, str]
-# How many healthy members of a cohort may lie under the line by what they are, not by noise: one in four cohorts.
+# How many healthy members of a cohort may be under the line by nature, not by noise: one in four cohorts.
 _LIES_UNDER = 0.25
 _MAD_TO_SIGMA = 1.4826
 _TRIMMED_FROM = 8
@@ -35,11 +35,11 @@ _TRIMMED_FROM = 8
 class Cohort:
     """One figure of one test in one cohort.
 
-    `evaluated` is False where too few nodes were measured for their agreement to prove anything (they are compared all
-    the same, if `verdict` is) or nothing says what they have in common; `low` are the nodes
-    whose newest sample is under the line; `blame` says why the cohort and none of its nodes is at fault, empty if not.
-    `named_below` is the speed under which the median of repeats has to be: equals differ for good (silicon, cooling),
-    and of many thousands some lie far from the others without a fault. `named_by` is its arithmetic.
+    `evaluated` is False where too few nodes were measured for their agreement to prove anything, or where nothing says
+    what they have in common. With too few nodes they are compared all the same, if `verdict` is set. `low` are the
+    nodes whose newest sample is under the line. `blame` says why the cohort and none of its nodes is at fault, empty if
+    not. `named_below` is the speed that the median of repeats has to fall below: peers differ persistently (silicon,
+    cooling), and of many thousands some are far from the others without a fault. `named_by` is its arithmetic.
     """
 
     group: Group
@@ -53,7 +53,7 @@ class Cohort:
 
     @property
     def name(self) -> str:
-        """For people."""
+        """The name as text."""
         test, cohort, figure = self.group
         return f"{test}: {figure} of cohort {cohort or 'without a name'}"
 
@@ -75,8 +75,10 @@ def _of_group(members: list[Series], limits: ClassLimits) -> ClassLimits:
 def drifts(
     records: Iterable[NodeRecord], limits: ClassLimits, firsts: Mapping[FirstKey, First] | None = None
 ) -> dict[Series, Drift]:
-    """Return what each series says of itself, less what its cohort lost as a whole; `firsts`: what series began with,
-    where that is remembered."""
+    """Return the drift of each series, less what its cohort lost as a whole.
+
+    `firsts` has what series began with, where that is recorded.
+    """
     every, known = [series for record in records for series in record.series], firsts or {}
     alone = {entry: drift(entry.speeds, _own(entry, limits), known.get(entry.first_key)) for entry in every}
     moved = moves(alone, limits)
@@ -89,7 +91,7 @@ def drifts(
 
 
 def moves(found: Mapping[Series, Drift], limits: ClassLimits) -> dict[Group, float]:
-    """Return what the median member of each cohort of enough nodes is of what it began with."""
+    """Return by cohort of enough nodes the current speed of its median member, as a ratio to its first samples."""
     ratios: dict[Group, list[tuple[str, float]]] = {}
     for entry, seen in found.items():
         if seen.evaluated and entry.cohort:
@@ -100,8 +102,10 @@ def moves(found: Mapping[Series, Drift], limits: ClassLimits) -> dict[Group, flo
 
 
 def fleet_lines(found: Mapping[Series, Drift], limits: ClassLimits) -> tuple[str, ...]:
-    """Return the cohorts that are slower as a whole than they were at first, a sentence each: no node is slower than
-    its equals then, and none drifts by itself."""
+    """Return one sentence for each cohort that is slower as a whole than at first.
+
+    No node is slower than its peers then, and none drifts by itself.
+    """
     counts = Counter(entry.group for entry, seen in found.items() if seen.evaluated)
     return tuple(
         f"{group[0]}: {group[2]} of cohort {group[1]} is at {moved:.1%} of what it was at first (median of "
@@ -112,7 +116,7 @@ def fleet_lines(found: Mapping[Series, Drift], limits: ClassLimits) -> tuple[str
 
 
 def _own(series: Series, limits: ClassLimits) -> DriftLimits:
-    """Return the limits of a series' own history; those of what all nodes share are as wide as for its equals."""
+    """Return the limits for a series' own history. Those of a shared resource are as wide as for its peers."""
     least = series.tolerance
     return replace(limits.drift, drop=least, slide=least) if least else limits.drift
 
@@ -120,8 +124,10 @@ def _own(series: Series, limits: ClassLimits) -> DriftLimits:
 def blamed(
     records: Mapping[Key, NodeRecord], is_so: Callable[[NodeRecord], bool], words: tuple[str, str], limits: ClassLimits
 ) -> dict[tuple[str, str], str]:
-    """Return by test and cohort why so many nodes of which something is so at once are not at fault; `words`: what is
-    so of them, and where to look."""
+    """Return by test and cohort why its nodes are not at fault, where too many have the same finding at once.
+
+    `words`: the finding, and where to look.
+    """
     counts: dict[tuple[str, str], list[bool]] = {}
     for record in records.values():
         if record.known:
@@ -139,7 +145,7 @@ def blamed(
 def with_drift(
     found: Mapping[Group, Cohort], series: Mapping[Series, Drift], limits: ClassLimits
 ) -> dict[Group, Cohort]:
-    """Return the cohorts, those blamed whose nodes got slower together, or slower with a change of software."""
+    """Return the cohorts; those whose nodes got slower together, or with a change of software, get the blame."""
     slower: dict[Group, set[str]] = {}
     before: dict[tuple[Group, str], tuple[dict[str, float], dict[str, float]]] = {}
     for entry, seen in series.items():
@@ -201,11 +207,11 @@ def _node_of(member: str) -> str:
 
 
 def _without_outliers(values: Mapping[str, float]) -> dict[str, float]:
-    """Return the values, the fastest twentieth (of eight and more at least one) taken as no faster than the next; of
-    eight nodes and more at least as many as one node has.
+    """Return the values with the fastest outliers cut to the next value.
 
-    The comparison believes that nothing is faster than good; one sample far above all others, or one node, would make
-    all of them slow.
+    From eight values on the fastest twentieth is cut, at least one; from eight nodes on at least as many as one node
+    has. The comparison assumes that nothing is faster than good: one sample, or one node, far above the others would
+    make all of them slow.
     """
     if len(values) < _TRIMMED_FROM:
         return dict(values)
@@ -216,9 +222,9 @@ def _without_outliers(values: Mapping[str, float]) -> dict[str, float]:
 
 
 def _named_below(members: list[Series], verdict: PeerVerdict, limits: ClassLimits) -> tuple[float, str]:
-    """Return under which speed a member is named, and by which arithmetic.
+    """Return the speed below which a member is named, and its arithmetic.
 
-    What a member differs by from run to run is told from pairs of its own samples; the rest of the spread is lasting.
+    The noise from run to run is taken from pairs of a member's own samples; the rest of the spread is persistent.
     """
     middle = verdict.median
     steps = [abs(after - before) for entry in members for before, after in pairwise(entry.speeds)]
@@ -238,13 +244,13 @@ def _blamed(cohort: Cohort, why: str) -> Cohort:
 
 
 def blame_lines(found: Iterable[Cohort], *together: Mapping[tuple[str, str], str]) -> tuple[str, ...]:
-    """Return what is to blame, a sentence each."""
+    """Return the blame of cohorts, one sentence each."""
     said = (text for told in together for text in told.values())
     return (*said, *(cohort.blame for cohort in found if cohort.blame))
 
 
 def low_words(found: Iterable[Cohort], racks: Mapping[str, str], nodes: Collection[str]) -> tuple[str, ...]:
-    """Return what the slow nodes of each cohort share, a sentence each."""
+    """Return what the slow nodes of each cohort share, one sentence each."""
     texts = []
     for cohort in found:
         text = shared_text(cohort.low, racks, nodes) if len(cohort.low) > 1 else ""

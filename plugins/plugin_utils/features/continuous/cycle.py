@@ -1,13 +1,13 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""One cycle over the idle nodes of a site: batch after batch until nothing is due, the time is over, or somebody asks
-for the end.
+"""One cycle over the idle nodes of a site: batch after batch until no test is due, the time is over, or the cycle is
+asked to end.
 
-The queue is built anew before every batch, and every node is looked at once more when its lease is taken, right before
-its job is made. A node has one test at a time. What a user's pod took the place of is `pending`, and its node goes back
-into the queue. Results are written as they come; those of nodes that were slow with a partner once others have told
-which of both it is (pairs.py).
+The queue is built anew before every batch, and every node is checked once more when its lease is taken, right before
+its job is created. A node has one test at a time. A test that is preempted by a user's pod is `pending`, and its node
+goes back into the queue. Results are written as they arrive. Results of nodes that were slow with a partner are written
+once other partners show which of the two is slow (pairs.py).
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ from .cycle_record import Begun, Choice, CycleLog, CycleWork, RunJobs, Seat, Sto
 from .node_history import DAY_S, histories_by_test, parts_now, saved_state
 from .queue import BatchPlan, Position, QueueNode, Room, demands_of, plan_batch, room_beside
 
-# Tests of two idle nodes within one cycle: who goes with whom, and which node of slow pairs is to blame. Pure. A slow
-# pair says nothing of either node. Each gets another partner; a node is named only when it was slow with two, one of
-# them well with somebody else (verdict.localise). Until then its result is `pending`, so that a cycle that dies
-# leaves nothing behind that looks like an answer; where no other partner is to be had it ends as `other`.
+# Tests over two idle nodes within one cycle: who is paired with whom, and which node of slow pairs is to blame. Pure. A
+# slow pair says nothing about either node. Each gets another partner. A node is named only when it was slow with two,
+# one of which was well with a third node (verdict.localise). Until then its result is `pending`, so that a cycle that
+# dies leaves nothing behind that looks like a result. Without another partner it ends as `other`.
 
 UNCONFIRMED, WAY, NO_PARTNER = "pair-unconfirmed", "slow-way-between", "no-partner"
-# A node in doubt takes so many partners at most: what they are themselves then tells more than another run.
+# The most partners for a node in doubt. After that, more runs say less than a look at the partners.
 _MOST_PARTNERS = 4
 
 
 @dataclass(frozen=True, slots=True)
 class _Met:
-    """A run: its nodes, and what it said."""
+    """One run of a pair: its nodes and its result."""
 
     nodes: tuple[str, str]
     run: PairRun
@@ -63,25 +63,25 @@ class _Met:
 
 @dataclass(slots=True)
 class PairBook:
-    """The runs of one test of pairs in a cycle; `before` has by node its partner in the last cycle that had one."""
+    """The runs of one pair test in a cycle. `before` has each node's partner in the last cycle that had one."""
 
     before: Mapping[str, str] = field(default_factory=dict)
     _met: list[_Met] = field(default_factory=list)
     _of: dict[str, list[_Met]] = field(default_factory=dict)
 
     def add(self, nodes: tuple[str, str], run: PairRun) -> None:
-        """Take what a run said."""
+        """Add a run."""
         met = _Met(nodes, run)
         self._met.append(met)
         for node in nodes:
             self._of.setdefault(node, []).append(met)
 
     def partners(self, node: str) -> tuple[str, ...]:
-        """Return with whom the node was run in this cycle; what both were given back of counts for nothing."""
+        """Return the partners of the node in this cycle. Runs that both nodes gave back do not count."""
         return tuple(met.partner(node) for met in self._of.get(node, ()) if not met.given_back)
 
     def is_well(self, node: str) -> bool:
-        """Whether some run of the node was well, which clears both of its nodes."""
+        """Whether any run of the node was well, which clears both of its nodes."""
         return any(met.run.word == "well" for met in self._of.get(node, ()))
 
     def is_open(self, node: str) -> bool:
@@ -89,21 +89,21 @@ class PairBook:
         return bool(self._low(node)) and not self.is_well(node)
 
     def bad(self) -> set[str]:
-        """Return the nodes that a run or all of them together name: they are nobody's partners any more."""
+        """Return the nodes that one run, or all runs together, name. They are not used as partners any more."""
         told = {n for met in self._met for n in met.nodes if met.result(n).status is Status.FAILED}
         return told.union(self._blame().nodes)
 
     def slow_runs(self, node: str) -> int:
-        """Return in how many runs the node was slow."""
+        """Return the number of runs in which the node was slow."""
         return len(self._low(node))
 
     def waiting(self, result: NodeResult, partner: str) -> NodeResult:
-        """Return a slow run's result as it stands until another partner tells which node it is."""
+        """Return the pending result of a slow run, until another partner shows which node is slow."""
         summary = f"{result.summary}; which of both it is another partner than {partner} has to tell"
         return replace(result, status=Status.PENDING, rating=Rating.UNKNOWN, cause=UNCONFIRMED, summary=summary)
 
     def judged(self, node: str) -> NodeResult | None:
-        """Return what all runs together say of a node that was slow; None while they do not tell."""
+        """Return the result that all runs together give for a slow node; None while they do not decide."""
         low = self._low(node)
         if not low:
             return None
@@ -119,18 +119,18 @@ class PairBook:
         if not ways:
             return replace(good, summary=f"{good.summary}; slow with {', '.join(slow)}, who is well with nobody")
         text = f"{good.summary}; but slow with {', '.join(ways)}, which is well with others: look at what lies between"
-        # Of the way, not of the node: no measurement of it.
+        # About the path between nodes, not the node: this is no measurement of it.
         return replace(good, status=Status.OTHER, rating=Rating.UNKNOWN, cause=WAY, summary=text)
 
     def unconfirmed(self, node: str) -> NodeResult:
-        """Return the result of a slow node of which no other partner told anything."""
+        """Return the result of a slow node for which no other partner could decide."""
         last = self._low(node)[-1].result(node)
         slow = ", ".join(met.partner(node) for met in self._low(node))
         text = f"{last.summary}; slow with {slow}, and no partner that is well was free to tell which of them it is"
         return replace(last, status=Status.OTHER, rating=Rating.UNKNOWN, cause=UNCONFIRMED, summary=text)
 
     def _named(self, node: str, low: Sequence[_Met]) -> NodeResult:
-        """Return the failure of a node; a marginal one where no run with a partner that is well was bad."""
+        """Return the failure of a node. It is marginal where no run with a well partner was bad."""
         with_well = [met for met in low if self.is_well(met.partner(node))]
         worst = next((met for met in with_well if met.run.bad), with_well[0])
         last, slow = worst.result(node), ", ".join(met.partner(node) for met in low)
@@ -148,7 +148,7 @@ class PairBook:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mate:
-    """A free node as a partner: `owes` this test in this batch, too."""
+    """A free node as a partner. `owes`: it has this test due in this batch, too."""
 
     node: QueueNode
     owes: bool = False
@@ -157,15 +157,15 @@ class Mate:
 def order_of_mates(
     node: QueueNode, mates: Sequence[Mate], book: PairBook, places: Mapping[str, QueueNode]
 ) -> list[Mate]:
-    """Return partners of a node, the best first; nobody that it met in this cycle, and nobody who is named. None for a
-    node that met so many that others have to tell.
+    """Return partners for a node, best first; none for a node that already met the most partners.
 
-    A node in doubt wants one that is known to be well. Any other one wants who owes the test as well and is not in
-    doubt; then not the partner of last time, on either side; then another neighbourhood (rack and leaf switches) than
-    that one was in; then whoever was used least.
+    Partners that it met in this cycle and named nodes are left out. A node in doubt prefers a partner that is known to
+    be well. Any other node prefers one that has the test due as well and is not in doubt; then not the partner of last
+    time, on either side; then another neighbourhood (rack and leaf switches) than that partner was in; then the least
+    used one.
 
     Args:
-        node: who needs one.
+        node: the node that needs a partner.
         mates: free nodes that fit it.
         book: the runs so far.
         places: all nodes of the site, by name.
@@ -189,12 +189,12 @@ def order_of_mates(
 
 
 def near(one: QueueNode, other: QueueNode) -> bool:
-    """Whether two nodes hang on the same leaf switches; by their racks where no cabling plan says it."""
+    """Whether two nodes are on the same leaf switches; without a cabling plan, in the same rack."""
     return one.rail == other.rail if one.rail and other.rail else one.rack == other.rack
 
 
 def partners_before(results: Iterable[NodeResult]) -> dict[str, str]:
-    """Return by node with whom it was run last: a run over two nodes has one log, which both results name."""
+    """Return each node's partner in its last run. A run over two nodes has one log, which both results name."""
     by_log: dict[tuple[str, str], list[NodeResult]] = {}
     for result in results:
         if result.log:
@@ -209,14 +209,17 @@ def partners_before(results: Iterable[NodeResult]) -> dict[str, str]:
     return {node: other for node, (_at, other) in found.items()}
 
 
-# Which test each node of a batch begins with, and with whom those tests that need two nodes are run. Pure. A partner
-# need not be in the batch: any idle node that fits will do, as long as the limits of the batch have room.
+# Which test each node of a batch begins with, and the partners of tests that need two nodes. Pure. A partner need not
+# be in the batch: any idle node that fits will do, as long as the limits of the batch have room.
 
 
 @dataclass(slots=True)
 class Chosen:
-    """What a batch begins; `alone` are nodes that found no partner in this cycle (node, test, why), `done` those all of
-    whose tests this cycle has."""
+    """What a batch begins.
+
+    `alone`: nodes that found no partner in this cycle, as (node, test, why). `done`: nodes whose tests are all done in
+    this cycle.
+    """
 
     choices: list[Choice] = field(default_factory=list)
     alone: list[tuple[str, str, str]] = field(default_factory=list)
@@ -224,14 +227,17 @@ class Chosen:
 
     @property
     def taken(self) -> set[str]:
-        """Nodes that have something to do."""
+        """Return the nodes that have something to do."""
         return {name for choice in self.choices for name in choice.nodes}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choosing:
-    """What a choice goes by: `free` has the nodes on which something may run now, by name; `closed` what this cycle
-    does no more, by node and test; `books` the runs of tests of pairs, by test."""
+    """The input of a choice.
+
+    `free`: the nodes on which a test may run now, by name. `closed`: what this cycle does not try again, by node and
+    test. `books`: the runs of pair tests, by test.
+    """
 
     tests: Mapping[str, NodeTest]
     stock: Stock
@@ -251,18 +257,19 @@ class Choosing:
                 waiting.append((position.node, due))
             else:
                 self._begin(found, due[0], position.node)
-        # Who is not in doubt first: what comes of that tells of those who are.
+        # Nodes that are not in doubt go first: their runs help to judge those that are.
         waiting.sort(key=lambda entry: self.books[entry[1][0]].slow_runs(entry[0]))
         deferred = [left for node, due in waiting if (left := self._pair(found, node, due, waiting)) is not None]
         if not found.choices:
-            # Nothing runs after which there would be more room.
+            # Nothing runs that would make room later.
             found.alone += deferred
         return found
 
     def _pair(
         self, found: Chosen, node: str, due: Sequence[str], waiting: Iterable[tuple[str, list[str]]]
     ) -> tuple[str, str, str] | None:
-        """Let a node begin with a partner, else with a test of its own; return it with the reason if it has to wait."""
+        """Let a node begin with a partner, else with a single-node test. If it has to wait, return it with the
+        reason."""
         if node in found.taken:
             return None
         owing = {other for other, tests in waiting if tests[0] == due[0]}
@@ -282,7 +289,7 @@ class Choosing:
             beside = f" beside {', '.join(met)}" if met else ""
             alone = (node, due[0], f"no other {self.stock.hosts[node].sku} is idle{beside}, and this test needs two")
             if book.is_open(node):
-                # Runs of those that it met may tell yet.
+                # Runs of those that it met may still decide.
                 return alone
             found.alone.append(alone)
             return None
@@ -295,7 +302,8 @@ class Choosing:
             self.room.take(self.free[name])
 
     def _pairs(self, test: str, node: str) -> bool:
-        """Tell whether that test of that node needs a partner; one that does not fit it needs none to say so."""
+        """Whether that test of that node needs a partner. A test that does not fit the node needs none to report
+        that."""
         kind, host = self.tests[test], self.stock.hosts[node]
         return isinstance(kind, PairTest) and not kind.unfit(host) and not kind.unready(host)
 
@@ -311,15 +319,15 @@ class Choosing:
         return order_of_mates(self.free[node], mates, self.books[test], places)
 
 
-# A Job ends this much later in the cluster than its own time limits say (recipes/workloads/job-*.yaml.j2).
+# A Job ends this much later in the cluster than its own time limits (recipes/workloads/job-*.yaml.j2).
 _LATER_S = 60.0
 _ASKED_TO_END = "the cycle was asked to end"
-# The lease of a node that helps to tell which of two others is slow, and has its own result.
+# Lease text of a node that has its own result and helps to find which of two others is slow.
 _HELPS = "{} (partner)"
 
 
 class FleetCycle:
-    """One cycle; `run` returns when it is over, `log` has what came of it, also after an error."""
+    """One cycle. `run` returns when it is over; `log` has the results, also after an error."""
 
     def __init__(self, work: CycleWork) -> None:
         self.work = work
@@ -332,10 +340,10 @@ class FleetCycle:
         self._books: dict[str, PairBook] = {}
 
     def plan(self, stock: Stock | None = None) -> BatchPlan:
-        """Return the queue as it is now.
+        """Return the current queue.
 
         Raises:
-            BringupError: cluster or store do not answer.
+            BringupError: the cluster or the store does not respond.
         """
         work, now_s = self.work, self.work.now()
         site, rehearsal = work.cycle.site, work.cycle.rehearsal
@@ -352,20 +360,20 @@ class FleetCycle:
         return self.log.plan
 
     def _all_leases(self, now_s: float) -> tuple[Lease, ...]:
-        """Return the leases of all cycles by this controller's clock: only what is left of them matters."""
+        """Return the leases of all cycles in the time of this controller's clock. Only the time left matters."""
         work, ahead_s = self.work, now_s - self._lease_now()
         found = work.store.leases(work.cycle.site, rehearsal=work.cycle.rehearsal)
         return tuple(replace(lease, until_s=lease.until_s + ahead_s) for lease in found)
 
     def run(self, run_jobs: RunJobs, deadline: Deadline) -> None:
-        """Run batches until nothing is left to do.
+        """Run batches until no test is left to do.
 
         Args:
             run_jobs: runs the jobs of a batch.
-            deadline: its end; what runs then is pending.
+            deadline: when the cycle ends; tests that run then are pending.
 
         Raises:
-            BringupError: cluster or store do not answer.
+            BringupError: the cluster or the store does not respond.
         """
         while True:
             if deadline.left_s <= 0:
@@ -388,8 +396,10 @@ class FleetCycle:
 
     @contextmanager
     def _leases(self, batch: Sequence[Position], stock: Stock) -> Iterator[list[Begun]]:
-        """Take the leases of a batch, and yield the tests of the nodes that are still free. What has no result at the
-        end is pending, however the end came."""
+        """Take the leases of a batch, and yield the tests of the nodes that are still free.
+
+        At the end every test without a result is pending, however the end came.
+        """
         try:
             for choice in self._chosen(batch, stock).choices:
                 self._begin(choice, stock)
@@ -408,7 +418,7 @@ class FleetCycle:
                     self._not_done(entry)
 
     def _chosen(self, batch: Sequence[Position], stock: Stock) -> Chosen:
-        """Return what the nodes of a batch begin with; nodes without a partner are done with here."""
+        """Return what the nodes of a batch begin with. Nodes without a partner get their result here."""
         work, now_s, plan = self.work, self.work.now(), self.log.plan
         occupied = plan.not_free if plan else {}
         found = Choosing(
@@ -423,7 +433,7 @@ class FleetCycle:
         return found
 
     def _books_now(self) -> dict[str, PairBook]:
-        """Return the runs of every test of pairs; what the last cycles say of partners is asked once."""
+        """Return the runs of every pair test. The partners of earlier cycles are read once."""
         work = self.work
         for test in work.tests.values():
             if isinstance(test, PairTest) and test.id not in self._books:
@@ -435,7 +445,7 @@ class FleetCycle:
         return self._books
 
     def _give_up(self, node: str, test: str, why: str) -> None:
-        """Write that a node has nobody to be tested with in this cycle, or nobody more."""
+        """Record that a node has no (further) partner in this cycle."""
         book = self._books[test]
         if book.is_open(node):
             self._add_judged(book.unconfirmed(node))
@@ -447,7 +457,7 @@ class FleetCycle:
         self._given_back[node, test] = self.work.settings.tries
 
     def _begin(self, choice: Choice, stock: Stock) -> None:
-        """Take the leases of a test, all or none, and make its job."""
+        """Take the leases of a test, all or none, and create its job."""
         test, hosts = self.work.tests[choice.test], tuple(stock.hosts[name] for name in choice.nodes)
         now_s, name = self.work.now(), f"{choice.test.replace('_', '-')}-{self._serial + 1}"
         self._serial += 1
@@ -472,7 +482,7 @@ class FleetCycle:
         self.work.store.release(seats[0].lease)
 
     def _seats(self, choice: Choice, stock: Stock, spec: JobSpec | None) -> tuple[Seat, ...]:
-        """Return the nodes of a test with their leases; without one of them there is none."""
+        """Return the nodes of a test with their leases; empty if one of the leases was not granted."""
         work, lease_s = self.work, self._lease_now()
         until_s = lease_s + (self._until_gone_s(spec) if spec else MARGIN_S)
         seats: list[Seat] = []
@@ -501,7 +511,7 @@ class FleetCycle:
         return replace(spec, schedule_s=self.work.settings.schedule_s)
 
     def _until_gone_s(self, spec: JobSpec) -> float:
-        """When nothing of a job is left in the cluster, whatever became of its controller."""
+        """Return the seconds until nothing of a job is left in the cluster, even if its controller dies."""
         return spec.placing_s + spec.pull_s + spec.timeout_s + _LATER_S + MARGIN_S
 
     @property
@@ -511,7 +521,7 @@ class FleetCycle:
         return frozenset(done | often)
 
     def _take(self, job: JobResult) -> None:
-        """Read the end of a job, keep its log, write its result and give its lease back."""
+        """Read the end of a job, keep its log, write its result and release its lease."""
         entry, cycle_id = self._begun[job.name], self.work.cycle.cycle_id
         clean = without_secrets(job)
         log = self.work.logs.keep(entry.test.id, entry.hosts[0].name, entry.started_s, log_of(clean))
@@ -523,7 +533,7 @@ class FleetCycle:
         self._forget(entry)
 
     def _take_pair(self, entry: Begun, test: PairTest, job: JobResult, log: str) -> None:
-        """Take what a run over two nodes says, and write what it tells of each by itself."""
+        """Record a run over two nodes, and write the result of each node."""
         first, second = entry.hosts
         run = read_pair_job(test, self.work.cycle.cycle_id, (first, second), job, entry.started_s)
         one, other = (replace(result, log=log) for result in run.results)
@@ -533,25 +543,25 @@ class FleetCycle:
             key = (seat.host.name, test.id)
             doubted = key in self._in_doubt()
             if seat.helps or (doubted and result.status is not Status.FAILED):
-                # Given back so often, it stays as it is.
+                # Once it was given back often enough, it keeps this result.
                 self._given_back[key] += _is_open(result)
                 continue
             self.add(book.waiting(result, partner) if run.word == "low" else result)
 
     def _in_doubt(self) -> tuple[tuple[str, str], ...]:
-        """Return, as node and test, who was slow and is not told apart from its partner yet."""
+        """Return, as (node, test), the slow nodes that are not told apart from their partners yet."""
         found = self.log.results.items()
         return tuple(key for key, result in found if result.cause == UNCONFIRMED and _is_open(result))
 
     def _settle(self) -> None:
-        """Write the results of nodes in doubt that all runs together tell by now."""
+        """Write the results of nodes in doubt that all runs together decide by now."""
         for node, test in self._in_doubt():
             told = self._books[test].judged(node)
             if told is not None:
                 self._add_judged(told)
 
     def _add_judged(self, result: NodeResult) -> None:
-        """Write a result that rests on several runs: it is of now, and not of the first of them."""
+        """Write a result that rests on several runs. Its time is now, not that of the first run."""
         self.add(replace(result, started_s=self.work.now()))
 
     def _forget(self, entry: Begun) -> None:
@@ -574,7 +584,7 @@ class FleetCycle:
             self.work.emit(f"{result.status.value} {result.test} on {result.node}: {result.summary}")
 
     def _not_done(self, entry: Begun) -> None:
-        """Write that a test did not come to its end."""
+        """Record that a test did not finish."""
         for seat in entry.seats:
             node = seat.host.name
             if not seat.helps and (node, entry.test.id) not in self._in_doubt():

@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a cycle over idle nodes works with and found, and what it leaves in the directory of its run: logs, a CTRF
-suite, its record, and a verdict."""
+"""What a cycle over idle nodes works with and finds, and what it writes to its run directory: logs, a CTRF suite, its
+record, and a verdict."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ _UNFIT = re.compile(r"[^A-Za-z0-9._-]")
 
 @dataclass(frozen=True, slots=True)
 class NodeLogs:
-    """The directory of all logs; what is kept there is named by its path below it."""
+    """The directory of all logs; a log is named by its path below it."""
 
     directory: Path
 
     def keep(self, test: str, node: str, epoch_s: float, text: str) -> str:
-        """Write the log of a test and return its path below the directory; a blank one is not written.
+        """Write the log of a test and return its path below the directory. A blank log is not written.
 
         Raises:
             UnavailableError: it cannot be written.
@@ -59,17 +59,18 @@ class NodeLogs:
         return path
 
     def read(self, path: str) -> str:
-        """Return the text of a log that was kept."""
+        """Return the text of a log."""
         return gzip.decompress((self.directory / path).read_bytes()).decode("utf-8", errors="replace")
 
 
-# Runs jobs, each alone on its node, and tells each result as it comes; what is not done at the deadline is `aborted`.
+# Runs jobs, each alone on its node, and passes on each result as it arrives. What is not done at the deadline is
+# `aborted`.
 RunJobs = Callable[[Sequence[JobSpec], Progress, Deadline, Callable[[JobResult], None]], object]
 
 
 @dataclass(frozen=True, slots=True)
 class Stock:
-    """All nodes of the site as they are now, and the hosts as benchmarks place their pods, by name."""
+    """All nodes of the site as they are now, and by name the hosts in the form that benchmarks use to place pods."""
 
     nodes: tuple[QueueNode, ...]
     hosts: Mapping[str, BenchmarkHost]
@@ -79,9 +80,9 @@ class Stock:
 class CycleWork:
     """What a cycle works with.
 
-    `stock` looks at the cluster anew each time; `limits` are those of a batch; `again` are tests, by node and test,
-    that are repeated however young their result is; `now` is the time in seconds since the epoch, `lease_now` that by
-    which leases run out, None for the same.
+    `stock` looks at the cluster anew each time. `limits` are those of a batch. `again` are tests, by node and test, to
+    repeat however recent their result is. `now` is the time in seconds since the epoch. `lease_now` is the time by
+    which leases expire, None for the same.
     """
 
     cycle: Cycle
@@ -99,7 +100,7 @@ class CycleWork:
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """A node that takes part in a test, with its lease; `helps` is one that has its result in this cycle already."""
+    """A node that takes part in a test, with its lease. `helps`: it already has its result in this cycle."""
 
     host: BenchmarkHost
     lease: Lease
@@ -108,7 +109,7 @@ class Seat:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A test that runs: on one node or on two, its job, and when it began (seconds since the epoch)."""
+    """A running test: its one or two nodes, its job, and when it began (seconds since the epoch)."""
 
     seats: tuple[Seat, ...]
     test: NodeTest
@@ -117,12 +118,12 @@ class Begun:
 
     @property
     def hosts(self) -> tuple[BenchmarkHost, ...]:
-        """Where it runs."""
+        """The hosts that it runs on."""
         return tuple(seat.host for seat in self.seats)
 
     @property
     def name(self) -> str:
-        """For people."""
+        """The name as text."""
         return f"{' with '.join(host.name for host in self.hosts)} ({self.test.id})"
 
 
@@ -136,7 +137,7 @@ class Choice:
 
 @dataclass(slots=True)
 class CycleLog:
-    """What came of a cycle: the last result of each node and test, what people should know, the last queue."""
+    """What a cycle did: the last result of each node and test, notes for people, the last queue."""
 
     results: dict[tuple[str, str], NodeResult] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -145,7 +146,7 @@ class CycleLog:
 
     @property
     def idle_text(self) -> str:
-        """Why nothing is left to do, as the queue says it."""
+        """Why nothing is left to do, from the queue."""
         plan = self.plan
         if plan is None:
             return "nobody looked"
@@ -165,13 +166,13 @@ _SHOWN = 3
 def with_cycle(
     record: RunRecord, verdict: GateVerdict, log: CycleLog, classes: Iterable[NodeClass] = (), page: str = ""
 ) -> RunRecord:
-    """Return the record with a cycle that it has as a phase; said once more with what is known later, it replaces it.
+    """Return the record with the cycle as a phase. A second call, with what is known later, replaces the phase.
 
     Args:
-        record: that of the run.
-        verdict: of the cycle.
+        record: the record of the run.
+        verdict: the verdict of the cycle.
         log: its results.
-        classes: what the nodes are taken for after it.
+        classes: the classes of the nodes after it.
         page: the daily report, by its name in the run directory.
     """
     before = record.work or Work(verb=VERB)
@@ -210,7 +211,7 @@ def _tested(log: CycleLog) -> str:
 
 
 def _classes(classes: Iterable[NodeClass]) -> str:
-    """Return how many nodes have which class, the worst first and by name."""
+    """Return how many nodes have which class, worst class first."""
     found: dict[str, list[str]] = {word.value: [] for word in Word}
     for entry in classes:
         found[entry.word].append(entry.node)
@@ -230,8 +231,8 @@ _HINTS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CycleDone:
-    """What came of a cycle: results by CTRF's words, whether none is failed or other, the suite and its verdict, what
-    was done about nodes, and the daily report."""
+    """The outcome of a cycle: results by CTRF's words, whether none is failed or other, the suite and its verdict, the
+    actions on nodes, and the daily report."""
 
     cycle: Cycle
     log: CycleLog
@@ -244,7 +245,7 @@ class CycleDone:
 
     @property
     def failed_nodes(self) -> dict[str, list[str]]:
-        """By node what failed or is not known."""
+        """By node the tests that failed or are unknown."""
         found: dict[str, list[str]] = {}
         for result in self.log.results.values():
             if result.status in (Status.FAILED, Status.OTHER):
@@ -253,13 +254,13 @@ class CycleDone:
 
 
 def outcomes_of(results: Sequence[NodeResult], gate: str, log_dir: str) -> tuple[Outcome, ...]:
-    """Return the results as outcomes of the suite of their cycle; `log_dir` is where their logs are kept."""
+    """Return the results as outcomes of the suite of their cycle; `log_dir` is the directory of their logs."""
     nodes: dict[tuple[str, Status], list[str]] = {}
     for result in results:
         nodes.setdefault((result.test, result.status), []).append(result.node)
     found = []
     for result in results:
-        # The same text for all nodes of a test, so that they are told together.
+        # The same text for all nodes of a test, so that the report groups them.
         named = nodes[result.test, result.status]
         place = Path(log_dir) / result.test / (named[0] if len(named) == 1 else "*")
         found.append(outcome_of(result, gate, str(place)))
@@ -328,7 +329,7 @@ def _verdict(run: Run, name: str, outcomes: tuple[Outcome, ...], log: CycleLog) 
 
 
 def cycle_verdict(run: Run, name: str, outcomes: tuple[Outcome, ...], idle: str) -> GateVerdict:
-    """Return the verdict of a cycle with these results; `idle` says why there was nothing to test, if there was not."""
+    """Return the verdict of a cycle with these results; `idle` says why there was nothing to test, if so."""
     told = tuple(outcome for outcome in outcomes if outcome.status is not Status.SKIPPED)
     if not told:
         return GateVerdict(gate=name, status=Status.SKIPPED, message=idle)

@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Figures of idle nodes: by which rules and limits they are compared, which way is better, and the series of
-comparable samples that results make, one for each figure of each part of each node. Pure."""
+"""Figures of idle nodes: the rules and limits of their comparison, which way is better, and the series of comparable
+samples that results make, one for each figure of each part of each node. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .slowdown import DriftLimits
 
 
 class Word(str, Enum):
-    """What a node is taken for, the worst first."""
+    """The class of a node, worst first."""
 
     BAD = "bad"
     SUSPECT = "suspect"
@@ -34,7 +34,7 @@ class Word(str, Enum):
 
 
 class Better(str, Enum):
-    """Which way of a figure is better; `neither`: it is not compared."""
+    """Which way of a figure is better. `neither`: it is not compared."""
 
     HIGHER = "higher"
     LOWER = "lower"
@@ -43,7 +43,7 @@ class Better(str, Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Units:
-    """Units of figures by which way is better."""
+    """Units of figures, by which way is better."""
 
     higher: tuple[str, ...]
     lower: tuple[str, ...]
@@ -52,10 +52,12 @@ class Units:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shared:
-    """How figures of something are compared that all nodes share, and that others' work makes slow: of each span of
-    `hours` the best sample of a node counts, and less than `tolerance` (relative) is no difference. Only `figures` are
-    compared. A node is bad by one figure of `alone` where its repeats were spans of several samples, else by `agreeing`
-    figures (by all, where it has fewer): what slows a client down slows down more than one."""
+    """How figures of a shared resource are compared, which the work of others can slow down.
+
+    Of each span of `hours` the best sample of a node counts, and less than `tolerance` (relative) is no difference.
+    Only `figures` are compared. A node is bad by one figure of `alone` where its repeats were spans of several samples,
+    else by `agreeing` figures (by all, where it has fewer): what slows a client down slows down more than one figure.
+    """
 
     figures: tuple[str, ...]
     hours: float
@@ -64,10 +66,10 @@ class Shared:
     alone: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse what means nothing.
+        """Refuse values that have no meaning.
 
         Raises:
-            InputError: the field and what it may say.
+            InputError: the field and its allowed values.
         """
         if not (0 < self.hours < math.inf and 0 < self.tolerance < 1 and self.agreeing >= 1):
             text = (
@@ -79,8 +81,11 @@ class Shared:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FigureRules:
-    """The content of recipes/node_classes.yaml; `shared` is by test. Tests of `congested` measure what crosses the
-    network of all nodes; a good result of a test of `held` reached the figure that its hardware is published with."""
+    """The content of recipes/node_classes.yaml; `shared` is by test.
+
+    Tests of `congested` measure traffic through the network of all nodes. A good result of a test of `held` reached the
+    figure that is published for its hardware.
+    """
 
     hard_causes: tuple[str, ...]
     units: Units
@@ -90,7 +95,7 @@ class FigureRules:
     shared: Mapping[str, Shared] = field(default_factory=dict)
 
     def better(self, figure: Figure) -> Better | None:
-        """Return which way of a figure is better, None if nothing says so."""
+        """Return which way of a figure is better, None if no rule covers it."""
         if figure.name in self.figures:
             return self.figures[figure.name]
         units = {Better.HIGHER: self.units.higher, Better.LOWER: self.units.lower, Better.NEITHER: self.units.neither}
@@ -100,7 +105,7 @@ class FigureRules:
         """Return a figure so that more is better, None if it is not compared.
 
         Raises:
-            InputError: it is no such figure.
+            InputError: no rule covers the unit of the figure, or the figure is not valid.
         """
         better, number = self.better(figure), figure.number
         if better is None:
@@ -115,11 +120,13 @@ class FigureRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassLimits:
-    """`stale_days`: how old a result may be, `stale_by_test` that of some tests; `history_days`: how far back results
-    are looked at; `peers`, `drift`: the rules of both comparisons; `repeats`: samples after a suspicion that decide.
-    `event_h`: results nearer than so many hours are one event, `congestion_h` those of tests that cross the network,
-    where all of the repeats have to be low: who works beside a node today does so for hours. `peers_by_test` are the
-    rules of tests whose figures a gate judges as well: what passes there is not bad here.
+    """The limits of classification.
+
+    `stale_days`: how old a result may be, `stale_by_test` that of some tests. `history_days`: how far back results are
+    read. `peers`, `drift`: the rules of both comparisons. `repeats`: samples after a suspicion that decide. `event_h`:
+    results closer than so many hours are one event. `congestion_h`: the same for tests that cross the network, where
+    all of the repeats have to be low, because a neighbour's job keeps the network busy for hours. `peers_by_test`: the
+    rules of tests whose figures a gate judges as well; what passes there is not bad here.
     """
 
     stale_days: float = 7.0
@@ -133,13 +140,16 @@ class ClassLimits:
     drift: DriftLimits = field(default_factory=DriftLimits)
 
     def peers_of(self, test: str) -> PeerLimits:
-        """Return the rule by which equals of that test are compared. Here repeats tell noise from what lasts, and of
-        that the bound grows with the members (cohorts.py)."""
+        """Return the rule by which peers of that test are compared.
+
+        Here repeats separate noise from persistent differences; the bound for the latter grows with the number of
+        members (cohorts.py).
+        """
         found = self.peers_by_test.get(test)
         return self.peers if found is None else replace(found, share=self.peers.share, grows=False)
 
     def event_hours(self, test: str, rules: FigureRules) -> float:
-        """Return how near results of that test are one event."""
+        """Return within how many hours results of that test are one event."""
         if test in rules.shared:
             return rules.shared[test].hours
         return max(self.congestion_h, self.event_h) if test in rules.congested else self.event_h
@@ -149,7 +159,7 @@ class ClassLimits:
         return self.repeats if test in rules.congested else self.repeats // 2 + 1
 
     def fresh_days(self, test: str) -> float:
-        """Return how old a result of that test may be."""
+        """Return how old a result of that test may be, in days."""
         return self.stale_by_test.get(test, self.stale_days)
 
 
@@ -158,14 +168,14 @@ def figure_rules(path: Path = RECIPES / "node_classes.yaml") -> FigureRules:
     """Return the rules of that file.
 
     Raises:
-        InputError: it is not such a file.
+        InputError: the file does not have this form.
     """
     return decode_file(FigureRules, path)
 
 
-# What a figure of a node is held against beside its equals: what a person accepted, what its hardware is published to
-# reach. Pure. A site of one to three nodes has no equals that prove anything by agreeing, and a history proves that
-# nothing changed, not that it is as it should be.
+# What a figure of a node has to reach, beside its peers: what a person accepted, or what is published for its hardware.
+# Pure. At a site of one to three nodes agreement between peers proves nothing, and a history proves that nothing
+# changed, not that it is as it should be.
 
 # By node, test and figure.
 References = Mapping[tuple[str, str, str], "Reference"]
@@ -173,8 +183,11 @@ References = Mapping[tuple[str, str, str], "Reference"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """A speed (more is better, as FigureRules.speed) that every part reaches; under the part `marginal` of it a node is
-    suspect, under `bad` its repeats make it bad. `source` says where it comes from, `shown` the figure in its unit."""
+    """A speed (more is better, as FigureRules.speed) that every part reaches.
+
+    Under the fraction `marginal` of it a node is suspect. Under `bad` its repeats make it bad. `source` says where it
+    comes from, `shown` is the figure in its unit.
+    """
 
     speed: float
     marginal: float
@@ -184,18 +197,18 @@ class Reference:
 
     @property
     def text(self) -> str:
-        """In words."""
+        """The reference in words."""
         return f"{self.shown} ({self.source}; suspect under {self.marginal:.0%}, bad under {self.bad:.0%})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """One figure of one part of one node: `speeds`, more is better, the oldest first, all of one cohort.
+    """One figure of one part of one node: `speeds`, more is better, oldest first, all of one cohort.
 
     `earlier` is the newest sample of the same part from before its cohort changed, `earlier_cohort` its cohort.
-    `tolerance` is the least relative difference that counts, 0 for that of all figures. `of_many` says of each speed
-    whether it is the best of more than one sample; empty for a figure that names no node alone. `began_s`: when the
-    first one was.
+    `tolerance` is the least relative difference that counts, 0 for that of all figures. `of_many` has for each speed
+    whether it is the best of more than one sample; empty for a figure that alone names no node. `began_s`: time of the
+    first sample, seconds since the epoch.
     """
 
     node: str
@@ -214,26 +227,27 @@ class Series:
 
     @property
     def first_key(self) -> tuple[str, str, str, str, str]:
-        """By what it is remembered how it began."""
+        """The key under which the beginning of the series is recorded."""
         return self.node, self.test, self.cohort, self.part, self.figure
 
     @property
     def group(self) -> tuple[str, str, str]:
-        """What members that are compared have in common."""
+        """The key that series have in common that are compared."""
         return self.test, self.cohort, self.figure
 
     @property
     def name(self) -> str:
-        """For people."""
+        """The name as text."""
         return f"{self.test}: {self.figure}{f' of {self.part}' if self.part else ''}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeRecord:
-    """All results of one test on one node, the oldest first: `known` measured something (standing.is_measured),
-    `newest` is any status. `event_h` is how long one event lasts, hours.
+    """All results of one test on one node, oldest first.
 
-    `problems` says which figures of the newest known result are no measurements.
+    `known` are the results that measured something (node_history.is_measured); `newest` is the newest result of any
+    status. `event_h` is how long one event lasts, hours. `problems` says which figures of the newest known result are
+    no measurements.
     """
 
     node: str
@@ -246,7 +260,8 @@ class NodeRecord:
 
     @property
     def not_owed(self) -> str:
-        """Why the node does not owe this test: it says nothing of such hosts. Empty if it does, or ever passed it."""
+        """Why the test does not apply to the node (it was skipped there). Empty if it applies, or ever gave a
+        result."""
         newest = self.newest
         return newest.summary if newest is not None and newest.status is Status.SKIPPED and not self.known else ""
 
@@ -262,7 +277,7 @@ class _Samples:
     earlier_cohort: str = ""
 
     def best_of(self, span_s: float) -> None:
-        """Keep of each span of time, which begins with a sample, the best one."""
+        """Keep the best sample of each span of time; a span begins with a sample."""
         kept: list[tuple[float, float, float, bool]] = []
         for at_s, speed, shown in zip(self.at_s, self.speeds, self.shown, strict=True):
             if not kept or at_s - kept[-1][0] >= span_s:
@@ -276,7 +291,7 @@ class _Samples:
 def records(
     results: Iterable[NodeResult], now_s: float, rules: FigureRules, limits: ClassLimits | None = None
 ) -> dict[tuple[str, str], NodeRecord]:
-    """Return by node and test what its results say. One that lies in the future was dated by a wrong clock: it is none.
+    """Return the results by node and test. A result dated in the future came from a wrong clock and is dropped.
 
     Args:
         results: in any order.
@@ -320,7 +335,7 @@ def _series(
     for samples in wanted.values():
         samples.best_of(event_h * 3600)
         if shared is not None:
-            # One sample before a change and one after it are of two hours: that tells nothing of the change.
+            # One sample before a change and one after it are of different hours: they say nothing about the change.
             samples.earlier = None
     alone = shared.alone if shared else ()
     made = tuple(
@@ -360,5 +375,5 @@ def _add(
 
 
 def _key(figure: Figure, parts: Mapping[str, str]) -> tuple[str, str]:
-    """Return a figure and the identity of its part: a slot stands for what is in it."""
+    """Return a figure and the identity of its part: a slot is identified by what is in it."""
     return figure.name, parts.get(figure.part, figure.part)

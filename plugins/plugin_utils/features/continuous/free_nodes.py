@@ -3,11 +3,11 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Which nodes of a Kubernetes cluster are free for a test of the whole node, and why the others are not. Pure.
 
-Free is a node that is Ready, takes pods, has no taint but those of GPU platforms, offers GPUs of which none is held by
-a pod or a claim, and has no pod of a user, also none without GPUs: it would share CPUs and memory with the test, and
-be measured by it. A pod of a user is one that neither a DaemonSet nor the kubelet itself put there, that is not ours
-and not in a namespace of the system. A pod counts from the moment at which the scheduler chose the node, also while it
-waits for others to go (`nominatedNodeName`; kubernetes.io, "Pod Priority and Preemption").
+A node is free if it is Ready, takes pods, has no taint but those of GPU platforms, has GPUs of which none is allocated
+to a pod or a claim, and has no pod of a user. A user's pod without GPUs counts as well: it would share CPUs and memory
+with the test and be measured by it. A pod of a user is one that neither a DaemonSet nor the kubelet created, that is
+not ours and not in a system namespace. A pod counts from the moment at which the scheduler chose the node, also while
+it waits for others to go (`nominatedNodeName`; kubernetes.io, "Pod Priority and Preemption").
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ...workload.node_use import NodeUse, Use, absent
 from ...workload.nodes import HELD_TAINT, MARK, REASON, Toleration, closed, known_tolerations
 
 Json = dict[str, Any]
-# Namespaces of Kubernetes itself and of ours; those of the site's components come on top.
+# Namespaces of Kubernetes itself and ours; those of the site's components are added.
 SYSTEM = frozenset({"kube-system", "kube-public", "kube-node-lease", NAMESPACE})
 RIGHTS = (
     Permission("list", "nodes"),
@@ -35,7 +35,7 @@ RIGHTS = (
     *(Permission("list", name, GROUP) for name in ("resourceclaims", "resourceslices")),
 )
 _MIRROR = "kubernetes.io/config.mirror"
-# Of the taints of nodes that we keep from work ourselves.
+# Taints of nodes that we keep out of service ourselves.
 OURS = (Toleration(key="node.kubernetes.io/unschedulable"), Toleration(key=HELD_TAINT))
 _SHOWN = 3
 
@@ -54,13 +54,13 @@ def free_nodes(
     """Return what is on each of these nodes, by name.
 
     Args:
-        nodes: all nodes of the cluster, as the API server has them.
+        nodes: all nodes of the cluster, as the API server returns them.
         pods: all its pods.
         claims: its ResourceClaims.
         slices: its ResourceSlices.
-        names: which nodes.
-        system: namespaces whose pods without GPUs are no user's.
-        tolerations: of the pods of tests; None: the taints of platforms.
+        names: the nodes to return.
+        system: namespaces whose pods without GPUs are not pods of users.
+        tolerations: the tolerations of test pods; None: the taints of platforms.
         beside_others: whether pods of users without GPUs may run beside a test.
     """
     every, wanted = {node["metadata"]["name"]: node for node in nodes}, frozenset(names)
@@ -81,7 +81,7 @@ def _use(
 ) -> NodeUse:
     name, ours, why = capacity.name, _kept_by_us(obj), capacity.closed
     if why and ours:
-        # What remains when our own cordon is left out of account.
+        # What remains without our own cordon.
         node = replace(read_node(obj, Cleaner())[1], unschedulable=False)
         why = closed(node, (*(known_tolerations() if tolerations is None else tolerations), *OURS))
     if why:
@@ -100,7 +100,7 @@ def _use(
 
 
 def _kept_by_us(obj: Json) -> str:
-    """Return by which of our cordons a node is out of work, empty if by none."""
+    """Return which of our cordons keeps a node out of service, empty for none."""
     notes = obj["metadata"].get("annotations") or {}
     mark = str(notes.get(MARK) or "")
     if not mark or not (obj.get("spec") or {}).get("unschedulable"):
@@ -112,11 +112,11 @@ def _kept_by_us(obj: Json) -> str:
 def _users(
     pods: Iterable[Json], claimants: Collection[str], names: frozenset[str], harmless: frozenset[str] | None
 ) -> Mapping[str, list[str]]:
-    """Return by node the pods for whose sake it is not free, as words, those with GPUs first.
+    """Return by node the pods that keep it busy, as text, those with GPUs first.
 
     Args:
         pods: all pods.
-        claimants: those for which claims of GPUs are reserved, as `namespace/name`.
+        claimants: pods for which claims of GPUs are reserved, as `namespace/name`.
         names: the nodes.
         harmless: namespaces whose pods without GPUs may run beside a test; None: all.
     """
@@ -145,6 +145,6 @@ def _ours(pod: Json) -> bool:
 
 
 def _of_the_node(pod: Json) -> bool:
-    """Whether it belongs to every such node, and is no reason to leave this one alone."""
+    """Whether the pod runs on every such node (DaemonSet, mirror pod), so that it does not make this one busy."""
     mirrored = _MIRROR in (pod["metadata"].get("annotations") or {})
     return mirrored or controller_of(pod).get("kind") in ("DaemonSet", "Node")

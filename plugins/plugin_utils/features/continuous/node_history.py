@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""From results to what is known of each test on each node, whether and why it is due, and which nodes make most of
+"""From results to what is known about each test on each node, whether and why it is due, and which nodes cause most of
 the trouble. Pure but for `saved_state`, which reads the part of the history that the queue needs.
 
-A result that lies in the future was written by a clock that was wrong: it is no result, so that a node cannot hide
-behind it."""
+A result dated in the future was written by a wrong clock. It does not count, so that a node cannot hide behind it.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from ...outcome.wording import count, natural
 from ...store.records import NodeResult, OurCordon
 from ...store.service import ServiceStore
 
-# The hours of a week in which idle nodes may be tested, by the clocks of a time zone. Pure. A window that ends
-# earlier than it begins goes over midnight and belongs to the day on which it begins. Hours are those of the wall: on
-# the night in which clocks are set, a window is an hour longer or shorter.
+# The hours of a week in which idle nodes may be tested, in local time of a time zone. Pure. A window that ends earlier
+# than it begins goes over midnight and belongs to the day on which it begins. In the night of a change to or from
+# summer time a window is an hour longer or shorter.
 
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _TEXT = re.compile(r"([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-4]):([0-5]\d)")
@@ -34,7 +34,7 @@ _TEXT = re.compile(r"([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-4]):([0-5]\d)")
 
 @dataclass(frozen=True, slots=True)
 class TimeWindow:
-    """From `opens` to `closes` on each of `days` (0 is Monday), by the clocks of `zone`; both equal is all day."""
+    """From `opens` to `closes` on each of `days` (0 is Monday), in local time of `zone`; both equal is all day."""
 
     opens: time
     closes: time
@@ -47,7 +47,7 @@ class TimeWindow:
 
     @property
     def longest_s(self) -> float:
-        """How long it is open, on a day without a change of clocks."""
+        """Seconds that it is open, on a day without a change of clocks."""
         minutes = _minutes(self.closes) - _minutes(self.opens)
         if len(self.days) == len(DAYS) and not minutes:
             return float("inf")
@@ -79,10 +79,10 @@ class TimeWindow:
 
 
 def window_of(hours: str, zone: str, days: Sequence[str] = DAYS) -> TimeWindow | None:
-    """Return the window that a site states as `22:00-06:00`; None for no hours, which is any time.
+    """Return the window that a site configures as `22:00-06:00`. Without hours it is None, which means any time.
 
     Raises:
-        InputError: no such hours, day or time zone.
+        InputError: no valid hours, day or time zone.
     """
     if not hours.strip():
         return None
@@ -110,8 +110,11 @@ def _minutes(at: time) -> int:
 
 
 class Urgency(IntEnum):
-    """Who goes first: `NEW` (never tested, or with other parts since), then `RECENT` (failed recently, or untried for
-    twice its time), then `DUE` by the time of the last try."""
+    """Who goes first.
+
+    `NEW`: never tested, or with other parts since. `RECENT`: failed recently, or not tried for twice its interval.
+    `DUE`: by the time of the last try.
+    """
 
     NEW = 0
     RECENT = 1
@@ -120,18 +123,20 @@ class Urgency(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
-    """A test that every node owes: again when its result is older than `max_age_days`; `longest_s`: what it takes at
-    most, from its place in the batch to its end."""
+    """A test that every node owes again when its result is older than `max_age_days`.
+
+    `longest_s`: the most time that it takes, from its place in the batch to its end.
+    """
 
     test: str
     max_age_days: float
     longest_s: float = 3600.0
 
     def __post_init__(self) -> None:
-        """Refuse what means nothing.
+        """Refuse values that have no meaning.
 
         Raises:
-            InputError: the field, what it says, and what it may say.
+            InputError: the field, its value, and its allowed values.
         """
         for name in ("max_age_days", "longest_s"):
             if not 0 < getattr(self, name) < float("inf"):
@@ -140,11 +145,11 @@ class Demand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestHistory:
-    """What is remembered of one test on one node.
+    """What the history has about one test on one node.
 
-    `known` is the newest result that measured something (standing.is_measured); `tries` counts what ended in nothing
-    since (`other`, `skipped`), the newest at `tried_s`; `given_back` what was given back to users since then, the
-    newest at `given_back_s`. `misdated` counts results that lie in the future and say nothing.
+    `known` is the newest result that measured something (node_history.is_measured). `tries` counts tries without a
+    result since then (`other`, `skipped`), the newest at `tried_s`. `given_back` counts those given back to users since
+    then, the newest at `given_back_s`. `misdated` counts results dated in the future, which do not count.
     """
 
     known: NodeResult | None = None
@@ -157,11 +162,11 @@ class TestHistory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchLimits:
-    """How many nodes are tested at once, and when something is tried again.
+    """How many nodes are tested at once, and when a test is tried again.
 
-    `size`: nodes under test; `per_rack`, `per_rail`: of one rack, of one group of leaf switches (0: no limit); open
-    leases of other cycles count as well. `failed_again_h`: hours until a failed test is repeated, `other_again_h` until
-    one that said nothing is, doubled each time up to a day.
+    `size`: nodes under test. `per_rack`, `per_rail`: of one rack, of one group of leaf switches (0: no limit). Open
+    leases of other cycles count as well. `failed_again_h`: hours until a failed test is repeated. `other_again_h`:
+    hours until a test without a result is repeated, doubled each time up to a day.
     """
 
     size: int = 8
@@ -172,10 +177,10 @@ class BatchLimits:
     other_again_h: float = 1.0
 
     def __post_init__(self) -> None:
-        """Refuse what means nothing.
+        """Refuse values that have no meaning.
 
         Raises:
-            InputError: the field, what it says, and what it may say.
+            InputError: the field, its value, and its allowed values.
         """
         for name, least in (("size", 1), ("per_rack", 0), ("per_rail", 0)):
             if getattr(self, name) < least:
@@ -187,7 +192,7 @@ class BatchLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DueTest:
-    """A test that is due on a node, and why, as words that follow its name; `longest_s` as in Demand."""
+    """A test that is due on a node, and why, as text that follows its name; `longest_s` as in Demand."""
 
     test: str
     urgency: Urgency
@@ -197,7 +202,7 @@ class DueTest:
 
 Key = tuple[str, str]
 DAY_S, _HOUR_S = 86400.0, 3600.0
-# Clocks of two controllers may differ by so much.
+# The most by which the clocks of two controllers may differ.
 SKEW_S = 300.0
 # A node that users take back so often in a row has to let others go first.
 _OFTEN = 2
@@ -205,18 +210,20 @@ _NEVER = TestHistory()
 
 
 def is_measured(result: NodeResult) -> bool:
-    """Whether a result says what the node is: it passed, failed, or lies between both (marginal), where a person
-    decides. Whatever else was tried is not known."""
+    """Whether a result measured the node: it passed, failed, or is marginal, where a person decides.
+
+    After any other try the node is unknown.
+    """
     return result.status in (Status.PASSED, Status.FAILED) or (
         result.status is Status.OTHER and result.rating is Rating.MARGINAL
     )
 
 
 def histories_by_test(results: Iterable[NodeResult], now_s: float) -> dict[Key, TestHistory]:
-    """Return by node and test what its results say, in whatever order they come.
+    """Return the history of each node and test.
 
     Args:
-        results: those of each node and test since the last one that measured something, or more.
+        results: of each node and test at least those since the last one that measured something, in any order.
         now_s: the time now, seconds since the epoch.
     """
     by_key: dict[Key, list[NodeResult]] = {}
@@ -244,13 +251,15 @@ def _history_of(results: list[NodeResult], now_s: float) -> TestHistory:
 
 
 def is_dated(result: NodeResult, now_s: float) -> bool:
-    """Whether a result has a time that was there already."""
+    """Whether a result is dated in the past, apart from clock skew."""
     return math.isfinite(result.started_s) and result.started_s <= now_s + SKEW_S
 
 
 def parts_now(results: Iterable[NodeResult], now_s: float) -> dict[str, dict[str, str]]:
-    """Return by node and slot what was seen there last, by whichever test: of each kind of slot what the newest result
-    says that names it."""
+    """Return by node and slot the part that was observed there last, by any test.
+
+    For each kind of slot the newest result that names it counts.
+    """
     newest: dict[tuple[str, str], NodeResult] = {}
     kinds_of: dict[tuple[str, ...], frozenset[str]] = {}
     for result in results:
@@ -280,15 +289,15 @@ def due_of(
     *,
     again: bool = False,
 ) -> tuple[DueTest | None, float, float]:
-    """Return the test if it is due (None if not), when it was last tried (-inf for never), and when it falls due.
+    """Return the test if it is due (else None), when it was last tried (-inf for never), and when it falls due.
 
     Args:
         demand: the test and its maximum age.
-        standing: what is remembered of it on this node.
+        standing: the history of the test on this node.
         parts: what is in the node now, by slot.
         limits: when it is tried again.
         now_s: the time now, seconds since the epoch.
-        again: whether somebody wants it repeated now, however old it is.
+        again: whether it is to be repeated now, however recent the result is.
     """
     told = standing or _NEVER
     urgency, since, at, why = _reason(demand, told, parts, limits, now_s)
@@ -310,7 +319,8 @@ def due_of(
 def _reason(
     demand: Demand, told: TestHistory, parts: Mapping[str, str], limits: BatchLimits, now_s: float
 ) -> tuple[Urgency, float, float, str]:
-    """Return how urgent a test is, when it was last tried, when it falls due, and why; no reason before it is due."""
+    """Return how urgent a test is, when it was last tried, when it falls due, and why. Before it is due there is no
+    reason."""
     known, age_s = told.known, demand.max_age_days * DAY_S
     if told.tries:
         again_s = min(limits.other_again_h * _HOUR_S * 2.0 ** min(told.tries - 1, 60), DAY_S, age_s)
@@ -334,10 +344,10 @@ def _reason(
 
 
 def other_part(then: Mapping[str, str], now: Mapping[str, str]) -> str:
-    """Return which slot has another part now than then, as words; empty if none has, or one of them is not known.
+    """Return as text which slot has another part now than then; empty if none has, or if one side is unknown.
 
     Only kinds of slots that both name are compared: one test may look at GPUs and another at adapters. An empty part is
-    one whose identity was not seen.
+    one whose identity was not read.
     """
     if not then or not now or then == now:
         return ""
@@ -353,7 +363,7 @@ def _kind(slot: str) -> str:
 
 
 def day_text(at_s: float) -> str:
-    """Return a time for people, in UTC to the minute."""
+    """Return a time as text, in UTC to the minute."""
     try:
         return datetime.fromtimestamp(at_s, UTC).strftime("%Y-%m-%d %H:%M UTC")
     except (OverflowError, ValueError, OSError):
@@ -361,17 +371,17 @@ def day_text(at_s: float) -> str:
 
 
 _TRIES_S, _GIVEN_BACK_S = 30 * DAY_S, DAY_S
-# So many names in one question.
+# The most names in one query.
 _NAMES = 500
 
 
 def saved_state(store: ServiceStore, site: str, *, rehearsal: bool, now_s: float) -> list[NodeResult]:
-    """Return the results from which `standings` and `parts_now` are made, each once, without figures and digests.
+    """Return the results that `histories_by_test` and `parts_now` need, each once, without figures and digests.
 
     Args:
         store: the history.
-        site: whose.
-        rehearsal: whether those of rehearsals.
+        site: the site whose results are read.
+        rehearsal: whether results of rehearsals are read.
         now_s: the time now, seconds since the epoch.
 
     Raises:
@@ -403,7 +413,7 @@ def _identity(result: NodeResult) -> tuple[str, str, str, float, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepeatOffender:
-    """One node within a window: how often it failed and was taken out by us, and which share of all that is."""
+    """One node within a window: how often it failed and was cordoned by us, and its share of all such events."""
 
     node: str
     failed: int
@@ -412,20 +422,20 @@ class RepeatOffender:
 
     @property
     def text(self) -> str:
-        """In words."""
+        """The counts in words."""
         return f"{self.node}: taken out {self.excluded} times, failed {self.failed} tests, {self.share:.0%} of all"
 
 
 def repeat_offenders(
     results: Iterable[NodeResult], cordons: Iterable[OurCordon], since_s: float, since: str, most: int = 10
 ) -> tuple[RepeatOffender, ...]:
-    """Return the nodes with the most exclusions and failed tests since then, the worst first.
+    """Return the nodes with the most cordons and failed tests since then, worst first.
 
-    A node is listed from two of them on: everybody fails once.
+    A node is listed from two events on, because a single failure is common.
 
     Args:
-        results: those of the site.
-        cordons: ours, also those that were lifted.
+        results: the results of the site.
+        cordons: our cordons, also those that were lifted.
         since_s: the begin of the window, seconds since the epoch.
         since: the same as UTC in the form of the cordons.
         most: how many are listed.

@@ -3,9 +3,10 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The passive checks of a cycle: what every host shows about itself, busy or idle, judged by the checks of gate nodes.
 
-The hosts were read right before the cycle, with commands that load nothing; where the GPU operator brings the driver,
-its tools are asked in the operator's pods. One result for each node: what was not read, or not read anew, is `other`.
-It names the parts that were seen, so that one that was swapped begins a new history on a node that is never idle, too.
+The hosts were read right before the cycle, with commands that put no load on them. Where the GPU operator brings the
+driver, its tools run in the operator's pods. There is one result for each node. A host that was not read, or not read
+anew, is `other`. The result names the observed parts, so that a swapped part begins a new history also on a node that
+is never idle.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ from ...verdict.gate import GateVerdict, decide
 from .cycle_record import NodeLogs
 
 TEST = "passive_checks"
-# Of gate nodes what changes while a node works: memory, links, the kernel's log, what the driver asks for.
+# The checks of gate nodes on what changes while a node works: memory, links, the kernel log, actions that the driver
+# requests.
 CHECKS = (
     "gpu-census", "gpu-ecc", "gpu-row-remap", "gpu-recovery-action", "nvlink", "kernel-xid", "hca-state",
 )  # fmt: skip
@@ -46,7 +48,7 @@ _WHERE = {HOSTS: "the host was", DRIVERS: "the operator's pod on it was"}
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """When a host was read (seconds since the epoch), and why it was not, empty if it was."""
+    """When a host was read (seconds since the epoch), and why it was not read (empty if it was)."""
 
     at_s: float
     unread: str = ""
@@ -55,7 +57,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What one kind of evidence says of one host: how it was read, the checks that were asked, what they found."""
+    """What one kind of evidence shows about one host: how it was read, the checks that apply, and their findings."""
 
     kind: str
     reading: Reading
@@ -71,11 +73,11 @@ def passive_results(
     logs: NodeLogs,
     now_s: float,
 ) -> tuple[NodeResult, ...]:
-    """Return what the passive checks say of every host in scope; nothing at a site none of whose hosts can be asked.
+    """Return the results of the passive checks of every host in scope; empty at a site where no host can be read.
 
     Args:
-        run: whose hosts were read.
-        context: how its observers look.
+        run: the run whose hosts were read.
+        context: the context of its observers.
         cycle_id: the cycle.
         before: the newest results in the history, by node and test.
         logs: where the findings of a node are kept.
@@ -119,21 +121,21 @@ def _by_node(outcomes: Iterable[Outcome]) -> dict[str, list[Outcome]]:
 
 
 def _kinds(site: Site) -> tuple[str, ...]:
-    """Return which evidence of a host there has to be: of the host itself, of the operator's pods on it."""
+    """Return which evidence of a host there has to be: from the host itself, from the operator's pods on it."""
     kinds = (HOSTS,) if "host_access" in site.capabilities else ()
     in_pods = site.driver_owner is DriverOwner.OPERATOR and "kubernetes" in site.capabilities
     return (*kinds, DRIVERS) if in_pods else kinds
 
 
 def _observe(run: Run, context: ObserveContext, kinds: Sequence[str]) -> dict[str, GatePlan]:
-    """Look at the hosts, and return the checks that are asked by the kind of evidence that they rest on."""
+    """Look at the hosts, and return the checks to judge by the kind of evidence that they rest on."""
     parts = {}
     if HOSTS in kinds:
         observe(ON_HOSTS, _GATE, context)
         parts[HOSTS] = _passive(run.declaration(_GATE))
     if DRIVERS in kinds:
         for host in run.site.in_scope:
-            # What an earlier cycle saw must not stand for this one.
+            # Evidence of an earlier cycle must not count for this one.
             (run.path / evidence_file(host.name, DRIVERS)).unlink(missing_ok=True)
         observe(replace(IN_PODS, observe=observe_without_load), STACK_GATE, context)
         parts[DRIVERS] = _passive(run.declaration(STACK_GATE))
@@ -149,7 +151,7 @@ def _judging(run: Run, part: GatePlan) -> JudgeContext:
 
 
 def _reading(run: Run, host: Host, kind: str, before: NodeResult | None, now_s: float) -> Reading:
-    """Return when a host was read; a reading that an earlier cycle of this run has judged is none."""
+    """Return when a host was read. A reading that an earlier cycle of this run has judged does not count."""
     try:
         evidence = read_evidence(run.path / evidence_file(host.name, kind))
     except (InputError, OSError) as error:
@@ -164,8 +166,11 @@ def _reading(run: Run, host: Host, kind: str, before: NodeResult | None, now_s: 
 
 
 def _result(run: Run, host: Host, seen: Sequence[_Seen], cycle_id: str) -> NodeResult:
-    """Return the result of a node. A fault that was seen is told, whatever could not be seen besides; without one, what
-    could not be seen makes it `other`."""
+    """Return the result of a node.
+
+    An observed fault is reported even where other data is missing. Without a fault, missing data makes the result
+    `other`.
+    """
     unread = next((part.reading for part in seen if part.reading.unread), None)
     read = [part for part in seen if not part.reading.unread]
     known = NodeResult(
@@ -201,13 +206,13 @@ def _passed(asked: Mapping[str, tuple[str, ...]], verdict: GateVerdict) -> str:
 
 
 def _only_marginal(verdict: GateVerdict, outcomes: Iterable[Outcome]) -> bool:
-    """Whether everything that holds the node waits for a person alone."""
+    """Whether everything that blocks the node only waits for a person."""
     marginal = {(outcome.check, outcome.cause) for outcome in outcomes if outcome.rating is Rating.MARGINAL}
     return all((entry.check, entry.cause) in marginal for entry in verdict.blocking)
 
 
 def _log(result: NodeResult, about: Iterable[Outcome]) -> str:
-    """Return what is kept of a node that did not pass: each finding with what to do about it."""
+    """Return the log of a node that did not pass: each finding with what to do about it."""
     if result.status is Status.PASSED:
         return ""
     lines = [f"{entry.status.value} {entry.check}: {entry.cause}: {entry.summary} [{entry.hint}]" for entry in about]

@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The nodes of a site as the queue of tests sees them, and which idle node would be tested next, and why: looked at,
-and nothing changed, held or recorded."""
+"""The nodes of a site as the test queue sees them, and which idle node would be tested next, and why. It only reads:
+nothing is changed, held or recorded."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ from .queue import BatchPlan, QueueNode, demands_of, plan_batch
 
 
 def uses_in_kubernetes(cluster: Cluster, context: ObserveContext) -> dict[str, NodeUse]:
-    """Return by the name of the host what is on its node now; hosts that are set aside are not asked for.
+    """Return by host name what is on its node now. Hosts that are set aside are not queried.
 
     Raises:
-        BringupError: the API server does not answer, or refuses.
+        BringupError: the API server does not respond, or refuses.
     """
     settings = context.settings_of(CONTINUOUS, ContinuousSettings)
     components = {str(entry.get("namespace") or "") for entry in (context.recipe or {}).get("componentRefs", [])}
@@ -59,17 +59,17 @@ def uses_in_kubernetes(cluster: Cluster, context: ObserveContext) -> dict[str, N
 
 
 def uses_in_slurm(scontrol: str, site: Site, hardware: Mapping[str, Sku], reservation: str = "") -> dict[str, NodeUse]:
-    """Return by the name of the host what Slurm says of its node now.
+    """Return by host name what Slurm reports about its node now.
 
     Args:
         scontrol: the command.
-        site: whose hosts.
+        site: the site whose hosts are read.
         hardware: the SKUs.
         reservation: the one in which tests run; empty for none.
 
     Raises:
-        InputError: what scontrol prints is no list of nodes, or not that reservation.
-        BringupError: there is no scontrol on this controller, or it does not answer.
+        InputError: the output of scontrol is no list of nodes, or there is no such reservation.
+        BringupError: there is no scontrol on this controller, or it does not respond.
     """
     # Text, because flag BLOCKED is in no JSON (probe/slurm_nodes.py).
     nodes = parse(ask_scontrol(scontrol, "show", "nodes"))
@@ -84,7 +84,7 @@ def queue_nodes(
     Args:
         context: the site and its hardware.
         uses: what is on their nodes, by host.
-        parts: what is in them, by host and slot (standing.parts_now).
+        parts: what is in them, by host and slot (node_history.parts_now).
     """
     set_aside = {entry.node: f"quarantined: {entry.reason} ({entry.ticket})" for entry in context.site.quarantine}
     rails = _rails(context)
@@ -100,12 +100,12 @@ def queue_nodes(
 
 
 def busy_hosts(uses: Iterable[NodeUse]) -> tuple[str, ...]:
-    """Return the hosts on which only passive checks may go: somebody's work is there."""
+    """Return the hosts where only passive checks may run, because a user's work is there."""
     return tuple(sorted(use.name for use in uses if use.use is Use.BUSY))
 
 
 def _rails(context: ObserveContext) -> dict[str, str]:
-    """Return by host the leaf switches of its adapters, by the cabling plan that the site states; else none."""
+    """Return by host the leaf switches of its adapters, from the configured cabling plan; empty without a plan."""
     plan = stated_cabling(context.site, context.hardware)
     found: dict[str, set[str]] = {}
     for link in plan.links if plan is not None else ():
@@ -115,10 +115,10 @@ def _rails(context: ObserveContext) -> dict[str, str]:
 
 
 def limits_of(settings: ContinuousSettings) -> BatchLimits:
-    """Return the limits of a batch that the site states.
+    """Return the batch limits that the site configures.
 
     Raises:
-        InputError: no such window, day or time zone.
+        InputError: no valid window, day or time zone.
     """
     return BatchLimits(
         size=settings.batch,
@@ -132,14 +132,14 @@ def limits_of(settings: ContinuousSettings) -> BatchLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetPlan:
-    """The plan of a batch at one moment; on `busy` hosts only passive checks may go."""
+    """The plan of a batch at one moment. On `busy` hosts only passive checks may run."""
 
     plan: BatchPlan
     busy: tuple[str, ...]
     tests: tuple[str, ...]
 
     def lines(self) -> list[str]:
-        """Return it for people, how much there is of each first."""
+        """Return the plan as lines of text, a summary first."""
         plan = self.plan
         head = f"{count(len(plan.batch), 'node')} now, {len(plan.positions) - len(plan.batch)} wait, "
         head += f"{len(plan.not_due)} not due, {len(plan.not_free)} not free, {len(self.busy)} of these at work"
@@ -151,13 +151,13 @@ def fleet_plan(run: Run, options: Mapping[str, Any], emit: Emit, now_s: float | 
     """Return which nodes a cycle would test now, and why.
 
     Args:
-        run: whose site and settings count.
+        run: the run with the site and its settings.
         options: `store`, `tests`, `scontrol`, and how the cluster is reached.
         emit: takes progress lines.
         now_s: the time now, seconds since the epoch; None: that of this controller.
 
     Raises:
-        ForbiddenError: this user may not look; it names what for.
+        ForbiddenError: this user may not read what is needed; it names the rights.
         BringupError: the site, the history, the cluster or Slurm cannot be read.
     """
     connections = {name: str(options[name]) for name in ("kubeconfig", "context") if options.get(name)}
@@ -191,7 +191,7 @@ def _uses(context: ObserveContext, options: Mapping[str, Any]) -> dict[str, Node
 
 
 def _history(store: str, run: Run, now_s: float) -> tuple[list[NodeResult], Sequence[Lease], list[str]]:
-    """Return what is remembered, who tests now, and what to say of it; a history that is not there is not made."""
+    """Return the results of the history, the current leases, and notes. A missing history is not created."""
     place = place_of(store) if store else None
     if place is None or (isinstance(place, Path) and not place.is_file()):
         said = f"{place} is not there" if place else "none is stated"

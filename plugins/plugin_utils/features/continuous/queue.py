@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What the queue of tests on idle nodes is made of: nodes, demands, what is remembered, limits, positions. Pure."""
+"""What the queue of tests on idle nodes is made of: nodes, demands, known results, limits, positions. Pure."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from .node_history import (
 class QueueNode:
     """One node of the site, by its name in results.
 
-    `not_free` says why nothing may run on it now, empty if it is free. `rail` names the leaf switches that its adapters
-    hang on, the same for all nodes at the same ones. `parts` is by slot (`gpu0`) what is in the node now, as in
-    NodeResult; empty if that is not known.
+    `not_free` says why no test may run on it now, empty if it is free. `rail` names the leaf switches of its adapters,
+    the same text for all nodes at the same switches. `parts` is by slot (`gpu0`) what is in the node now, as in
+    NodeResult; empty if unknown.
     """
 
     name: str
@@ -59,7 +59,7 @@ class Position:
     waits: str = ""
 
     def line(self) -> str:
-        """Return the position for people."""
+        """Return the position as one line of text."""
         tests = "; ".join(f"{due.test} {due.why}" for due in self.tests)
         return f"{self.number}. {self.node}: {tests}{f' (waits: {self.waits})' if self.waits else ''}"
 
@@ -83,14 +83,14 @@ class BatchPlan:
         return tuple(position for position in self.positions if not position.waits)
 
     def lines(self) -> list[str]:
-        """Return the plan for people: a line for each position, then who is not due, who is not free, and notes."""
+        """Return the plan as text: a line for each position, then the nodes that are not due or not free, and notes."""
         found = [position.line() for position in self.positions]
         found += [f"not due: {node}: {why}" for node, why in self.not_due.items()]
         found += [f"not free: {node}: {why}" for node, why in self.not_free.items()]
         return [*found, *self.notes]
 
 
-# What every node owes, by the settings of the tests. Pure.
+# The tests that every node has to pass, by their settings. Pure.
 
 
 def demands_of(tests: Iterable[NodeTest], settings: ContinuousSettings) -> tuple[Demand, ...]:
@@ -112,7 +112,7 @@ _Answer = tuple[DueTest | None, float, float]
 
 @dataclass(slots=True)
 class _Entry:
-    """A free node that owes tests; it is placed by its most urgent one."""
+    """A free node that owes tests. Its place follows its most urgent one."""
 
     node: QueueNode
     rack: str
@@ -126,7 +126,7 @@ class _Entry:
 
 @dataclass(slots=True)
 class Room:
-    """How much of the limits of a batch is taken: by what is under test already, and by what the batch adds to it."""
+    """How much of the limits of a batch is taken, by what is under test already and by what the batch adds."""
 
     limits: BatchLimits
     nodes: int = 0
@@ -164,16 +164,16 @@ def plan_batch(
     now_s: float,
     again: Collection[Key] = (),
 ) -> BatchPlan:
-    """Return which free node is tested next by which tests and why, and why the others are not.
+    """Return which free nodes are tested next, by which tests and why, and why the others are not.
 
     Args:
-        nodes: all nodes of the site, those that are not free among them.
+        nodes: all nodes of the site, also those that are not free.
         demands: the tests.
-        known: what is remembered, by node and test (standing.standings).
-        leases: of all cycles; those that ran out count for nothing.
+        known: what is known, by node and test (node_history.histories_by_test).
+        leases: the leases of all cycles; expired ones do not count.
         limits: how many at once, and when.
         now_s: the time now, seconds since the epoch.
-        again: tests, by node and test, that are repeated however old they are (those of suspects).
+        again: tests, by node and test, to repeat however recent they are (those of suspects).
 
     Raises:
         InputError: a node or a test twice, or a test that is longer than the window.
@@ -231,8 +231,8 @@ def _require_distinct(nodes: Sequence[QueueNode], demands: Sequence[Demand], lim
 
 
 def _leased(leases: Iterable[Lease], now_s: float) -> dict[str, str]:
-    """Return by node which cycle tests it now. Of several the last to end."""
-    # A time that is no number ends never: rather not tested than twice.
+    """Return by node the cycle that tests it now. Of several the last to end."""
+    # A time that is no number never ends: rather not tested than twice.
     found = sorted(
         (lease for lease in leases if not lease.until_s <= now_s),
         key=lambda lease: (not math.isnan(lease.until_s), lease.until_s, lease.cycle_id, lease.test),
@@ -246,7 +246,7 @@ def _leased(leases: Iterable[Lease], now_s: float) -> dict[str, str]:
 def _entry(
     node: QueueNode, demands: Sequence[Demand], ask: Callable[[QueueNode, Demand], _Answer]
 ) -> tuple[_Entry | None, float, str]:
-    """Return the node if it owes a test, and else which test falls due first and when (inf where one is due)."""
+    """Return the node if it owes a test, else which test falls due first and when (inf where one is due)."""
     due: list[tuple[Urgency, float, str, DueTest]] = []
     first_s, first = math.inf, ""
     for demand in demands:
@@ -265,12 +265,12 @@ def _entry(
 
 
 def _place(text: str) -> str:
-    """Return a rack or rail without case and blanks; those that are not stated are taken for one."""
+    """Return a rack or rail without case and blanks. All that are not configured count as one."""
     return " ".join(text.split()).casefold() or _NO_PLACE
 
 
 def _ordered(entries: list[_Entry], now_s: float) -> list[_Entry]:
-    """Return the entries by urgency, then age in days; within these racks and rails take turns."""
+    """Return the entries by urgency, then age in days. Among equal ones racks and rails take turns."""
 
     def days(entry: _Entry) -> float:
         return math.floor((now_s - entry.since) / DAY_S) if math.isfinite(entry.since) else math.inf
@@ -298,7 +298,7 @@ def _positions(entries: Iterable[_Entry], room: Room, limits: BatchLimits, now_s
 
 
 def _fitting(tests: Iterable[DueTest], left_s: float) -> tuple[DueTest, ...]:
-    """Return those that end in this time, one after the other."""
+    """Return the tests that end within this time, one after the other."""
     found = []
     for test in tests:
         if test.longest_s <= left_s:
@@ -316,7 +316,7 @@ def _out_of_hours(entry: _Entry, limits: BatchLimits, closes_s: float | None, no
 
 
 def _notes(entries: Iterable[_Entry], limits: BatchLimits) -> tuple[str, ...]:
-    """Return what a person should know of nodes whose place is not stated."""
+    """Return notes about nodes whose rack or rail is not configured."""
     found = list(entries)
     notes = []
     for title, limit, places in (

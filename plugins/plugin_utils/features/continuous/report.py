@@ -22,7 +22,7 @@ from .classify import Classified
 from .figures import NodeRecord, Series, Word
 from .node_history import DAY_S, RepeatOffender
 
-# What the daily report of a cluster in service tells: coverage, ages, classes, trends, lemons. Pure.
+# The facts of the daily report of a cluster in service: coverage, ages, classes, trends, repeat offenders. Pure.
 
 LETTERS = {Word.HEALTHY: "·", Word.UNKNOWN: "u", Word.DRIFTING: "d", Word.SUSPECT: "S", Word.BAD: "B"}
 _CYCLES = 14
@@ -31,8 +31,10 @@ _ORDER = tuple(Word)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
-    """How far one test got: `fresh` of `nodes` have a result within `days`, `never` have none at all; the oldest newest
-    result is `oldest_s` old and of `oldest_node` (None: nobody has one)."""
+    """The coverage of one test: `fresh` of `nodes` have a result within `days`, `never` have none at all.
+
+    `oldest_s` and `oldest_node`: of the nodes' newest results the oldest one, its age and node (None: no node has one).
+    """
 
     test: str
     days: float
@@ -44,14 +46,14 @@ class Coverage:
 
     @property
     def share(self) -> float:
-        """The part of the nodes that is covered."""
+        """The fraction of the nodes that is covered."""
         return self.fresh / self.nodes if self.nodes else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeLine:
-    """One node: its class, why, what was done, the age of its results by test, its classes of the last cycles as
-    letters, and the trend of its slowest figure as a part of its first sample."""
+    """One node: its class, why, what was done, the age of its results by test, its classes in the last cycles as
+    letters, and the trend of its slowest figure as a fraction of its first sample."""
 
     node: str
     word: Word
@@ -65,8 +67,11 @@ class NodeLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceFacts:
-    """Everything that the report shows. `told` is of cohorts and racks, `problems` what could not be done; `lemons` are
-    by the days of their window."""
+    """Everything that the report shows.
+
+    `told` has sentences about cohorts and racks, `problems` what could not be done. `lemons` are the repeat offenders
+    by the days of their window.
+    """
 
     site: str
     rehearsal: bool
@@ -97,7 +102,7 @@ class ServiceFacts:
 def coverage(
     nodes: Sequence[str], days: Mapping[str, float], records: Mapping[tuple[str, str], NodeRecord], now_s: float
 ) -> tuple[Coverage, ...]:
-    """Return how far each test got; `days`: how old a result of each may be."""
+    """Return the coverage of each test; `days`: how old a result of each may be."""
     return tuple(_coverage(nodes, test, records, now_s, most) for test, most in days.items())
 
 
@@ -126,7 +131,7 @@ def counted(lines: Iterable[NodeLine]) -> dict[Word, int]:
 
 
 def age_text(seconds: float) -> str:
-    """Return an age for people."""
+    """Return an age as text."""
     hours = max(0.0, seconds) / 3600
     return f"{hours / 24:.1f} d" if hours >= 48 else f"{hours:.1f} h"
 
@@ -167,9 +172,9 @@ def _loss(series: Series) -> float:
     return series.speeds[-1] / series.speeds[0] if series.speeds[0] else 0.0
 
 
-# The daily report of a cluster in service as a page: one file without any other.
+# The daily report of a cluster in service as a page: a single file that needs no other.
 
-# A page with more rows is not read; the rest is in the history.
+# Nobody reads a page with more rows; the rest is in the history.
 MOST_ROWS = 3000
 _MOST_NOTED = 200
 _WIDTH, _HEIGHT = 160, 24
@@ -183,7 +188,7 @@ def _template() -> Any:
 
 
 def points(trend: tuple[float, ...]) -> str:
-    """Return the places of a line that shows a trend, as SVG wants them; the highest is at the top."""
+    """Return the points of a trend line in SVG coordinates; the highest value is at the top."""
     if len(trend) < 2:
         return ""
     low, high = min(trend), max(trend)
@@ -258,9 +263,8 @@ def _lemons(facts: ServiceFacts) -> list[str]:
     return ["Lemons:", "", *lines, ""] if lines else []
 
 
-# The daily report of a cluster in service in Prometheus' text format. Pure.
-#
-# No label has a value for each node: a site has thousands, and they come and go. Who it is stands in the page.
+# The daily report of a cluster in service in Prometheus' text format. Pure. No label has a value for each node: a site
+# has thousands, and they come and go. The nodes are named in the page.
 
 PREFIX = "gpufleet_continuous"
 

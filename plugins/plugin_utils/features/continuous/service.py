@@ -64,15 +64,15 @@ from .slowdown import First, first_of_history
 # Names that a test of an idle node and an accepted figure share (recipes/figures.yaml).
 _STORAGE = "storage_io"
 _STORAGE_FIGURES = ("sequential-write", "sequential-read", "random-read", "random-write")
-# What an accepted figure may lose: twice the tolerance of check fabric-baseline is bad.
+# The loss that an accepted figure may have: twice the tolerance of check fabric-baseline is bad.
 _LOSS = 0.05
 
 
 def class_references(
     hosts: Iterable[Host], hardware: Mapping[str, Sku], accepted: Iterable[AcceptedFigure], rules: FigureRules
 ) -> References:
-    """Return by node, test and figure what it is held against; what a person accepted of a node beats what is
-    published."""
+    """Return by node, test and figure what it has to reach. A figure accepted for a node takes precedence over a
+    published one."""
     nodes, found = {host.name: host.sku for host in hosts}, dict[tuple[str, str, str], Reference]()
     limits = CeilingLimits()
     for node, sku in nodes.items():
@@ -94,7 +94,7 @@ def class_references(
 
 
 def _names(sku: str, hardware: Mapping[str, Sku]) -> tuple[str, ...]:
-    """Return how a site may call that SKU: by its name or by an alias."""
+    """Return the names that a site may use for that SKU: its name and its aliases."""
     return (sku, hardware[sku].name) if sku in hardware else (sku,)
 
 
@@ -119,12 +119,12 @@ _WINDOWS = (30, 90)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContinuousService:
-    """What is proven continuously, and where it is told.
+    """What is proven continuously, and where it is reported.
 
-    `nodes`: every node of the site by its name there, with its name in Kubernetes or Slurm; `tests`: ids of the tests
-    that each of them has to pass again; `directory`: where the daily report is written; `racks`: of the nodes that have
-    one; `rules`: which way figures are better; `limits`: of all comparisons; `references`: what figures are held
-    against beside their equals.
+    `nodes`: every node of the site by its name there, with its name in Kubernetes or Slurm. `tests`: ids of the tests
+    that each of them has to pass again. `directory`: where the daily report is written. `racks`: rack by node, where
+    known. `rules`: which way figures are better. `limits`: the limits of all comparisons. `references`: what figures
+    have to reach, beside their peers.
     """
 
     nodes: Mapping[str, str]
@@ -139,9 +139,12 @@ class ContinuousService:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CycleEnd:
-    """What came of it: the class of every node, what was done (in check mode: would be done), why the breaker stopped
-    it (empty: it did not), the files of the report by `html`, `markdown`, `metrics`, and the tests that suspects should
-    repeat at once, as (node, test)."""
+    """The outcome of a cycle.
+
+    The class of every node, what was done (in check mode: would be done), why the breaker stopped it (empty: it did
+    not), the files of the report by `html`, `markdown`, `metrics`, and the tests that suspects should repeat at once,
+    as (node, test).
+    """
 
     classes: tuple[NodeClass, ...]
     actions: tuple[str, ...] = ()
@@ -152,7 +155,8 @@ class CycleEnd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Acted:
-    """What was done by node, what besides, what could not be done, why the breaker holds, how many are out by us."""
+    """The actions by node, other actions, problems, why the breaker stops, and how many nodes we keep out of
+    service."""
 
     by_node: Mapping[str, str] = field(default_factory=dict)
     besides: tuple[str, ...] = ()
@@ -162,7 +166,7 @@ class _Acted:
 
 
 def classified(store: ServiceStore, cycle: Cycle, service: ContinuousService, now_s: float) -> Classified:
-    """Return what the nodes are taken for by what is remembered now; its `repeats` are owed by suspects.
+    """Return the classes of the nodes from the current history. Suspects owe its `repeats`.
 
     Raises:
         BringupError: the history cannot be read.
@@ -201,15 +205,15 @@ def after_cycle(
 
     Args:
         store: the open history of the service; classes and cordons are recorded there.
-        cycle: the one that ended.
+        cycle: the cycle that ended.
         service: nodes, tests, policy, directory of the report.
         now_s: seconds since the epoch.
-        cluster: where labels, taints and cordons are set; None where the policy asks for none.
-        check_mode: nothing is changed or recorded but the report, which says so; what would be done is said.
+        cluster: where labels, taints and cordons are set; None where the policy needs none.
+        check_mode: nothing is changed or recorded but the report, which lists what would be done.
         emit: progress.
 
     Raises:
-        BringupError: the history or the report cannot be written, or the policy needs a cluster that was not given.
+        BringupError: the history or the report cannot be written, or the policy needs a cluster and there is none.
     """
     if cluster is None and {CORDON, LABEL} & set(service.policy.acts):
         said = f"asks for {first_of(sorted({CORDON, LABEL} & set(service.policy.acts)), 2)}, and there is no cluster."
@@ -237,7 +241,7 @@ def after_cycle(
 
 
 def _remember_firsts(store: ServiceStore, cycle: Cycle, service: ContinuousService, found: Classified) -> None:
-    """Write what series began with, once they have as many samples as a reference takes."""
+    """Record what series began with, once they have as many samples as a reference takes."""
     limits, rows = service.limits.drift, list[FirstFigure]()
     kept = first_figures(store, cycle.site, rehearsal=cycle.rehearsal)
     known = {(row.node, row.test, row.cohort, row.part, row.name) for row in kept}
@@ -279,7 +283,7 @@ def _act(
     store: ServiceStore, cycle: Cycle, service: ContinuousService, found: Classified, before: tuple[NodeClass, ...],
     cluster: Cluster | None, *, now_s: float, check_mode: bool,
 ) -> _Acted:  # fmt: skip
-    """Carry out the policy. What cannot be done is said, and keeps neither classes nor report from being written."""
+    """Carry out the policy. A failed action is reported, and does not stop classes or report from being written."""
     policy, besides, problems = service.policy, list[str](), list[str]()
     by_node, todo, out = dict[str, str](), RemediationSteps(), 0
     try:
@@ -336,7 +340,7 @@ def _site(
 def _news(
     cycle: Cycle, found: Classified, before: tuple[NodeClass, ...], by_node: Mapping[str, str], stopped: str
 ) -> dict[str, Any]:
-    """Return what another system is told: nodes that became bad or are so no more; nothing where nothing is new."""
+    """Return the message to other systems: nodes that became bad or recovered; empty where nothing changed."""
     last = {entry.node: entry.word for entry in before}
     bad = Word.BAD.value
     new = [entry for entry in found.classes if (entry.word == bad) != (last.get(entry.node) == bad)]

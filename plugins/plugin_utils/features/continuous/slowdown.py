@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Whether a member got slower than it was itself: a drop, or a slow slide (CUSUM, E. S. Page 1954, with an EWMA, S. W.
+"""Whether a member got slower than it was: by a drop, or by a slow slide (CUSUM, E. S. Page 1954, with an EWMA, S. W.
 Roberts 1959). Pure.
 
-More is better. The reference is the beginning of its history and does not move, so that a slow slide is not taken for
-normal; where history is cut, what it began with is remembered (First). The spread of the reference widens every limit,
+More is better. The reference is the beginning of the history and does not move, so that a slow slide does not become
+the normal. Where the history is cut, its beginning is recorded (First). The spread of the reference widens every limit,
 so that a noisy figure is not a drifting one. What all members of a cohort lost together (`moved`) is no drift of one.
 """
 
@@ -20,9 +20,11 @@ _MAD_TO_SIGMA = 1.4826
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriftLimits:
-    """`drop`: relative distance under the reference that counts, `twice` in a row; `weight`: of the newest sample in
-    the EWMA; `sum_limit`, `slack`: of the CUSUM, in deviations; `slide`: relative loss that a slide must have come to;
-    `least`, `most`: samples that make the reference; `spreads`: deviations that a drop must have as well.
+    """The limits of drift.
+
+    `drop`: relative distance under the reference that counts, `twice` in a row. `weight`: of the newest sample in the
+    EWMA. `sum_limit`, `slack`: of the CUSUM, in deviations. `slide`: the least relative loss of a slide. `least`,
+    `most`: number of samples that make the reference. `spreads`: the least drop in deviations.
     """
 
     drop: float = 0.05
@@ -38,7 +40,7 @@ class DriftLimits:
 
 @dataclass(frozen=True, slots=True)
 class First:
-    """What a history began with: the median and the spread (deviations) of its first `count` samples."""
+    """The beginning of a history: the median and the spread (deviations) of its first `count` samples."""
 
     middle: float
     spread: float
@@ -47,8 +49,11 @@ class First:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drift:
-    """What was found. `evaluated` is False where the history is too short; `drifting` means slower than before. `first`
-    is what it was compared with, `ratio` what the newest samples are of it."""
+    """The drift of a series.
+
+    `evaluated` is False where the history is too short. `drifting` means slower than before. `first` is the reference,
+    `ratio` is the newest samples divided by it.
+    """
 
     evaluated: bool
     drifting: bool = False
@@ -58,7 +63,7 @@ class Drift:
 
 
 def first_of_history(values: Sequence[float], limits: DriftLimits) -> First | None:
-    """Return what these values, the oldest first, begin with; None where they are too few."""
+    """Return the beginning of these values, oldest first; None where they are too few."""
     if len(values) < limits.least + limits.twice:
         return None
     reference = values[: min(limits.most, len(values) - limits.twice)]
@@ -73,10 +78,10 @@ def drift(
     """Return whether the newest of these values are below what they were.
 
     Args:
-        values: the oldest first.
+        values: oldest first.
         limits: the rule.
-        first: what the history began with, where that is remembered; else the beginning of the values.
-        moved: what the cohort is of what it was; a loss of all is told of the cohort.
+        first: the beginning of the history, where that is recorded; else the beginning of the values.
+        moved: current speed of the cohort as a ratio to its first; a loss that all share is reported for the cohort.
     """
     limits = limits or DriftLimits()
     began = first or first_of_history(values, limits)
