@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The engine: takes the nodes of a wave through their stages, each step kept in the journal.
+"""The engine: takes the nodes of a wave through their stages, and records each step in the journal.
 
-What it does to a node can be done twice without harm, and is done before it is kept: a roll that was killed in between
-does it again. Only the hold of a node is kept first, because a change that failed must not be tried again by accident.
+Every action on a node can safely be repeated, and is done before it is recorded: a roll that was killed in between does
+it again. Only the hold of a node is recorded first, because a failed change must not be retried by accident.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ from .plan import NodeState, RollEvent, RollPolicy, Stage
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeChange:
-    """What became of the change on one node: `problem` is empty if it went well; `boot_id` is that of its system.
+    """The result of the change on one node: `problem` is empty if it went well; `boot_id` is that of the running
+    system.
 
-    `kernel`: after the change the one that its packages installed for the next start, empty where they installed none;
-    after the reboot the one that runs.
+    `kernel`, after the change: the kernel that its packages installed for the next boot, empty where they installed
+    none. After the reboot: the running kernel.
     """
 
     problem: str = ""
@@ -37,25 +38,25 @@ class Roll:
     """One roll under way."""
 
     def __init__(self, journal: Journal, orchestrator: Orchestrator, policy: RollPolicy, emit: Emit = silent) -> None:
-        """Go on where the journal ends; `policy` is today's, for budget and capacity."""
+        """Go on where the journal ends; `policy` is the current one, for budget and capacity."""
         self.journal, self._orchestrator, self._policy, self._emit = journal, orchestrator, policy, emit
 
     @property
     def states(self) -> Mapping[str, NodeState]:
-        """Where every node stands."""
+        """The state of every node."""
         return self.journal.states
 
     def decision(self) -> WaveDecision:
-        """Return what comes next, without doing it."""
+        """Return the next step, without doing it."""
         return next_wave(self.journal.plan, self.journal.states, self._policy, now_utc())
 
     def at(self, *stages: Stage) -> tuple[str, ...]:
-        """Return the nodes that are there, in the order of the plan."""
+        """Return the nodes in these stages, in the order of the plan."""
         return tuple(place.node for place in self.journal.plan.places if self.states[place.node].stage in stages)
 
     def begin(self) -> WaveDecision:
-        """Decide, and spare the nodes for which there is no room."""
-        # A roll that died between the two left a node held in the journal alone.
+        """Decide the next wave, and spare the nodes for which there is no room."""
+        # A roll that died between the two steps left a node held in the journal alone.
         for node in self.at(Stage.HELD):
             self._orchestrator.hold(node, self.states[node].reason, again=True)
         decision = self.decision()
@@ -66,12 +67,12 @@ class Roll:
     def drain(self, nodes: Sequence[str], unfit: Mapping[str, str] | None = None) -> tuple[str, ...]:
         """Cordon and drain the nodes, and return those to change now.
 
-        `unfit` says by node why its change would be refused: such a node is not taken out of service. One whose change
-        was begun already is changed again, and held by what that says.
+        `unfit` has by node why its change would be refused. Such a node is not taken out of service. If its change was
+        begun already, it is tried again, and the refusal of that change puts the node on hold.
 
-        A node that cannot be drained is given back untouched. The others are kept as `changing`, so what follows is
-        known to have been begun. What an interrupted roll had begun is cordoned and drained again: meanwhile somebody
-        may have given it back. Where that fails, a node that may be changed already is held.
+        A node that cannot be drained is given back untouched. The others are recorded as `changing`, so that their
+        change counts as begun. Nodes of an interrupted roll are cordoned and drained again, because someone may have
+        put them back into service meanwhile. Where that fails, a node that may be changed already is put on hold.
         """
         for node in self._of(nodes, Stage.PENDING, Stage.CORDONED, Stage.DRAINED):
             if problem := (unfit or {}).get(node):
@@ -101,7 +102,7 @@ class Roll:
         return self._of(begun, Stage.CHANGING)
 
     def _leave(self, node: str, problem: str) -> None:
-        """End a node before its change: it is given back, unless a change was begun that nobody saw the end of."""
+        """End a node before its change. It is given back, unless a change was begun whose end is unknown."""
         if self.states[node].stage is Stage.CHANGING:
             self._hold(node, f"{problem}; its change was interrupted before")
             return
@@ -109,10 +110,10 @@ class Roll:
         self._keep(node, Stage.SPARED, f"{problem}{f'; {left}' if left else ''}")
 
     def changed(self, results: Mapping[str, NodeChange], *, reboots: str) -> tuple[str, ...]:
-        """Keep what became of the change, and return the nodes to reboot now.
+        """Record the results of the change, and return the nodes to reboot now.
 
         Args:
-            results: by node; one that is under way and not in it did not answer.
+            results: by node; a node under way that is missing in it did not respond.
             reboots: `never`, `needed` or `always`: what is allowed.
         """
         changing = self.at(Stage.CHANGING)
@@ -143,11 +144,11 @@ class Roll:
         return self.at(Stage.REBOOTING)
 
     def rebooted(self, results: Mapping[str, NodeChange]) -> tuple[str, ...]:
-        """Keep which nodes came up with another boot id, and return the nodes to verify now.
+        """Record which nodes came up with another boot id, and return the nodes to verify now.
 
         Args:
             results: by node the boot id of its system now, empty for one that did not come up; its kernel; and as
-                `problem` what of its change was not done by the reboot.
+                `problem` the part of its change that the reboot did not apply.
         """
         for node in self.at(Stage.REBOOTING):
             now, before = results.get(node, NodeChange()), self.states[node]
@@ -165,10 +166,10 @@ class Roll:
         return self.at(Stage.CHANGED, Stage.REBOOTED)
 
     def sift(self, problems: Mapping[str, str]) -> tuple[str, ...]:
-        """Hold the nodes that a proof speaks against, and return those that are left for the next proof.
+        """Put nodes with a failed proof on hold, and return those that are left for the next proof.
 
         Args:
-            problems: as with `verified`; nobody is given back by it.
+            problems: as with `verified`; this call gives no node back.
         """
         nodes = self.at(Stage.CHANGED, Stage.REBOOTED)
         boots = self._orchestrator.boots(nodes) if nodes else {}
@@ -176,7 +177,7 @@ class Roll:
             problem = problems.get(node, "no verdict about it")
             unasked = self._unasked(node, boots)
             if unasked:
-                # What was proven is a system that is gone.
+                # The proof was of a system that no longer runs.
                 also = problem and f"; {problem}"
                 self._hold(node, f"not verified: it rebooted since its change: {unasked}{also}")
             elif problem:
@@ -184,7 +185,7 @@ class Roll:
         return self.at(Stage.CHANGED, Stage.REBOOTED)
 
     def verified(self, problems: Mapping[str, str]) -> None:
-        """Give back the nodes that were proven (`problems` says nothing against them), and hold the others.
+        """Give back the nodes that passed the proof (no entry in `problems`), and put the others on hold.
 
         Args:
             problems: by node, empty for one that passed; a node that is not in it was not judged.
@@ -195,35 +196,35 @@ class Roll:
             state = self.states[node]
             told, now, known = state.reason, boots.get(node, ""), state.boots
             if state.stage is Stage.CHANGED and not told and now in known and now != known[0]:
-                # Only the host itself had said so: a kubelet reports its new system some seconds later.
+                # Only the host itself had reported it so far: a kubelet reports its new boot id some seconds later.
                 told = "it rebooted during its change, and the roll had not asked for it"
             self._keep(node, Stage.VERIFIED, told)
         self.give_back()
 
     def give_back(self) -> None:
-        """Put the nodes that were verified back into service."""
+        """Put the verified nodes back into service."""
         for node in self.at(Stage.VERIFIED):
             told = (self.states[node].reason, self._orchestrator.give_back(node))
             self._keep(node, Stage.RETURNED, "; ".join(filter(None, told)))
 
     def abort(self) -> None:
-        """End every node now: what was not changed is given back, what may have been changed is held."""
+        """End every node now. Unchanged nodes are given back; nodes that may be changed are put on hold."""
         self.give_back()
         for node in self.at(Stage.PENDING, Stage.CORDONED, Stage.DRAINED):
-            # A pending one, too, may have been cordoned by a controller that died before it kept that.
+            # A pending node, too, may have been cordoned by a controller that died before it recorded that.
             self._leave(node, "the roll was aborted before the change")
         for node in self.at(Stage.CHANGING, Stage.CHANGED, Stage.REBOOTING, Stage.REBOOTED):
             self._hold(node, f"the roll was aborted while it was {self.states[node].stage.value}")
 
     def again(self, nodes: Sequence[str]) -> tuple[str, ...]:
-        """Begin anew with nodes that were held or spared, because a person asks for it; return which."""
+        """Begin anew with nodes that were on hold or spared, at the request of a person; return them."""
         chosen = self._of(nodes, Stage.HELD, Stage.SPARED)
         for node in chosen:
             self._keep(node, Stage.PENDING, "asked for again")
         return chosen
 
     def _lifted(self, nodes: Sequence[str]) -> dict[str, str]:
-        """Cordon the nodes again whose cordon was lifted by somebody; return by node what is to be told of it."""
+        """Cordon nodes again whose cordon someone lifted; return by node what to report about it."""
         found, ours = dict[str, str](), self._orchestrator.ours(nodes)
         for node in nodes:
             if node not in ours:
@@ -232,10 +233,10 @@ class Roll:
         return found
 
     def _unasked(self, node: str, boots: Mapping[str, str]) -> str:
-        """Return that a node rebooted and the roll did not ask for it; empty as long as its boot id is explained.
+        """Return that a node rebooted without a request of the roll; empty while its boot id is explained.
 
-        Boot ids of the orchestrator are compared with each other and with what the system itself said; where only one
-        of both is known, or they are those of different systems (simulated nodes), nothing is told.
+        Boot ids of the orchestrator are compared with each other and with those that the host itself reported. Where
+        only one of both is known, or they are of different systems (simulated nodes), the result is empty.
         """
         now, known = boots.get(node, ""), self.states[node].boots
         if not now or not known or now in known:
@@ -254,7 +255,7 @@ class Roll:
         self, node: str, stage: Stage, reason: str = "", *, reboot: bool = False, boot_id: str = "", kernel: str = "",
         boots: tuple[str, ...] = (),
     ) -> None:  # fmt: skip
-        """Keep a step; `boots` are boot ids that are explained from now on, empty ones say nothing."""
+        """Record a step. `boots` are boot ids that are explained from here on; empty ones are ignored."""
         known = () if stage is Stage.PENDING else self.states[node].boots
         explained = tuple(dict.fromkeys(filter(None, (*known, *boots))))
         event = RollEvent(

@@ -3,8 +3,8 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The journal of a roll: its plan and every step, a line each, on the disk before the next step begins.
 
-Append-only, so a controller that dies at any moment leaves every line that it had acknowledged; a line that it did not
-finish has no newline, was never acknowledged, and is cut off by who writes next.
+It is append-only, so a controller that dies at any moment leaves every line that it acknowledged. An unfinished line
+has no newline and was never acknowledged; the next writer cuts it off.
 """
 
 from __future__ import annotations
@@ -26,18 +26,19 @@ from ...runtime.clock import moment_of, now_utc
 from ...runtime.files import file_mode, make_dirs, write_atomic, writing
 from .plan import FOLLOWS, NodeState, RollEvent, RollPlan, RollPolicy, Stage, nodes_of
 
-# Where the nodes of a roll stand after its events, and what comes next: another wave, the end, or a stop. Pure.
+# The state of the nodes of a roll after its events, and what comes next: another wave, the end, or a stop. Pure.
 
-# How many waves have time to show a fault under work, the canaries first.
+# How many waves get time to show a fault under load, canaries first.
 _SOAKED = 3
 States = Mapping[str, NodeState]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaveDecision:
-    """What comes next: `nodes` of `wave`, with `spared` those of it that are left as they are, and why.
+    """What comes next.
 
-    Or nothing more, because all have ended (`done`), or because of `stopped`.
+    Either `nodes` of `wave`, with `spared` those of it that are left as they are, and why. Or nothing, because all
+    nodes have ended (`done`), or because of `stopped`.
     """
 
     wave: int = -1
@@ -48,7 +49,7 @@ class WaveDecision:
 
 
 def replay(plan: RollPlan, events: Iterable[RollEvent]) -> dict[str, NodeState]:
-    """Return where every node of the plan stands after these events.
+    """Return the state of every node of the plan after these events.
 
     Raises:
         InputError: an event of a node that is not in the plan, or a step that cannot follow the one before it.
@@ -82,13 +83,15 @@ def after(state: NodeState | None, event: RollEvent) -> NodeState:
 
 
 def next_wave(plan: RollPlan, states: States, policy: RollPolicy, now: str) -> WaveDecision:
-    """Return what a roll does next, by what is known of all its nodes.
+    """Return what a roll does next.
 
-    The first wave with a node that has not ended goes on, if all canaries came back before it, no more nodes are held
-    than the budget allows, and enough of the site stays in service; of a wave that is too large for that the last
-    nodes are spared. A node that is under way is never given up by this: its wave ends, whatever the budget says. A
-    change whose fault shows under work has hours to show it on the few nodes of the first waves (`soak_h`), `now` is
-    the time in UTC.
+    It goes on with the first wave that has a node that has not ended. Conditions: all canaries of before came back, no
+    more nodes are on hold than the budget allows, and enough of the site stays in service. If the wave is too large for
+    the last condition, its last nodes are spared. A node that is under way is always taken to its end, whatever the
+    budget.
+
+    `soak_h`: a change whose fault shows under load gets so many hours on the few nodes of the first waves. `now` is
+    UTC.
     """
     for number, nodes in enumerate(plan.waves):
         left = tuple(node for node in nodes if not states[node].stage.ended)
@@ -108,7 +111,7 @@ def next_wave(plan: RollPlan, states: States, policy: RollPolicy, now: str) -> W
 
 
 def limits(plan: RollPlan, policy: RollPolicy) -> str:
-    """Return in nodes what holds a roll back: how many may end held, and how many stay in service."""
+    """Return the limits of a roll in nodes: how many may end on hold, and how many stay in service."""
     budget, keep = nodes_of(policy.budget, len(plan.places), "budget"), _kept(plan, policy)
     return (
         f"budget: {budget} of {len(plan.places)} nodes may end held ({policy.budget}), one more stops the roll; "
@@ -121,7 +124,7 @@ def _kept(plan: RollPlan, policy: RollPolicy) -> int:
 
 
 def _stop(plan: RollPlan, states: States, policy: RollPolicy, *, canaries: bool) -> str:
-    """Return why no further node may be begun; empty if it may."""
+    """Return why no further node may be begun; empty if one may."""
     held = [place.node for place in plan.places if states[place.node].stage is Stage.HELD]
     if not canaries:
         lost = [node for node in plan.waves[0] if states[node].stage is not Stage.RETURNED]
@@ -137,7 +140,7 @@ def _stop(plan: RollPlan, states: States, policy: RollPolicy, *, canaries: bool)
 
 
 def _soaking(plan: RollPlan, states: States, policy: RollPolicy, wave: int, now: str) -> str:
-    """Return that the nodes of the wave before this one have not worked long enough; empty if they have."""
+    """Return that the nodes of the previous wave have not been in service long enough; empty if they have."""
     if not policy.soak_h or not 1 <= wave <= _SOAKED:
         return ""
     back = [states[node].at for node in plan.waves[wave - 1] if states[node].stage is Stage.RETURNED]
@@ -153,7 +156,7 @@ def _soaking(plan: RollPlan, states: States, policy: RollPolicy, wave: int, now:
 
 
 def _room(plan: RollPlan, states: States, policy: RollPolicy) -> int:
-    """Return how many nodes may be out of service beside those that are held."""
+    """Return how many nodes may be out of service beside those that are on hold."""
     held = sum(state.stage is Stage.HELD for state in states.values())
     return plan.serving - _kept(plan, policy) - held
 
@@ -175,7 +178,7 @@ class Journal:
 
         Raises:
             NotFoundError: there is none.
-            InputError: it is not one, or a line of it is spoiled.
+            InputError: the file is not a journal, or a line of it is damaged.
         """
         self.path, self._run_id = path, run_id
         self._whole, lines = _lines(path)
@@ -193,7 +196,7 @@ class Journal:
         """Write the journal of a new roll and return it.
 
         Raises:
-            InputError: there is one already.
+            InputError: the file exists already.
             UnavailableError: it cannot be written.
         """
         if path.exists():
@@ -203,10 +206,10 @@ class Journal:
         return cls(path, run_id)
 
     def add(self, event: RollEvent) -> None:
-        """Keep a step; when this returns it is on the disk.
+        """Record a step; when this returns it is on the disk.
 
         Raises:
-            InputError: it cannot follow.
+            InputError: it cannot follow the last step.
             UnavailableError: the file cannot be written.
         """
         kept = replace(event, at=event.at or now_utc(), run_id=event.run_id or self._run_id)
@@ -249,10 +252,10 @@ def _decoded(line: bytes, where: str) -> dict[str, Any]:
 
 @contextmanager
 def only_one(path: Path) -> Iterator[None]:
-    """Keep other processes of this controller from working on the roll meanwhile.
+    """Hold the lock of the roll, so that no other process of this controller works on it meanwhile.
 
     Raises:
-        UnavailableError: another one does.
+        UnavailableError: another process holds it.
     """
     lock = path.with_name(f".{path.name}.lock")
     with writing(lock):

@@ -1,16 +1,17 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Nodes of a Kubernetes cluster as a roll takes them out of work, frees them of pods, lets the GPU operator upgrade
-their drivers, and gives them back.
+"""Nodes of a Kubernetes cluster in a roll: takes them out of service, drains them, lets the GPU operator upgrade their
+drivers, and gives them back.
 
-Our cordon is `spec.unschedulable` with an annotation that names the roll, written at once over the version of the node
-that was read. A cordon without it is somebody else's and is neither taken over nor lifted. A node that is held gets a
-taint of ours besides: others lift cordons by themselves, such as the upgrade controller of the GPU operator after a
-failed upgrade (NVIDIA/k8s-operator-libs, pkg/upgrade), and never a taint that they do not know.
+Our cordon is `spec.unschedulable` with an annotation that names the roll, both written in one update against the
+resource version that was read. A cordon without the annotation is unmanaged, and is neither taken over nor lifted. A
+node on hold gets a taint of ours as well: others lift cordons by themselves, such as the upgrade controller of the GPU
+operator after a failed upgrade (NVIDIA/k8s-operator-libs, pkg/upgrade), but never a taint that they do not know.
 
-Other programs may be at work on a node (other_programs.py): it is not taken into a wave then, and one that such a
-program took up while it was ours stays cordoned when we give it back."""
+Other programs may be at work on a node (other_programs.py). Such a node is not taken into a wave. If the program began
+while the node was ours, the node stays cordoned when we give it back.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ Json = dict[str, Any]
 STATE, SKIP = "nvidia.com/gpu-driver-upgrade-state", "nvidia.com/gpu-driver-upgrade.skip"
 WAS_CORDONED = "nvidia.com/gpu-driver-upgrade.node-initial-state.unschedulable"
 DONE, FAILED = "upgrade-done", "upgrade-failed"
-# Of ClusterPolicy, and of resources NVIDIADriver.
+# Labels of the driver pods of ClusterPolicy, and of NVIDIADriver resources.
 _DRIVERS = ("app=nvidia-driver-daemonset", "app.kubernetes.io/component=nvidia-driver")
 _HASH = "controller-revision-hash"
 _DRIVERS_SHOWN = 8
@@ -46,7 +47,8 @@ UPGRADE_RIGHTS = (Permission("list", "daemonsets", "apps"), Permission("list", "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpgradeState:
-    """How far the upgrade of one node is: the operator's state, what its driver pod says, whether it is skipped."""
+    """The progress of the upgrade of one node: the operator's state, the state of its driver pod, whether it is
+    skipped."""
 
     state: str = ""
     pod: str = ""
@@ -61,7 +63,7 @@ class UpgradeState:
 
     @property
     def text(self) -> str:
-        """In words, for people."""
+        """The progress in words."""
         if not self.pod:
             return "it has no driver pod (DaemonSet nvidia-driver-daemonset)"
         age = "of the newest revision" if self.newest else "of an older revision"
@@ -70,10 +72,10 @@ class UpgradeState:
 
 
 def upgrade_states(cluster: Cluster, names: Mapping[str, str]) -> dict[str, UpgradeState]:
-    """Return how far each node is, by the names of the roll; `names` gives those of the cluster.
+    """Return the progress of each node, by its name in the roll; `names` gives the names in the cluster.
 
     Raises:
-        BringupError: the API server does not answer.
+        BringupError: the API server does not respond.
     """
     newest = _newest_revisions(cluster)
     pods: dict[str, Json] = {}
@@ -114,7 +116,7 @@ def _upgrade_state(node: Json | None, pod: Json | None, newest: Mapping[str, str
 
 
 def unguarded(found: Mapping[str, UpgradeState]) -> str:
-    """Return what is wrong before a roll begins: nodes that the operator would upgrade whatever wave they are in."""
+    """Return what is wrong before a roll begins: nodes that the operator would upgrade independent of their wave."""
     open_nodes = [
         name for name, standing in found.items() if standing.pod and not standing.newest and not standing.skipped
     ]
@@ -124,7 +126,7 @@ def unguarded(found: Mapping[str, UpgradeState]) -> str:
 
 
 def let_upgrade(cluster: Cluster, node: str) -> None:
-    """Let the operator upgrade a node that is cordoned, and leave it cordoned.
+    """Let the operator upgrade a cordoned node, and leave it cordoned.
 
     Raises:
         NotFoundError: there is no such node.
@@ -143,12 +145,12 @@ def upgrade_nodes(
     cluster: Cluster, names: Mapping[str, str], *, timeout_s: float, emit: Emit = silent, poll_s: float = 5.0,
     sleep: Callable[[float], None] = time.sleep,
 ) -> dict[str, str]:  # fmt: skip
-    """Let the operator upgrade these nodes and wait for it; return by node what went wrong, empty for one that is done.
+    """Let the operator upgrade these nodes and wait for it; return the problem by node, empty for one that is done.
 
-    A node whose driver is the newest already is done at once. One that the operator calls failed is given up.
+    A node whose driver is the newest already is done at once. A node that the operator reports as failed is given up.
 
     Raises:
-        BringupError: the API server does not answer.
+        BringupError: the API server does not respond.
     """
     deadline, progress = Deadline.after(timeout_s), Progress(emit)
     for name, standing in upgrade_states(cluster, names).items():
@@ -183,8 +185,11 @@ DRAIN_RIGHTS = (Permission("list", "pods"), Permission("create", "pods", subreso
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrainLimits:
-    """How nodes are drained: `timeout_s` for all nodes of a wave together, `grace_s` for a pod to end (None: as long as
-    it says itself), `unmanaged`: pods without controller may go, `empty_dirs`: pods with emptyDir volumes may go."""
+    """How nodes are drained.
+
+    `timeout_s`: for all nodes of a wave together. `grace_s`: for a pod to end (None: its own grace period).
+    `unmanaged`: pods without controller may be evicted. `empty_dirs`: pods with emptyDir volumes may be evicted.
+    """
 
     timeout_s: float = 900.0
     grace_s: int | None = None
@@ -195,7 +200,7 @@ class DrainLimits:
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """One node at one moment: the pods that are still there, and those that may not be evicted, with why."""
+    """One node at one moment: the pods that are still there, and the refused evictions with their reasons."""
 
     left: tuple[Json, ...]
     kept: tuple[str, ...]
@@ -208,17 +213,17 @@ def drain_nodes(
     emit: Emit = silent,
     sleep: Callable[[float], None] = time.sleep,
 ) -> dict[str, str]:
-    """Evict the pods of these nodes and wait until they are gone; return by node what is in the way, empty for nothing.
+    """Evict the pods of these nodes and wait until they are gone; return by node what blocks it, empty for nothing.
 
     Args:
-        cluster: where.
-        nodes: their names in the cluster, by the name that the answer has.
-        limits: what may be done, for how long.
+        cluster: the cluster.
+        nodes: their names in the cluster, by the name that the result uses.
+        limits: what may be evicted, and for how long.
         emit: takes the progress lines.
         sleep: waits for so many seconds.
 
     Raises:
-        BringupError: the API server does not answer or forbids it.
+        BringupError: the API server does not respond or forbids it.
     """
     deadline, progress, turn = Deadline.after(limits.timeout_s), Progress(emit), _one_turn(cluster, limits)
     open_nodes, done = dict(nodes), dict[str, str]()
@@ -242,7 +247,7 @@ def drain_nodes(
 
 
 def preview_drain(cluster: Cluster, nodes: Mapping[str, str], limits: DrainLimits) -> dict[str, str]:
-    """Return by node what would be in the way of its drain now, as the server says; nothing is evicted."""
+    """Return by node what would block its drain now, from a server-side dry run; nothing is evicted."""
     turns = map_bounded(_one_turn(cluster, limits, dry_run=True), list(nodes.values()), _AT_ONCE)
     return {
         name: for_good or _shown(list(refused.values()))
@@ -253,8 +258,10 @@ def preview_drain(cluster: Cluster, nodes: Mapping[str, str], limits: DrainLimit
 def _one_turn(
     cluster: Cluster, limits: DrainLimits, *, dry_run: bool = False
 ) -> Callable[[str], tuple[tuple[Json, ...], dict[str, str], str]]:
-    """Return what asks for the eviction of all pods of a node once: the pods left, refusals by pod, and what is in the
-    way for good."""
+    """Return a function that tries once to evict all pods of a node.
+
+    It returns the pods left, refusals by pod, and what blocks the drain for good.
+    """
 
     first: dict[str, frozenset[str]] = {}
 
@@ -283,7 +290,7 @@ def _one_turn(
 
 
 def stays(pod: Json, first: Collection[str]) -> bool:
-    """Tell whether a pod came to a cordoned node because it tolerates that, and is in nobody's way.
+    """Whether a pod came to a cordoned node because it tolerates that, and blocks nothing.
 
     Args:
         pod: the pod.
@@ -337,18 +344,18 @@ _GONE = "it is not in the cluster"
 
 
 class KubernetesNodes(Orchestrator):
-    """The nodes by the names of the roll; `node_names` gives those of the cluster."""
+    """The nodes by their names in the roll; `node_names` gives the names in the cluster."""
 
     def __init__(
         self, cluster: Cluster, roll: str, node_names: Mapping[str, str], limits: DrainLimits, emit: Emit = silent,
         others: Others | None = None,
     ) -> None:  # fmt: skip
-        """Talk to that cluster, for that roll; without `others` nobody asks who else is at work there."""
+        """Use that cluster, for that roll. Without `others`, other programs are not looked for."""
         self._cluster, self._roll, self._names, self._limits, self._emit = cluster, roll, node_names, limits, emit
         self._others = others
 
     def look(self, nodes: Sequence[str]) -> dict[str, str]:
-        """Return by node what keeps it from being taken into a roll, empty for nothing."""
+        """Return by node why it cannot be taken into a roll, empty if it can."""
         every = {entry["metadata"]["name"]: entry for entry in self._cluster.list_objects(NODES)}
         found = {node: every.get(self._names[node]) for node in nodes}
         return {
@@ -356,7 +363,7 @@ class KubernetesNodes(Orchestrator):
         }
 
     def ours(self, nodes: Sequence[str]) -> frozenset[str]:
-        """Return those that are kept from work by this roll."""
+        """Return the nodes that this roll keeps out of service."""
         every = {entry["metadata"]["name"]: entry for entry in self._cluster.list_objects(NODES)}
         return frozenset(node for node in nodes if (live := every.get(self._names[node])) and out_by(live, self._roll))
 
@@ -370,10 +377,10 @@ class KubernetesNodes(Orchestrator):
         return {node: str(boot) for node, boot in found.items() if boot}
 
     def await_others(self, nodes: Sequence[str], sleep: Callable[[float], None] = time.sleep) -> None:
-        """Wait until nobody else is at work on the nodes, at most as long as a drain may take, if the policy says so.
+        """If the policy says so, wait until no other program is at work on the nodes, at most for the drain timeout.
 
         Raises:
-            BringupError: the API server does not answer.
+            BringupError: the API server does not respond.
         """
         if self._others is None or self._others.policy != "wait":
             return
@@ -389,7 +396,7 @@ class KubernetesNodes(Orchestrator):
             sleep(min(self._limits.poll_s, max(0.1, deadline.left_s)))
 
     def _kept(self, live: Json) -> str:
-        """Return who else keeps a node from work or is at work on it; empty for nobody."""
+        """Return which other party keeps a node out of service or works on it; empty for none."""
         others = self._others.in_the_way(live) if self._others else ""
         return "; ".join(filter(None, (_foreign(live, self._roll), others)))
 
@@ -415,7 +422,7 @@ class KubernetesNodes(Orchestrator):
         return drain_nodes(self._cluster, {node: self._names[node] for node in nodes}, self._limits, self._emit)
 
     def preview(self, nodes: Sequence[str]) -> dict[str, str]:
-        """Return what is in the way of each node now; nothing is changed."""
+        """Return what blocks each node now; nothing is changed."""
         found, there = dict[str, str](), dict[str, str]()
         for node in nodes:
             live = self._cluster.find(NODES, self._names[node])
@@ -424,7 +431,7 @@ class KubernetesNodes(Orchestrator):
         return {**found, **preview_drain(self._cluster, there, self._limits)}
 
     def upgrade(self, nodes: Sequence[str], timeout_s: float) -> dict[str, str]:
-        """Let the GPU operator upgrade the driver of nodes that are ours; return by node what went wrong."""
+        """Let the GPU operator upgrade the driver of nodes that are ours; return the problem by node."""
         names = {node: self._names[node] for node in nodes}
         problems = upgrade_nodes(self._cluster, names, timeout_s=timeout_s, emit=self._emit)
         # The operator, or a person, may have lifted the cordon meanwhile.
@@ -437,7 +444,7 @@ class KubernetesNodes(Orchestrator):
         return f"{', '.join(without[:8])}: {found[without[0]].text}" if without else unguarded(found)
 
     def labels(self, nodes: Sequence[str]) -> dict[str, dict[str, str]]:
-        """Return the labels of each node; operators say by them what they own."""
+        """Return the labels of each node; operators mark with them what they own."""
         found = {node: self._cluster.find(NODES, self._names[node]) or {"metadata": {}} for node in nodes}
         return {node: dict(live["metadata"].get("labels") or {}) for node, live in found.items()}
 
@@ -450,7 +457,7 @@ class KubernetesNodes(Orchestrator):
             left = _foreign(found, self._roll)
             if marked_by(found) != self._roll:
                 return None
-            # Who took the node up while it was ours found it cordoned, and needs it so.
+            # A program that began work while the node was ours found it cordoned, and needs it to stay so.
             others = self._others.at_work(found) if self._others and out_by(found, self._roll) else ""
             return _without(found, cordoned=bool(others))
 
@@ -464,7 +471,7 @@ class KubernetesNodes(Orchestrator):
         """See Orchestrator."""
 
         def held(found: Json) -> Json | None:
-            # What a person gave back since is not taken again.
+            # A node that a person has given back since is not taken again.
             ours = marked_by(found) == self._roll and (out_by(found, self._roll) or not again)
             wanted = _with(found, self._roll, reason, held=True) if ours else None
             return None if wanted == found else wanted
@@ -481,7 +488,7 @@ def _not_ready_text(node: Json) -> str:
 
 
 def _foreign(node: Json, roll: str) -> str:
-    """Return who else keeps the node from work; empty if nobody does."""
+    """Return which other party keeps the node out of service; empty for none."""
     if not (node.get("spec") or {}).get("unschedulable") or marked_by(node) == roll:
         return ""
     return f"cordoned by roll {marked_by(node)}" if marked_by(node) else "cordoned by somebody else"
@@ -508,5 +515,5 @@ def _without(node: Json, *, cordoned: bool = False) -> Json:
 
 
 def _other_taints(spec: Json) -> list[Json]:
-    # The control plane keeps its own taint for a cordon up to date by itself.
+    # The control plane updates its own taint for a cordon by itself.
     return [taint for taint in spec.get("taints") or [] if taint.get("key") != HELD_TAINT]

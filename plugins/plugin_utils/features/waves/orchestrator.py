@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What gives work to nodes, as a roll talks to it: Kubernetes, Slurm, or nothing before the nodes join a cluster.
+"""The scheduler of the nodes, as a roll uses it: Kubernetes, Slurm, or none before the nodes join a cluster.
 
-What every one of them has to do is abstract, so that none says by default that a node is free. What only Kubernetes can
-do has a default.
+What every scheduler has to do is abstract, so that no default reports a node as free. What only Kubernetes can do has a
+default.
 """
 
 from __future__ import annotations
@@ -14,41 +14,44 @@ from collections.abc import Mapping, Sequence
 
 
 class Orchestrator(ABC):
-    """What gives work to the nodes. Every method may be called again after a crash."""
+    """The scheduler of the nodes. Every method may be called again after a crash."""
 
     @abstractmethod
     def look(self, nodes: Sequence[str]) -> dict[str, str]:
-        """Return by node what keeps it from being taken into a roll, empty for nothing."""
+        """Return by node why it cannot be taken into a roll, empty if it can."""
 
     @abstractmethod
     def cordon(self, node: str, *, again: bool = False) -> str:
-        """Let the node get no new work, with our mark; return why not, empty if it gets none by our hand.
+        """Take the node out of service, with our mark; return why not, empty if our cordon is set.
 
-        `again`: its change is under way, so only a cordon of somebody else is a reason not to.
+        `again`: its change is under way, so only a cordon of another party is a reason not to.
         """
 
     @abstractmethod
     def drain(self, nodes: Sequence[str]) -> Mapping[str, str]:
-        """Free the nodes of work within the time limit; return by node what is in the way, empty for a free one."""
+        """Drain the nodes within the time limit; return by node what blocks it, empty for a drained one."""
 
     @abstractmethod
     def preview(self, nodes: Sequence[str]) -> dict[str, str]:
-        """Return what is in the way of each node now, empty for nothing; nothing is changed."""
+        """Return what would block each node now, empty for nothing; nothing is changed."""
 
     @abstractmethod
     def give_back(self, node: str) -> str:
-        """Let the node get work again if it is kept from it by us; return what is left of others, for people."""
+        """Put the node back into service if we keep it out; return as text what others still keep on it."""
 
     @abstractmethod
     def hold(self, node: str, reason: str, *, again: bool = False) -> None:
-        """Keep a node that is ours out of work and write on it why; `again`: only if nobody gave it back meanwhile."""
+        """Keep a node that is ours out of service and write the reason on it.
+
+        `again`: only if no one gave it back meanwhile.
+        """
 
     @abstractmethod
     def ours(self, nodes: Sequence[str]) -> frozenset[str]:
-        """Return those that are kept from work by this roll now."""
+        """Return the nodes that this roll keeps out of service now."""
 
     def boots(self, nodes: Sequence[str]) -> Mapping[str, str]:
-        """Return by node the boot id that it reports; nothing of one that reports none."""
+        """Return by node the boot id that it reports; a node that reports none is left out."""
         del nodes
         return {}
 
@@ -61,7 +64,7 @@ class Orchestrator(ABC):
         return {node: {} for node in nodes}
 
     def upgrade(self, nodes: Sequence[str], timeout_s: float) -> dict[str, str]:
-        """Let the GPU operator upgrade the driver of nodes that are ours; return by node what went wrong."""
+        """Let the GPU operator upgrade the driver of nodes that are ours; return the problem by node."""
         del timeout_s
         return dict.fromkeys(nodes, self.upgrade_problem(nodes))
 
@@ -72,10 +75,10 @@ class Orchestrator(ABC):
 
 
 class ManualOrchestrator(Orchestrator):
-    """Nodes that no orchestrator gives work to: before they join a cluster nothing is in the way of a change."""
+    """Nodes without a scheduler: before they join a cluster nothing blocks a change."""
 
     def look(self, nodes: Sequence[str]) -> dict[str, str]:
-        """Return that nothing keeps them from being taken into a roll."""
+        """Return no reason: all can be taken into a roll."""
         return dict.fromkeys(nodes, "")
 
     def cordon(self, node: str, *, again: bool = False) -> str:
@@ -88,7 +91,7 @@ class ManualOrchestrator(Orchestrator):
         return dict.fromkeys(nodes, "")
 
     def preview(self, nodes: Sequence[str]) -> dict[str, str]:
-        """Return that nothing is in their way."""
+        """Return that nothing blocks them."""
         return dict.fromkeys(nodes, "")
 
     def give_back(self, node: str) -> str:
@@ -100,5 +103,5 @@ class ManualOrchestrator(Orchestrator):
         """Do nothing: the journal alone holds the node."""
 
     def ours(self, nodes: Sequence[str]) -> frozenset[str]:
-        """Return all of them: no one else gives them work."""
+        """Return all of them: no scheduler gives them work."""
         return frozenset(nodes)

@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Programs beside a roll that take nodes of the cluster out of work or reboot them: who, by which mark, since when."""
+"""Programs beside a roll that take nodes of the cluster out of service or reboot them: which, by which mark, since
+when."""
 
 from __future__ import annotations
 
@@ -24,20 +25,20 @@ from ...runtime.strict import decode_file
 # kubereboot/kured, cmd/kured/main.go and pkg/daemonsetlock. Each kured looks for `/run/reboot-required` on its own
 # node; the one that takes the lock drains the node by force, reboots it, and lifts the cordon unless the node was
 # cordoned before (`metadata.unschedulable` of the lock). A driver's package leaves that file behind, so kured would
-# reboot a node in the middle of its change. It is paused, as its README says, by a lock of a name that is no node's;
-# with `--concurrency` more than 1 the annotation has another form, and as many such locks are needed.
+# reboot a node in the middle of its change. As its README says, it is paused by a lock with a name that no node has.
+# With `--concurrency` more than 1 the annotation has another form, and as many such locks are needed.
 
 Json = Mapping[str, Any]
 LOCK = "weave.works/kured-node-lock"
 _PROGRAM = "kured"
 _NANOSECONDS = 1_000_000_000
-# A time of Go has up to nine digits after the second.
+# A timestamp of Go has up to nine digits after the second.
 _FRACTION = re.compile(r"\.(\d{1,6})\d*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kured:
-    """One DaemonSet of kured: the nodes of its lock that hold now, how many may, and why its lock cannot be read."""
+    """One DaemonSet of kured: the nodes that hold its lock now, how many may, and why its lock cannot be read."""
 
     namespace: str
     name: str
@@ -49,15 +50,15 @@ class Kured:
 
     @property
     def title(self) -> str:
-        """Its name for people."""
+        """The name as text."""
         return f"kured (DaemonSet {self.namespace}/{self.name})"
 
     def holds(self, node: str) -> str:
-        """Return that it is at work on a node, by its lock; empty if it is not."""
+        """Return that kured is at work on a node, by its lock; empty if it is not."""
         return f"{self.title} holds its lock for it (annotation {self.annotation})" if node in self.holders else ""
 
     def may_reboot(self, nodes: Collection[str]) -> str:
-        """Return why it may reboot any node that has one of its pods; empty if it is paused.
+        """Return why kured may reboot any node that has one of its pods; empty if it is paused.
 
         Args:
             nodes: every node of the cluster.
@@ -71,7 +72,7 @@ class Kured:
 
     @property
     def pause(self) -> str:
-        """The command that pauses it."""
+        """The command that pauses kured."""
         lock: Any = {"nodeID": "gpufleet"}
         if self.most > 1:
             lock = {"maxOwners": self.most, "locks": [{"nodeID": f"gpufleet-{n}"} for n in range(self.most)]}
@@ -80,7 +81,7 @@ class Kured:
 
 
 def kureds(daemon_sets: Sequence[Json], now: datetime | None = None) -> tuple[Kured, ...]:
-    """Return the DaemonSets among these that are kured, each with its lock."""
+    """Return those of these DaemonSets that are kured, each with its lock."""
     found = []
     for item in daemon_sets:
         args = _arguments(item)
@@ -90,7 +91,7 @@ def kureds(daemon_sets: Sequence[Json], now: datetime | None = None) -> tuple[Ku
 
 
 def _arguments(item: Json) -> list[str] | None:
-    """Return the arguments of kured in a DaemonSet, None if it runs none."""
+    """Return the arguments of kured in a DaemonSet, None if it runs no kured."""
     annotations = item["metadata"].get("annotations") or {}
     pod = ((item.get("spec") or {}).get("template") or {}).get("spec") or {}
     for container in pod.get("containers") or []:
@@ -126,12 +127,12 @@ def _option(args: Sequence[str], name: str) -> str:
 
 
 def _holders(text: str, most: int, now: datetime) -> tuple[tuple[str, ...], str]:
-    """Return who holds the lock now, or why that cannot be read."""
+    """Return the holders of the lock now, or why they cannot be read."""
     if not text:
         return (), ""
     try:
         lock = json.loads(text)
-        # With a concurrency of more than one kured reads this form alone, and takes another for no lock at all.
+        # With a concurrency of more than one kured reads only this form, and takes any other for no lock at all.
         entries = (lock.get("locks") or []) if most > 1 else [lock]
         return tuple(str(entry["nodeID"]) for entry in entries if _valid(entry, now)), ""
     except (ValueError, TypeError, AttributeError, KeyError, OverflowError, RecursionError):
@@ -139,7 +140,7 @@ def _holders(text: str, most: int, now: datetime) -> tuple[tuple[str, ...], str]
 
 
 def _valid(entry: Json, now: datetime) -> bool:
-    """Tell whether a lock holds still; its TTL is in nanoseconds, 0 for ever."""
+    """Whether a lock is still valid. Its TTL is in nanoseconds, 0 means for ever."""
     ttl = entry.get("TTL") or 0
     if not ttl:
         return True
@@ -148,9 +149,9 @@ def _valid(entry: Json, now: datetime) -> bool:
     return created + timedelta(seconds=float(ttl) / _NANOSECONDS) > now
 
 
-# Who else is at work on a node of a Kubernetes cluster, by the marks that such programs leave on it. What counts as a
-# mark, and whose it is, stands in recipes/node_agents.yaml. A program that leaves no mark (node auto repair of GKE
-# and EKS) is seen by what it does: a boot id that changed, a node that is gone, a cordon that is not ours.
+# Which other programs are at work on a node of a Kubernetes cluster, by the marks that they leave on it. The marks and
+# their owners are in recipes/node_agents.yaml. A program that leaves no mark (node auto repair of GKE and EKS) shows
+# only by what it does: a changed boot id, a node that is gone, a cordon that is not ours.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,7 +167,7 @@ class ProgramMark:
     driver: bool = False
 
     def on(self, node: Json) -> str:
-        """Return what a node shows of it, for people; empty if it has not got it."""
+        """Return the mark on a node as text; empty if the node does not have it."""
         metadata = node["metadata"]
         if self.taint:
             taints = (node.get("spec") or {}).get("taints") or []
@@ -186,16 +187,16 @@ class _Marks:
 
 @cache
 def marks() -> tuple[ProgramMark, ...]:
-    """Return the marks that are known.
+    """Return the known marks.
 
     Raises:
-        InputError: the file is not what it should be.
+        InputError: the file does not have the expected form.
     """
     return decode_file(_Marks, RECIPES / "node_agents.yaml").marks
 
 
 def at_work_on(node: Json, *, own_upgrade: bool = False) -> str:
-    """Return who else is at work on a node, and by which mark that is seen; empty for nobody.
+    """Return which other programs are at work on a node, and by which mark; empty for none.
 
     Args:
         node: the object of the API server.
@@ -209,11 +210,11 @@ def at_work_on(node: Json, *, own_upgrade: bool = False) -> str:
     return "; ".join(f"{agent} is at work on it ({', '.join(told)})" for agent, told in shown.items())
 
 
-# refuse: a node on which another agent is at work, or which kured may reboot, is spared; wait: as long as a drain may
-# take, and only then; allow: kured may be running, what is at work on a node is still left to it.
+# refuse: a node on which another program is at work, or which kured may reboot, is spared. wait: the same, after a wait
+# of at most the drain timeout. allow: kured may run; a node on which a program is at work is still left to it.
 OthersPolicy = Literal["refuse", "wait", "allow"]
 OTHERS_RIGHTS = (Permission("list", "daemonsets", "apps"),)
-# A wave looks at each of its nodes one after the other.
+# A wave looks at its nodes one after the other.
 _FRESH_S = 5.0
 
 
@@ -227,19 +228,19 @@ class _Running:
 
 
 class Others:
-    """Asks the API server who else is at work, at most every few seconds."""
+    """Finds other programs at work, with a query to the API server at most every few seconds."""
 
     def __init__(
         self, cluster: Cluster, policy: OthersPolicy = "refuse", *, own_upgrade: bool = False,
         locks: bool = True, clock: Callable[[], float] = time.monotonic,
     ) -> None:  # fmt: skip
-        """Ask that cluster.
+        """Query that cluster.
 
         Args:
-            cluster: where.
+            cluster: the cluster.
             policy: see OthersPolicy.
             own_upgrade: the roll itself has the GPU operator upgrade drivers.
-            locks: kured is looked for, which needs RIGHTS; without, only marks of the nodes count.
+            locks: kured is looked for, which needs OTHERS_RIGHTS; without, only marks of the nodes count.
             clock: seconds.
         """
         self.policy, self._locks = policy, locks
@@ -248,20 +249,20 @@ class Others:
         self._until = float("-inf")
 
     def at_work(self, node: Json) -> str:
-        """Return who else is at work on a node now, and by which mark that is seen; empty for nobody.
+        """Return which other programs are at work on a node now, and by which mark; empty for none.
 
         Raises:
-            BringupError: the API server does not answer.
+            BringupError: the API server does not respond.
         """
         name = node["metadata"]["name"]
         locks = [text for running in self._running() if (text := running.kured.holds(name))]
         return "; ".join(filter(None, (at_work_on(node, own_upgrade=self._own_upgrade), *locks)))
 
     def in_the_way(self, node: Json) -> str:
-        """Return why a node is not taken into a wave: who is at work on it, or may reboot it at any moment.
+        """Return why a node is not taken into a wave: what is at work on it, or may reboot it at any moment.
 
         Raises:
-            BringupError: the API server does not answer.
+            BringupError: the API server does not respond.
         """
         found = self.at_work(node)
         if found or self.policy == "allow":
@@ -283,7 +284,10 @@ class Others:
         return tuple(_Running(one, self._nodes_of(one) or nodes, one.may_reboot(nodes)) for one in found)
 
     def _nodes_of(self, kured: Kured) -> frozenset[str]:
-        """Return the nodes with a pod of it; of pods that cannot be told nothing, and then it may be on every node."""
+        """Return the nodes with a pod of it.
+
+        Empty if its pods cannot be identified; then it may be on every node.
+        """
         if not kured.selector:
             return frozenset()
         wanted = ",".join(f"{key}={value}" for key, value in kured.selector)

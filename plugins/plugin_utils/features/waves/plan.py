@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The plan of a roll: its members, its policy, and in which wave each node is; canaries first, then waves by rack or by
-share, the same for the same input. Pure."""
+"""The plan of a roll: its members, its policy, and the wave of each node. Canaries go first, then waves by rack or by
+share. The same input gives the same plan. Pure."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ from ...outcome.wording import natural
 
 
 class Stage(str, Enum):
-    """Where one node of a roll stands. The last three are ends.
+    """The stage of one node of a roll. The last three are ends.
 
-    `changing` and `rebooting` say that it was begun and not yet seen to be done: what a resumed roll finds there may
-    have happened or not. `spared`: nothing was changed and the node is back in service; `held`: it stays out of service
-    with a reason.
+    `changing` and `rebooting`: begun, end not confirmed; after an interruption it may have happened or not. `spared`:
+    nothing was changed and the node is back in service. `held`: it stays out of service with a reason.
     """
 
     PENDING = "pending"
@@ -39,17 +38,17 @@ class Stage(str, Enum):
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more is done to the node."""
+        """Whether the roll is done with the node."""
         return self in ENDS
 
     @property
     def out(self) -> bool:
-        """Whether the roll keeps the node from work."""
+        """Whether the roll keeps the node out of service."""
         return self not in (Stage.PENDING, Stage.RETURNED, Stage.SPARED)
 
 
 ENDS = frozenset({Stage.RETURNED, Stage.SPARED, Stage.HELD})
-# What may follow what. A node that ended is begun again only because a person asks for it.
+# The allowed transitions. A node that ended is begun again only at the request of a person.
 FOLLOWS: dict[Stage, frozenset[Stage]] = {
     Stage.PENDING: frozenset({Stage.CORDONED, Stage.SPARED}),
     Stage.CORDONED: frozenset({Stage.DRAINED, Stage.SPARED, Stage.HELD}),
@@ -67,7 +66,7 @@ FOLLOWS: dict[Stage, frozenset[Stage]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RollMember:
-    """One node that the roll may be about; `left_out` says why it is not, `serving` whether it can take work now."""
+    """One node that the roll may include; `left_out` says why it does not, `serving` whether it can take work now."""
 
     name: str
     rack: str = ""
@@ -78,13 +77,15 @@ class RollMember:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RollPolicy:
-    """How a roll goes.
+    """The policy of a roll.
 
-    `by`: `rack` makes a wave of a rack, `share` takes nodes of all racks in turn; `size`, `keep` and `budget` are a
-    number of nodes or a share of them (`25%`). `size`: most nodes in a wave; `per_rack`: most nodes of a rack in a wave
-    (0: no limit); `keep`: nodes of the site that stay in service; `budget`: how many of the roll may end held (one more
-    stops it); `canaries`: how many nodes go first, `canary_nodes`: which; `soak_h`: how many hours the canaries, and
-    the nodes of each of the two waves behind them, work before the next wave begins.
+    `size`, `keep` and `budget` are a number of nodes or a share of them (`25%`).
+
+    `by`: `rack` makes a wave of a rack, `share` takes nodes of all racks in turn. `size`: most nodes in a wave.
+    `per_rack`: most nodes of a rack in a wave (0: no limit). `keep`: nodes of the site that stay in service. `budget`:
+    how many nodes of the roll may end on hold (one more stops it). `canaries`: how many nodes go first, `canary_nodes`:
+    which. `soak_h`: how many hours the canaries, and the nodes of each of the two waves after them, are in service
+    before the next wave.
     """
 
     by: str = "share"
@@ -97,10 +98,10 @@ class RollPolicy:
     soak_h: float = 0.0
 
     def __post_init__(self) -> None:
-        """Refuse what means nothing.
+        """Refuse values that have no meaning.
 
         Raises:
-            InputError: the field, what it says, and what it may say.
+            InputError: the field, its value, and its allowed values.
         """
         if self.by not in ("rack", "share"):
             raise InputError("gpufleet_wave_by", f"is {self.by!r}, expected rack or share.", "gpufleet_wave_by: share")
@@ -116,10 +117,10 @@ class RollPolicy:
 
 
 def nodes_of(amount: str, total: int, name: str, *, up: bool = False) -> int:
-    """Return how many nodes `3` or `25%` of `total` are; of a share the lower number, with `up` the higher one.
+    """Return how many nodes `3` or `25%` of `total` are; a share is rounded down, with `up` rounded up.
 
     Raises:
-        InputError: it is neither.
+        InputError: the text is neither a number nor a share.
     """
     text = amount.strip()
     digits = text[:-1].strip() if text.endswith("%") else text
@@ -134,7 +135,7 @@ def nodes_of(amount: str, total: int, name: str, *, up: bool = False) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RollPlace:
-    """The place of one node: `wave` counts from 0, the canaries; `why` explains it."""
+    """The place of one node in a wave. `wave` counts from 0, the canaries; `why` explains the place."""
 
     node: str
     wave: int
@@ -144,8 +145,11 @@ class RollPlace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RollPlan:
-    """Which nodes a roll goes over, in which order. `left_out`: why a node of the site is in no wave; `site_nodes`: how
-    many nodes the site has, `serving`: how many of them could take work when the plan was made."""
+    """The nodes of a roll in their order.
+
+    `left_out`: why a node of the site is in no wave. `site_nodes`: how many nodes the site has. `serving`: how many of
+    them could take work when the plan was made.
+    """
 
     places: tuple[RollPlace, ...]
     left_out: dict[str, str] = field(default_factory=dict)
@@ -155,14 +159,14 @@ class RollPlan:
 
     @property
     def waves(self) -> tuple[tuple[str, ...], ...]:
-        """The nodes of each wave, the canaries first."""
+        """The nodes of each wave, canaries first."""
         found: dict[int, list[str]] = {}
         for place in self.places:
             found.setdefault(place.wave, []).append(place.node)
         return tuple(tuple(found[number]) for number in sorted(found))
 
     def lines(self) -> list[str]:
-        """Return the plan for people: a line for each node in its order, then who is left out and why."""
+        """Return the plan as text: a line for each node in its order, then the nodes left out and why."""
         found = [f"wave {place.wave}: {place.node}: {place.why}" for place in self.places]
         found += [f"left out: {node}: {why}" for node, why in sorted(self.left_out.items())]
         return [*found, *self.notes]
@@ -170,11 +174,11 @@ class RollPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RollEvent:
-    """One step of one node, as the journal keeps it.
+    """One step of one node, as recorded in the journal.
 
-    `reboot`: with `changed`, whether the change asks for one; `boot_id`: with `rebooting`, that of the system that goes
-    down; `kernel`: with `rebooting`, the one that has to run afterwards, empty where any may; `boots`: boot ids that
-    are explained, first what the orchestrator said when the change began; `at`: UTC; `run_id`: the run that did it.
+    `reboot`: with `changed`, whether the change needs one. `boot_id`: with `rebooting`, that of the system that goes
+    down. `kernel`: with `rebooting`, the one that has to run afterwards, empty where any may. `boots`: explained boot
+    ids, first what the orchestrator reported when the change began. `at`: UTC. `run_id`: the run that did it.
     """
 
     node: str
@@ -190,7 +194,7 @@ class RollEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeState:
-    """Where a node stands, by its last event, and since when."""
+    """The state of a node from its last event, and since when."""
 
     stage: Stage = Stage.PENDING
     at: str = ""
@@ -202,19 +206,19 @@ class NodeState:
 
 
 _NO_RACK = "no rack"
-# The first waves after the canaries: a part of the nodes, and at least so many. What one node did not show, ten may.
+# The first waves after the canaries: a share of the nodes, and at least so many. What one node did not show, ten may.
 _RAMP = ((0.01, 8), (0.05, 16))
 
 
 def make_plan(members: Iterable[RollMember], policy: RollPolicy) -> RollPlan:
     """Return which node is changed in which wave, and why there.
 
-    Wave 0 are the canaries. A rack counts by its name without case and blanks around it; nodes without a rack are taken
-    for one rack, because nobody knows that they are not. A wave is never larger than what `keep` leaves.
+    Wave 0 are the canaries. A rack counts by its name, ignoring case and surrounding blanks. Nodes without a rack count
+    as one rack, because they may be in the same one. A wave is never larger than what `keep` leaves.
 
     Args:
-        members: all nodes of the site, those that are left out among them.
-        policy: how it goes.
+        members: all nodes of the site, also those that are left out.
+        policy: the policy of the roll.
 
     Raises:
         InputError: a node twice, an unknown canary, or no room for a single node to be out of service.
@@ -255,7 +259,7 @@ def _require_distinct(nodes: Sequence[RollMember]) -> None:
 
 
 def _racks(nodes: Sequence[RollMember]) -> tuple[dict[str, str], list[str]]:
-    """Return the rack of each node under one name, and what a person should know of these names."""
+    """Return the rack of each node under one spelling, and notes about spellings that differ."""
     written: dict[str, list[str]] = defaultdict(list)
     for member in nodes:
         words = " ".join(member.rack.split())
@@ -293,7 +297,7 @@ def _canaries(taken: Sequence[RollMember], policy: RollPolicy) -> list[RollMembe
             found = f"{', '.join(unknown)}: not among the nodes of the roll" if unknown else "one is named twice"
             raise InputError("waves canary_nodes", f"{found}.", f"name some of {', '.join(list(by_name)[:8])}")
         return [by_name[name] for name in policy.canary_nodes]
-    # One of each SKU before a second of any: what a change does to one kind of host says little about another.
+    # One of each SKU before a second of any: a change on one kind of host proves little about another.
     seen: Counter[str] = Counter()
     order = []
     for position, member in enumerate(taken):
@@ -325,7 +329,8 @@ def _by_rack(rest: Sequence[tuple[str, str]], size: int, policy: RollPolicy) -> 
 
 
 def _by_share(rest: Sequence[tuple[str, str]], size: int, policy: RollPolicy) -> list[RollPlace]:
-    """Fill each wave from all racks in turn, the fullest first: as few of one rack as can be are out at once."""
+    """Fill each wave from all racks in turn, the fullest first, so that as few nodes as possible of one rack are out at
+    once."""
     left: dict[str, deque[str]] = defaultdict(deque)
     for node, rack in rest:
         left[rack].append(node)
@@ -336,7 +341,7 @@ def _by_share(rest: Sequence[tuple[str, str]], size: int, policy: RollPolicy) ->
     while left:
         wave += 1
         limit = _of_wave(wave, size, len(rest))
-        # The rack that gave least to this wave is next, of these the fullest.
+        # Next is the rack with the fewest nodes in this wave so far; among those the fullest.
         turns = [(0, -len(nodes), order[rack], rack) for rack, nodes in left.items()]
         heapify(turns)
         for _turn in range(limit):
@@ -352,7 +357,7 @@ def _by_share(rest: Sequence[tuple[str, str]], size: int, policy: RollPolicy) ->
 
 
 def _of_wave(wave: int, size: int, nodes: int) -> int:
-    """Return how many nodes a wave has at most: the first ones fewer than those that follow."""
+    """Return the largest size of a wave; the first ones are smaller than those that follow."""
     if wave > len(_RAMP):
         return size
     part, least = _RAMP[wave - 1]

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The proof of a wave: a run of its own over one gate, of the nodes of the wave alone, kept below the run."""
+"""The proof of a wave: a separate run of one gate over the nodes of the wave alone, kept below the run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ...verdict.run import PROOF_OF_WAVE, new_run, with_site
 from ...workload.capacity import NodeCapacity, read_node_capacity
 from .plan import NodeState, Stage
 
-# With whom a node is measured that is alone in its wave: a free node in service of the same SKU.
+# The partner of a node that is alone in its wave: a free node in service of the same SKU.
 
 _POLL_S = 10.0
 _SHOWN = 3
@@ -35,15 +35,18 @@ _SHOWN = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Company:
-    """Who joins the nodes of a wave in their test (`neighbours`), and by node why it has nobody (`alone`)."""
+    """The nodes that join a wave in its test (`neighbours`), and by node why it has no partner (`alone`)."""
 
     neighbours: tuple[str, ...] = ()
     alone: dict[str, str] = field(default_factory=dict)
 
 
 def lonely_nodes(run: Run, nodes: Collection[str]) -> tuple[Host, ...]:
-    """Return the nodes without another of their SKU among them, where the site has another: between two hosts nothing
-    would be measured. The only host of its SKU is measured alone, as in gate fabric_validation."""
+    """Return the nodes that are the only one of their SKU here, though the site has another.
+
+    A measurement between two hosts needs a second host. The only host of its SKU at the site is measured alone, as in
+    gate fabric_validation.
+    """
     site = run.site
     here = Counter(host.sku for host in site.in_scope if host.name in nodes)
     everywhere = Counter(host.sku for host in site.in_scope)
@@ -56,14 +59,16 @@ def choose(
     run: Run, lonely: Sequence[Host], out: Collection[str], states: Mapping[str, NodeState],
     capacities: Mapping[str, NodeCapacity],
 ) -> Company:  # fmt: skip
-    """Return a neighbour for each of these nodes whose GPUs are all free: one that came back in this roll before
-    others, of the same rack before others, by name. Pure.
+    """Return a neighbour for each of these nodes. Pure.
+
+    All GPUs of a neighbour are free. Preferred are nodes that came back in this roll, then nodes of the same rack, then
+    by name.
 
     Args:
         run: the run.
         lonely: the nodes.
         out: nodes that are out of service, which are no neighbours.
-        states: where the nodes of the roll stand.
+        states: the states of the nodes of the roll.
         capacities: what the nodes offer now, by their names in the cluster.
     """
     chosen, alone = list[str](), dict[str, str]()
@@ -85,10 +90,10 @@ def await_company(
     cluster: Cluster, run: Run, nodes: Sequence[str], states: Mapping[str, NodeState], *, timeout_s: float, emit: Emit,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Company:  # fmt: skip
-    """Return a neighbour for every node that is alone of its SKU, as soon as there is one; `alone` after the time.
+    """Wait for a neighbour for every node that is alone of its SKU; after the timeout the node is in `alone`.
 
     Raises:
-        BringupError: the API server does not answer.
+        BringupError: the API server does not respond.
     """
     lonely = lonely_nodes(run, nodes)
     deadline, progress = Deadline.after(timeout_s), Progress(emit)
@@ -130,11 +135,11 @@ GATE, FABRIC_GATE = "nodes", "fabric_validation"
 def start_verification(
     run: Run, nodes: Sequence[str], wave: int, gate: str = GATE, *, neighbours: Sequence[str] = (), again: bool = False
 ) -> Path:
-    """Make the run of a wave over a gate and return its directory: the same site, settings and decisions of people,
-    fewer hosts.
+    """Create the run of a wave over a gate and return its directory.
 
-    The other hosts are set aside and not taken away, because plans of the site name them. So the peers of a node are
-    those of its wave, which were changed alike; nothing of a node that was not changed yet is compared with them.
+    It has the same site, settings and decisions of people, and fewer hosts. The other hosts are set aside, not removed,
+    because plans of the site name them. So the peers of a node are those of its wave, which got the same change. Nodes
+    that are not changed yet are not compared with them.
     """
     path = proof_path(run, wave, gate, again=again)
     make_dirs(path)
@@ -149,7 +154,7 @@ def start_verification(
     proof, record = Run(path), run.record
     run_id = f"{record.run_id}{PROOF_OF_WAVE}{path.name}"
     fresh = new_run(run_id, site.name, now_utc(), (gate,), rehearsal=record.rehearsal)
-    # Of gate gpu_stack what the driver is asked for: components are no business of a wave.
+    # Of gate gpu_stack only the checks of the driver: a wave does not change components.
     fresh = replace(
         fresh, versions=record.versions, command=record.command, driver_only=gate == STACK_GATE,
         history=record.history, wave=tuple(nodes),
@@ -166,21 +171,24 @@ def start_verification(
 
 
 def _of_nodes(baseline: AcceptedBaseline, nodes: Sequence[str], *, whole: bool) -> AcceptedBaseline:
-    """Return what was accepted of these nodes when the run began. What all hosts reached together is no measure of some
-    of them, unless these are all (`whole`)."""
+    """Return the accepted figures of these nodes from the begin of the run.
+
+    Figures that all hosts reached together say nothing about some of them, unless these are all (`whole`).
+    """
     kept = tuple(e for e in baseline.figures if e.figure.node in nodes or (whole and not e.figure.node))
     absent = baseline.absent or ("" if kept else "nobody accepted a figure of the nodes of this wave")
     return replace(baseline, figures=kept, absent=absent)
 
 
 def proof_path(run: Run, wave: int, gate: str, *, again: bool = False) -> Path:
-    """Return the directory of the run of a wave over a gate; `again`: of what is left of the wave after the first."""
+    """Return the directory of the run of a wave over a gate; `again`: of the second run, without the nodes that
+    failed."""
     name = f"{wave:03}" if gate == GATE else f"{wave:03}-{gate}"
     return run.path / "waves" / (f"{name}-again" if again else name)
 
 
 def start_driver_proof(run: Run, nodes: Sequence[str], wave: int) -> Path:
-    """Make the run of a wave over the checks that need the operator's driver, and return its directory."""
+    """Create the run of a wave over the checks that need the operator's driver, and return its directory."""
     path = start_verification(run, nodes, wave, STACK_GATE)
     _take_evidence(run, path, nodes, wave)
     return path
@@ -196,14 +204,14 @@ def _take_evidence(run: Run, path: Path, nodes: Sequence[str], wave: int) -> Non
 def start_fabric_proof(
     run: Run, nodes: Sequence[str], neighbours: Sequence[str], wave: int, *, again: bool = False
 ) -> Path:
-    """Make the run of a wave over gate fabric_validation; its hosts are known from the proof before it.
+    """Create the run of a wave over gate fabric_validation. The data of its hosts is that of the proof before it.
 
     Args:
         run: the run.
         nodes: the nodes of the wave that gate nodes passed.
-        neighbours: nodes in service that are measured with them; they are asked anew.
+        neighbours: nodes in service that are measured with them; their data is read anew.
         wave: its number.
-        again: what is left of the wave is measured once more, without the nodes that failed.
+        again: the rest of the wave is measured once more, without the nodes that failed.
     """
     path = start_verification(run, nodes, wave, FABRIC_GATE, neighbours=neighbours, again=again)
     _take_evidence(run, path, nodes, wave)
@@ -211,9 +219,9 @@ def start_fabric_proof(
 
 
 def problems_found(path: Path, nodes: Sequence[str]) -> Mapping[str, str]:
-    """Return by node what the run of its wave holds against it, empty for a node that passed.
+    """Return by node why the run of its wave fails it, empty for a node that passed.
 
-    What holds the gate and is about no single node of the wave is held against all of them.
+    A finding that blocks the gate and is about no single node of the wave counts for all of them.
     """
     record = Run(path).record
     (gate,) = record.scope
@@ -234,7 +242,7 @@ def problems_found(path: Path, nodes: Sequence[str]) -> Mapping[str, str]:
 
 
 def accused_nodes(path: Path, nodes: Sequence[str]) -> tuple[str, ...]:
-    """Return the nodes that a failed result of the run names; what could not be judged accuses nobody."""
+    """Return the nodes that a failed result of the run names; a result that could not be judged names none."""
     record = Run(path).record
     (gate,) = record.scope
     failed = [entry for entry in record.gate(gate).blocking if entry.status is Status.FAILED]

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A roll of a run: who takes part, where its journal is, who gives its nodes work."""
+"""A roll of a run: its nodes, its journal, and the scheduler of the nodes."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ def with_roll(record: RunRecord, journal: Journal, stopped: str = "") -> RunReco
     """Return the record with what its roll did so far; `stopped` says why it begins no further wave."""
     work = roll_work(journal, stopped, planned=record.check_mode)
     if work.next and WAVE_ABORT in record.command and _CHANGE not in record.command:
-        # Who aborts a roll need not say what it changed.
+        # An abort does not need the change on its command line.
         work = replace(work, next=f"{work.next}, with the {_CHANGE} of the roll")
     return replace(record, work=work, updated=now_utc())
 
 
 def roll_work(journal: Journal, stopped: str = "", *, planned: bool = False) -> Work:
-    """Return what the roll did; of one that is only `planned`, what it would do."""
+    """Return what the roll did; with `planned` what it would do."""
     states, plan = journal.states, journal.plan
     stages = Counter(state.stage for state in states.values())
     good = bool(states) and stages[Stage.RETURNED] == len(states)
@@ -88,7 +88,7 @@ def _row(node: str, wave: str, state: NodeState, took: dict[str, float], planned
 def _sentence(states: dict[str, NodeState], stages: Counter[Stage], stopped: str) -> str:
     parts = [f"{stages[Stage.RETURNED]} of {len(states)} nodes returned"]
     for stage in (Stage.HELD, Stage.SPARED):
-        # Why the roll stopped may say the reason of the last one.
+        # The stop reason may repeat the reason of the last node.
         found = [
             node if state.reason and state.reason in stopped else f"{node} ({state.reason})"
             for node, state in states.items()
@@ -111,7 +111,7 @@ def _next(states: Mapping[str, NodeState]) -> str:
 
 
 def _took(events: Iterable[RollEvent]) -> dict[str, float]:
-    """Return by node how long it took from its first step to its last one, in seconds."""
+    """Return by node the seconds from its first step to its last one."""
     first: dict[str, datetime] = {}
     found: dict[str, float] = {}
     for event in events:
@@ -123,23 +123,23 @@ def _took(events: Iterable[RollEvent]) -> dict[str, float]:
     return found
 
 
-# A label value of Kubernetes, with room for what is put before it.
+# A label value of Kubernetes, with room for the prefix.
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,46}[a-z0-9])?")
 _NOT_ASKED, _SHOWN = "not asked for", 4
-# What a change may be beside a role or a file of tasks.
+# What a change can be beside a role or a file of tasks.
 OPERATOR, NOTHING = "operator", "none"
 
 
 @dataclass(frozen=True, slots=True)
 class OpenRoll:
-    """A roll under way, and who gives its nodes work."""
+    """A roll under way, and the scheduler of its nodes."""
 
     roll: Roll
     nodes: Orchestrator
 
 
 def roll_problems(options: Mapping[str, Any]) -> list[BringupError]:
-    """Return what a new roll lacks: a name, and what it changes."""
+    """Return what a new roll lacks: a name, or what it changes."""
     problems: list[BringupError] = []
     try:
         journal_path(options)
@@ -152,10 +152,10 @@ def roll_problems(options: Mapping[str, Any]) -> list[BringupError]:
 
 
 def journal_path(options: Mapping[str, Any]) -> Path:
-    """Return where the journal of the roll is.
+    """Return the path of the journal of the roll.
 
     Raises:
-        InputError: the name of the roll cannot be one.
+        InputError: the name of the roll is not valid.
     """
     name = str(options["roll"])
     if not _NAME.fullmatch(name):
@@ -165,10 +165,10 @@ def journal_path(options: Mapping[str, Any]) -> Path:
 
 
 def policy_of(options: Mapping[str, Any]) -> RollPolicy:
-    """Return the policy that the options state.
+    """Return the policy from the options.
 
     Raises:
-        InputError: a field means nothing.
+        InputError: a field has no meaning.
     """
     return RollPolicy(
         by=options["by"],
@@ -184,11 +184,11 @@ def policy_of(options: Mapping[str, Any]) -> RollPolicy:
 
 @contextmanager
 def nodes_of_site(site: Site, options: Mapping[str, Any], emit: Emit) -> Iterator[Orchestrator]:
-    """Yield who gives the nodes of the site work, as option `orchestrator` says.
+    """Yield the scheduler of the nodes of the site, from option `orchestrator`.
 
     Raises:
         UnavailableError: this user may not cordon and drain.
-        BringupError: nobody answers.
+        BringupError: the scheduler does not respond.
     """
     stack = ExitStack()
     try:
@@ -222,16 +222,16 @@ def _nodes(site: Site, options: Mapping[str, Any], emit: Emit, stack: ExitStack)
 
 
 def members_of(site: Site, inventory: Inventory, nodes: Orchestrator, asked: Sequence[str]) -> list[RollMember]:
-    """Return all nodes of the site, each with why it takes no part, if it does not.
+    """Return all nodes of the site, each with the reason if it takes no part.
 
     Args:
         site: the checked inventory.
         inventory: what the contact to each host found.
-        nodes: who gives them work.
+        nodes: the scheduler of the nodes.
         asked: the hosts to change; empty for all.
 
     Raises:
-        InputError: a host that is asked for is not in the inventory.
+        InputError: a requested host is not in the inventory.
     """
     known = {host.name for host in site.hosts}
     unknown = [name for name in asked if name not in known]
@@ -252,11 +252,11 @@ def members_of(site: Site, inventory: Inventory, nodes: Orchestrator, asked: Seq
 
 
 def require_possible(run: Run, reboot: str, change: str = "") -> None:
-    """Refuse a change of a driver that is not ours to change, and reboots of simulated hosts.
+    """Refuse the change of a driver that is not ours to change, and reboots of simulated hosts.
 
     Raises:
-        InputError: the operator owns the driver and the change is done by somebody else, or the other way round; or the
-            hosts are simulated by this machine, which would go down in their place.
+        InputError: the operator owns the driver and the change is not done by it, or the other way round; or the hosts
+            are simulated by this machine, which would go down in their place.
     """
     site = run.site
     if change == OPERATOR and site.driver_owner is not DriverOwner.OPERATOR:
@@ -275,10 +275,10 @@ def require_possible(run: Run, reboot: str, change: str = "") -> None:
 
 @contextmanager
 def open_roll(run: Run, options: Mapping[str, Any], emit: Emit) -> Iterator[OpenRoll]:
-    """Yield the roll, where its journal ends; nobody else of this controller works on it meanwhile.
+    """Yield the roll at the end of its journal, under the lock of this controller.
 
     Raises:
-        BringupError: there is none, or nobody answers.
+        BringupError: there is none, or the scheduler does not respond.
     """
     path = journal_path(options)
     with only_one(path):
@@ -294,8 +294,8 @@ def begin_or_resume(
     """Return the journal of the roll and whether it is new; with `keep` False a new one is planned and not written.
 
     Raises:
-        InputError: the roll ended well, or was begun with another order of waves, or of other nodes; a new one has no
-            node to take.
+        InputError: the roll ended well, or was begun with another order of waves, or for other nodes; or a new roll has
+            no node to take.
     """
     path, policy = journal_path(options), policy_of(options)
     require_possible(run, options["reboot"], options["change"])
@@ -311,7 +311,7 @@ def begin_or_resume(
             nodes.await_others([host.name for host in run.site.hosts if not asked or host.name in asked])
         plan = make_plan(members_of(run.site, inventory, nodes, options["nodes"]), policy)
         if not plan.places:
-            # A roll over nobody would end well, and nothing was changed.
+            # A roll over no node would end well though nothing was changed.
             out = [f"{node}: {why}" for node, why in sorted(plan.left_out.items()) if why != _NOT_ASKED]
             text = f"none of them can be taken: {'; '.join(out[:_SHOWN]) or 'none was asked for'}."
             raise InputError("nodes of the roll", text, "bring them into service first, or name others")
@@ -354,7 +354,7 @@ def _require_same(journal: Journal, policy: RollPolicy) -> None:
 
 
 def stage_lines(states: Mapping[str, NodeState]) -> list[str]:
-    """Return how many nodes are where, and every node that did not come back, with its reason."""
+    """Return the number of nodes in each stage, and every node that did not come back, with its reason."""
     counts = {stage: sum(state.stage is stage for state in states.values()) for stage in Stage}
     lines = [", ".join(f"{count} {stage.value}" for stage, count in counts.items() if count) or "no nodes"]
     for node, state in states.items():

@@ -1,16 +1,16 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Nodes of Slurm as a roll takes them out of work and gives them back.
+"""Nodes of Slurm in a roll: takes them out of service and gives them back.
 
-A drain of ours has a reason that begins with our name and that of the roll; Slurm itself appends to it (`: reboot
-issued`), so it is told by its beginning. A node that has any other reason, of people, of a health check or of Slurm, is
-neither drained nor resumed. Jobs are waited for and never cancelled. (scontrol.1, slurm.conf.5; schedmd.com)
+The reason of our drain begins with our name and that of the roll. Slurm itself appends to it (`: reboot issued`), so it
+is recognised by its beginning. A node with any other reason, of people, of a health check or of Slurm, is neither
+drained nor resumed. Running jobs are left to finish and never cancelled. (scontrol.1, slurm.conf.5; schedmd.com)
 
-Slurm has no update that depends on what was read: `state=drain` takes the place of any reason, and `state=resume` and
-`undrain` clear it (tried with 22.05). So state, reason and user are read again right before each update and right after
-it. Whoever drains a node after ours keeps it. A drain of somebody else between the first of these looks and the update,
-which is the time of one scontrol, cannot be seen.
+Slurm has no conditional update: `state=drain` replaces any reason, and `state=resume` and `undrain` clear it (tried
+with 22.05). So state, reason and user are read again right before each update and right after it. A drain that someone
+sets after ours is kept. A drain that someone sets between the first of these reads and the update, which is the time of
+one scontrol, cannot be seen.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _AWAY = frozenset({"NOT_RESPONDING", "MAINTENANCE", "POWERED_DOWN", "POWERING_DO
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlurmLimits:
-    """`scontrol`: the command; `timeout_s`: how long the jobs of a wave are waited for."""
+    """`scontrol`: the command; `timeout_s`: how long to wait for the jobs of a wave, in seconds."""
 
     scontrol: str = "scontrol"
     timeout_s: float = 900.0
@@ -42,10 +42,10 @@ class SlurmLimits:
 
 
 class SlurmNodes(Orchestrator):
-    """The nodes by the names of the roll; `node_names` gives those of Slurm.
+    """The nodes by their names in the roll; `node_names` gives those of Slurm.
 
     They report no boot ids: Slurm computes BootTime anew each time, so it differs by a second without a reboot. Other
-    programs are not waited for: who drains a node says so in its reason, which is read when it is drained.
+    programs are not waited for: the reason of a drain names who set it, and is read when we drain.
     """
 
     def __init__(
@@ -56,18 +56,18 @@ class SlurmNodes(Orchestrator):
         emit: Emit = silent,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """Ask the controller of Slurm that `scontrol` of this machine knows."""
+        """Use the Slurm controller that `scontrol` of this machine is configured for."""
         self._reason = f"{OWNER}:{roll}"
         self._names, self._limits, self._emit, self._sleep = node_names, limits, emit, sleep
 
     def look(self, nodes: Sequence[str]) -> dict[str, str]:
-        """Return by node what keeps it from being taken into a roll, empty for nothing."""
+        """Return by node why it cannot be taken into a roll, empty if it can."""
         every = {seen.name: seen for seen in parse(self._scontrol("show", "nodes"))}
         found = {node: every.get(self._names[node]) for node in nodes}
         return {node: "it is not in Slurm" if seen is None else self._foreign(seen) for node, seen in found.items()}
 
     def ours(self, nodes: Sequence[str]) -> frozenset[str]:
-        """Return those that are kept from work by this roll."""
+        """Return the nodes that this roll keeps out of service."""
         every = {seen.name: seen for seen in parse(self._scontrol("show", "nodes"))}
         return frozenset(node for node in nodes if (seen := every.get(self._names[node])) and self._ours(seen))
 
@@ -79,7 +79,7 @@ class SlurmNodes(Orchestrator):
         if problem or self._ours(seen):
             return problem
         self._update(node, f"reason={self._reason}", "state=drain")
-        # Somebody else may have drained it at the same moment, with another reason.
+        # Someone else may have drained it at the same moment, with another reason.
         now = self._seen(node)
         return "" if self._ours(now) else self._foreign(now) or f"is {now.state} after `state=drain`"
 
@@ -105,7 +105,7 @@ class SlurmNodes(Orchestrator):
         return done
 
     def preview(self, nodes: Sequence[str]) -> dict[str, str]:
-        """Return what is in the way of each node now; nothing is changed."""
+        """Return what blocks each node now; nothing is changed."""
         found = {node: self._seen(node) for node in nodes}
         return {
             node: self._foreign(seen) or (f"jobs run on it ({seen.state})" if seen.busy else "")
@@ -118,7 +118,7 @@ class SlurmNodes(Orchestrator):
         if self._ours(seen):
             self._update(node, "state=resume")
             seen = self._seen(node)
-            # A resumed node does not respond yet; what counts is whether somebody drained it in this moment.
+            # A resumed node does not respond yet; what counts is whether someone drained it in this moment.
             if not (seen.draining or seen.reason):
                 return ""
             if self._ours(seen):
@@ -133,7 +133,7 @@ class SlurmNodes(Orchestrator):
         text = f"{self._reason} held: {words}"
         if not self._ours(seen) or seen.reason.startswith(text):
             return
-        # The reason alone: with `state=drain` a node that a person resumed since this look would be drained again.
+        # The reason alone: with `state=drain` a node that a person resumed since this read would be drained again.
         self._update(node, f"reason={text}")
         now = self._seen(node)
         if not now.draining and self._says_ours(now):
@@ -147,7 +147,7 @@ class SlurmNodes(Orchestrator):
         return seen.reason == self._reason or seen.reason.startswith(f"{self._reason} ")
 
     def _foreign(self, seen: SlurmNode) -> str:
-        """Return who or what else keeps the node from work; empty if nobody does."""
+        """Return which other party keeps the node out of service; empty for none."""
         if self._ours(seen):
             return ""
         if seen.reason or seen.draining:
@@ -172,11 +172,11 @@ class SlurmNodes(Orchestrator):
 
 
 def ask_scontrol(command: str, *words: str) -> str:
-    """Return what scontrol prints.
+    """Return the output of scontrol.
 
     Raises:
         NotFoundError: there is no scontrol on this controller.
-        UnavailableError: it refuses, or does not answer in time.
+        UnavailableError: it refuses, or does not respond in time.
     """
     done = run_command([command, *words], _COMMAND_S)
     if done.rc != 0:
