@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Benchmarks that are run on one host at a time: their records, their results, and what all of them do alike."""
+"""Benchmarks that run on one host at a time: their records, their results and what they have in common."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class HostRecord(RunRecord):
 
 
 class HostRun(Protocol):
-    """A run with what its log says."""
+    """A run with what its log contains."""
 
     @property
     def record(self) -> HostRecord:
@@ -43,7 +43,7 @@ HostRunT = TypeVar("HostRunT", bound=HostRun)
 
 @dataclass(frozen=True, kw_only=True)
 class HostResults(BenchmarkResults[PlanT, HostRunT]):
-    """Plan and runs."""
+    """The plan and all runs."""
 
     def of(self, host: str) -> tuple[HostRunT, ...]:
         """Return the runs of a host, first attempts first."""
@@ -58,10 +58,10 @@ class HostResults(BenchmarkResults[PlanT, HostRunT]):
 
 
 class HostBenchmark(Benchmark[PlanT, str, HostRunT]):
-    """A benchmark of single hosts; a run is wanted by the name of its host."""
+    """A benchmark of single hosts. Each run is identified by the name of its host."""
 
     def hosts(self, cluster: Cluster) -> tuple[BenchmarkHost, ...]:
-        """Return the hosts in scope, and which of them are closed because their GPUs are not free."""
+        """Return the hosts in scope. Those whose GPUs are not free are marked closed."""
 
         def planned(host: Host, sku: Sku, capacity: NodeCapacity) -> BenchmarkHost:
             return BenchmarkHost(**placement(host, sku, capacity))
@@ -69,7 +69,7 @@ class HostBenchmark(Benchmark[PlanT, str, HostRunT]):
         return planned_hosts(cluster, self.context, planned)
 
     def attempt(self, host: str) -> int:
-        """Return the number of the next run of a host."""
+        """Return the attempt number of the next run of a host, from 1."""
         return sum(run.record.host == host for run in self.runs) + 1
 
     def job_name(self, program: str, want: str) -> str:
@@ -77,7 +77,7 @@ class HostBenchmark(Benchmark[PlanT, str, HostRunT]):
         return f"{program}-{[host.name for host in self.plan.hosts].index(want) + 1}-{self.attempt(want)}"
 
     def read(self, want: str, spec: JobSpec, result: JobResult) -> HostRunT:
-        """Keep the log, and return what it says."""
+        """Save the log of a job and return the run as parsed from it."""
         kept = self.evidence.keep(f"{spec.name}.log", result.log)
         record = HostRecord(
             **ended(result, self.command(spec)), name=spec.name, host=want, attempt=self.attempt(want), log=kept.path
@@ -85,9 +85,9 @@ class HostBenchmark(Benchmark[PlanT, str, HostRunT]):
         return self.run_of(record, kept.text)
 
     def command(self, spec: JobSpec) -> tuple[str, ...]:
-        """Return the command for a record."""
+        """Return the command as it is written to the record."""
         return spec.command
 
     @abstractmethod
     def run_of(self, record: HostRecord, log: str) -> HostRunT:
-        """Return a run with what its log says."""
+        """Return a run with what its log contains."""

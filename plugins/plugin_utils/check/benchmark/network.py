@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""How the pods of a run between hosts reach the network: their adapters, what gives them these, who admits the gang."""
+"""How pods of a multi-host run reach the network: adapters, the resource that provides them, the gang scheduler."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from ...workload.namespace import job_permissions
 from ..spec import ObserveContext
 from .plan import BenchmarkHost, Placement, device_class, placement
 
-# Adapters that nodes give out by DRA claims: which device class pods ask for, and how many each node has. GKE's A4X
-# Max gives its eight RoCE adapters out so: class mrdma.google.com, count 8 (GoogleCloudPlatform/container-engine-
-# accelerators, gpudirect-rdma/nccl-test-a4x-max.yaml; "Allocate network resources by using GKE managed DRANET"). The
-# driver is DRANET, whose slices say of each network interface whether it can do RDMA (kubernetes-sigs/dranet: driver
-# and attribute domain `dra.net`, boolean attribute `rdma`).
+# Adapters that nodes offer by DRA claims: which device class pods request, and how many each node has. GKE's A4X Max
+# offers its eight RoCE adapters this way: class mrdma.google.com, count 8
+# (GoogleCloudPlatform/container-engine-accelerators, gpudirect-rdma/nccl-test-a4x-max.yaml; "Allocate network resources
+# by using GKE managed DRANET"). The driver is DRANET, whose slices report for each network interface whether it can do
+# RDMA (kubernetes-sigs/dranet: driver and attribute domain `dra.net`, boolean attribute `rdma`).
 
 Json = dict[str, Any]
 _DRIVER = "dra.net"
@@ -43,18 +43,20 @@ _RDMA = ("rdma", f"{_DRIVER}/rdma")
 def class_offers(
     cluster: Cluster, nodes: Collection[str], classes: Iterable[str], stated: str, count: int
 ) -> dict[str, dict[str, int]]:
-    """Return by node how many adapters its pods can claim, under the name of the class among resources (CLASS_PREFIX).
+    """Return by node how many adapters its pods can claim, under the name of the class as a resource (CLASS_PREFIX).
+
+    Empty where no adapters are offered by claims, or the site configures a resource that is no device class.
 
     Args:
-        cluster: where.
+        cluster: the cluster.
         nodes: the nodes.
-        classes: classes that are looked for where the site states none.
-        stated: what the site states as its resource; another resource, or `none`, leaves claims out.
-        count: how many a pod claims, as the site states it; 0: all that a node has.
+        classes: device classes to look for where the site configures none.
+        stated: the resource that the site configures. An extended resource, or `none`, rules claims out.
+        count: how many a pod claims, as the site configures it; 0: all that a node has.
 
     Raises:
-        InputError: the stated class does not exist, or nobody knows how many adapters it has.
-        BringupError: the API server does not answer.
+        InputError: the configured class does not exist, or the number of adapters is not known.
+        BringupError: the API server does not respond.
     """
     if stated and not stated.startswith(CLASS_PREFIX):
         return {}
@@ -62,7 +64,7 @@ def class_offers(
     there: Counter[str] = rdma_devices(cluster.list_objects(kinds.slices)) if kinds else Counter()
     listed = any(there[node] for node in nodes)
     if not listed and not stated:
-        # Nor is anybody asked for classes that nothing would be claimed of: that is a right of its own.
+        # Device classes are not read either: that needs a permission of its own, and there is nothing to claim.
         return {}
     wanted = [stated.removeprefix(CLASS_PREFIX)] if stated else list(classes)
     found = next((name for name in wanted if kinds and cluster.find(kinds.classes, name) is not None), "")
@@ -81,7 +83,7 @@ def class_offers(
 
 
 def rdma_devices(slices: Iterable[Mapping[str, Any]]) -> Counter[str]:
-    """Return by node how many of its network interfaces can do RDMA. Pure."""
+    """Return by node the number of its network interfaces that can do RDMA. Pure."""
     found: Counter[str] = Counter()
     for item in slices:
         spec = item.get("spec") or {}
@@ -95,10 +97,10 @@ def _has_rdma(device: Json) -> bool:
     return any((attributes.get(name) or {}).get("bool") is True for name in _RDMA)
 
 
-# Fabrics on which NCCL_IB_HCA picks adapters.
+# Fabrics on which NCCL_IB_HCA selects adapters.
 FILTERED_FABRICS = tuple(LINK_LAYERS)
 KNOW_ADAPTERS = f"state {VARIABLE} of the host, or run gate nodes"
-# What jobs get that are no pods.
+# What the jobs get that are not pods.
 OF_HOST = "the adapters of its host"
 _NO_RESOURCE = "none"
 _NUMBERED = re.compile(r"(.*\D)\d+")
@@ -107,20 +109,20 @@ _HUGE_PAGES = "hugepages-2Mi"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkSettings:
-    """What a site states about the network of test pods, under gate fabric_validation.
+    """The network of test pods, as configured under gate fabric_validation.
 
     Args:
-        hcas: adapters for GPU traffic; empty takes those of inventory or cabling plan, else what the host shows.
-        rdma_resource: extended resource that gives a pod its adapters; empty: the one that most nodes offer.
-        rdma_count: how much of it a pod asks for; 0: as much as its node offers, see Network.asks.
-        rdma_prefixes: names with these prefixes are such resources.
-        rdma_classes: DRA device classes that adapters are claimed of where nodes offer no such resource.
+        hcas: adapters for GPU traffic. Empty: those of the inventory or cabling plan, else those found on the host.
+        rdma_resource: extended resource that gives a pod its adapters. Empty: the one that most nodes offer.
+        rdma_count: how much of it a pod requests. 0: as much as its node offers, see Network.asks.
+        rdma_prefixes: resources whose names start with one of these provide adapters.
+        rdma_classes: DRA device classes to claim adapters from where nodes offer no such resource.
         annotations: annotations of the pods, such as the networks of Multus.
         env: environment of the ranks.
-        privileged: pods see all devices of their node.
-        host_network: pods are in the network of their node.
-        beside: what pods ask for beside a resource that begins so, where their node offers it.
-        pods: what pods need beside adapters, by fabric.
+        privileged: pods can access all devices of their node.
+        host_network: pods use the network of their node.
+        beside: what pods request in addition, where their node offers it; by the prefix of the adapter resource.
+        pods: what pods need in addition to adapters, by fabric.
     """
 
     hcas: tuple[str, ...]
@@ -137,7 +139,7 @@ class NetworkSettings:
 
 
 class PodNetwork(TypedDict):
-    """The fields of a JobSpec that say how its pods reach each other."""
+    """The fields of a JobSpec that describe how its pods reach each other."""
 
     gang: str
     limits: Mapping[str, str]
@@ -156,8 +158,11 @@ def pod_network(
     fabric: Fabric,
     alone_with_adapters: bool = False,
 ) -> PodNetwork:
-    """Return how the pods of a run over these hosts reach each other; on one host they need no gang, and adapters only
-    if they are to use them there (`alone_with_adapters`). All pods ask for as much as the host that offers least."""
+    """Return how the pods of a run over these hosts reach each other.
+
+    All pods request as much as the host that offers least. A run on one host needs no gang, and gets adapters only with
+    `alone_with_adapters`.
+    """
     if len(hosts) == 1 and not alone_with_adapters:
         return PodNetwork(
             gang="none", limits={}, annotations={}, privileged=False, host_network=False, compute_domain=False,
@@ -172,23 +177,31 @@ def pod_network(
         annotations={**needs.annotations, **settings.annotations},
         privileged=settings.privileged,
         host_network=settings.host_network,
-        # With a host that cannot share it, NCCL takes the adapters between all of them.
+        # If one host cannot share GPU memory, NCCL uses the adapters between all of them.
         compute_domain=len(hosts) > 1 and all(host.imex for host in hosts),
         needs=needs,
     )
 
 
 def _amount(text: str) -> int:
-    """Return a count; quantities with a unit are the same on all hosts."""
+    """Return a count as a number. A quantity with a unit is the same on all hosts and counts as 0."""
     return int(text) if text.isdecimal() else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Network:
-    """The network as it is: `resource` is what pods ask for to get adapters, empty for nothing; `offers` has, by node,
-    how much it offers of each such resource; `gang` is who admits gangs, by the recipe; `adapters` are those of every
-    host, `cabling` the plan if the site states one, `pages` the nodes that offer huge pages, `imex` those whose
-    pods can share GPU memory across hosts."""
+    """The network as it was found.
+
+    Attributes:
+        settings: what the site configures.
+        resource: what pods request to get adapters. Empty: nothing.
+        offers: by node, how much it offers of each such resource.
+        gang: the gang scheduler of the recipe; `native` if it has none.
+        cabling: the cabling plan, if the site has one.
+        adapters: the adapters of every host.
+        pages: by node, whether it offers huge pages.
+        imex: the nodes whose pods can share GPU memory across hosts.
+    """
 
     settings: NetworkSettings
     resource: str
@@ -200,14 +213,15 @@ class Network:
     imex: frozenset[str] = frozenset()
 
     def offered(self, host: Host) -> int:
-        """Return how much of the resource the node of a host offers, all numbered ones together (see asks)."""
+        """Return how much of the resource the node of a host offers. Numbered resources are added up (see asks)."""
         return sum(self.offers.get(host.node_name, {}).get(name, 0) for name in self._numbered(host))
 
     def asks(self, host: Host, sku: Sku) -> dict[str, str]:
-        """Return what a pod on a host asks for, so that it gets all adapters for GPU traffic.
+        """Return what a pod on a host requests so that it gets all adapters for GPU traffic.
 
-        A unit is one adapter where a node offers no more than the host has: pods ask for all of them, in one resource
-        or in several numbered ones of one each. Where it offers more, a unit brings all of them to many pods.
+        If a node offers at most as many units as the host has such adapters, one unit is one adapter: a pod requests
+        all of them, from one resource or from several numbered ones with one unit each. If it offers more, each unit
+        gives a pod all adapters, and one is requested.
         """
         names = self._numbered(host)
         if not self.resource or not names:
@@ -220,7 +234,7 @@ class Network:
         return {**found, **(beside if self.pages.get(host.node_name) else {})}
 
     def _numbered(self, host: Host) -> tuple[str, ...]:
-        """Return the resource, or all that differ from it in a last number only and are offered once each."""
+        """Return the resource, or all that differ from it only in a trailing number and are offered once each."""
         offers = self.offers.get(host.node_name, {})
         stem = _NUMBERED.fullmatch(self.resource)
         alike = [n for n in sorted(offers) if stem and (m := _NUMBERED.fullmatch(n)) and m.group(1) == stem.group(1)]
@@ -229,9 +243,11 @@ class Network:
         return (self.resource,) if offers.get(self.resource) else ()
 
     def ports(self, host: Host, sku: Sku) -> tuple[str, ...]:
-        """Return the ports for GPU traffic (`mlx5_0:1`), never those for storage or management, in the order of their
-        rails: by the setting of the gate, else by a stated cabling plan, else as site/adapters.py resolves them. Empty:
-        the host has none that a filter could pick, or they are not known (no_ports)."""
+        """Return the ports for GPU traffic (`mlx5_0:1`) in rail order, never those for storage or management.
+
+        They come from the gate's setting, else from the inventory, else from the cabling plan, else from
+        site/adapters.py. Empty: the host has no port that a filter could select, or its ports are not known (no_ports).
+        """
         if not carries_gpu_traffic(sku):
             return ()
         links = [link for link in self.cabling.links if link.host == host.name] if self.cabling else []
@@ -241,12 +257,18 @@ class Network:
         return tuple(nccl_port(name) for name in names or (found.compute.names if found else ()))
 
     def leaves(self, host: Host) -> tuple[str, ...]:
-        """Return the switches that the adapters of a host hang on, rail by rail, if the site states a cabling plan."""
+        """Return the switches that the adapters of a host are cabled to, in rail order.
+
+        Empty without a cabling plan.
+        """
         links = [link for link in self.cabling.links if link.host == host.name] if self.cabling else []
         return tuple(link.far.node for link in sorted(links, key=lambda link: link.rail) if link.far is not None)
 
     def no_ports(self, host: Host, sku: Sku) -> str:
-        """Return why the adapters for GPU traffic of a host are not known; empty if they are, or if it has none."""
+        """Return why the adapters for GPU traffic of a host are not known.
+
+        Empty: they are known, or the host has none.
+        """
         if not carries_gpu_traffic(sku) or self.ports(host, sku):
             return ""
         found = self.adapters.get(host.name)
@@ -254,8 +276,11 @@ class Network:
 
 
 def connected_placement(network: Network, host: Host, sku: Sku, capacity: NodeCapacity) -> Placement:
-    """Return where a host's pods go; it is closed, too, if nobody knows which of its adapters a filter must name: with
-    any other filter its storage or management adapters would carry the run."""
+    """Return where a host's pods are placed.
+
+    The host is also closed if its adapters for GPU traffic are not known: with a wrong filter, its storage or
+    management adapters would carry the run.
+    """
     placed = placement(host, sku, capacity)
     placed["asks"] = network.asks(host, sku)
     placed["imex"] = sku.nvlink_domain == "rack" and host.node_name in network.imex
@@ -269,8 +294,8 @@ def read_network(cluster: Cluster, context: ObserveContext, settings: NetworkSet
     """Return the network of the hosts in scope.
 
     Raises:
-        InputError: the cabling plan cannot be used, or a stated device class.
-        BringupError: the API server does not answer.
+        InputError: the cabling plan or the configured device class cannot be used.
+        BringupError: the API server does not respond.
     """
     prefixes = tuple({*settings.rdma_prefixes, *([settings.rdma_resource] if settings.rdma_resource else [])})
     wanted, offers, pages = {host.node_name for host in context.site.in_scope}, {}, {}
@@ -302,7 +327,7 @@ def read_network(cluster: Cluster, context: ObserveContext, settings: NetworkSet
 
 
 def hosts_network(context: ObserveContext, settings: NetworkSettings) -> Network:
-    """Return the network of the hosts in scope for jobs that are no pods: nothing is asked for, and nothing given out.
+    """Return the network of the hosts in scope for jobs that are not pods: they request and are allocated no resource.
 
     Raises:
         InputError: the cabling plan cannot be used.
@@ -315,13 +340,13 @@ def hosts_network(context: ObserveContext, settings: NetworkSettings) -> Network
 
 
 def _rack_wide(context: ObserveContext) -> bool:
-    """Whether NVLink of a host in scope reaches other hosts of its rack."""
+    """Return whether the NVLink domain of a host in scope spans its rack."""
     skus = (context.hardware.get(host.sku) for host in context.site.in_scope)
     return any(sku is not None and sku.nvlink_domain == "rack" for sku in skus)
 
 
 def adapter_resource(offers: Mapping[str, Mapping[str, int]], stated: str) -> str:
-    """Return the resource that pods ask for: the one that is stated, else the one that most nodes offer."""
+    """Return the resource that pods request: the configured one, else the one that most nodes offer. Empty: none."""
     if stated:
         return "" if stated == _NO_RESOURCE else stated
     seen = Counter(name for resources in offers.values() for name, amount in sorted(resources.items()) if amount)
@@ -329,13 +354,16 @@ def adapter_resource(offers: Mapping[str, Mapping[str, int]], stated: str) -> st
 
 
 def port_filter(ports: Iterable[str]) -> dict[str, str]:
-    """Return the environment that limits NCCL to these ports; empty without any."""
+    """Return the environment that limits NCCL to these ports. Empty without ports."""
     names = ",".join(dict.fromkeys(ports))
     return {"NCCL_IB_HCA": f"={names}"} if names else {}
 
 
 def gang_permissions(kind: JobKind, hosts: Sequence[BenchmarkHost], gang: str) -> tuple[Permission, ...]:
-    """Return what jobs over these hosts need beside BASIC of workload.permission; one host needs no gang."""
+    """Return what jobs over these hosts need in addition to BASIC of workload.permission.
+
+    A single host needs no gang.
+    """
     facts = stack_facts().gangs.get(gang) if len(hosts) > 1 else None
     return job_permissions(
         kind,

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What every benchmark gate plans: which hosts can run something, and why the others cannot."""
+"""The plan of every benchmark gate: which hosts can run something, and why the others cannot."""
 
 from __future__ import annotations
 
@@ -22,9 +22,17 @@ from ..spec import ObserveContext
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchmarkHost:
-    """One host in scope. `closed` says why no pod can be placed on its node, empty if one can; `by_dra` that its GPUs
-    are offered by DRA instead of the device plugin; `asks` what its pods ask for to get network adapters, by name;
-    `imex` that its pods can share GPU memory with those of other hosts of its rack."""
+    """One host in scope.
+
+    Attributes:
+        name: the host.
+        node: its node.
+        sku: its SKU.
+        closed: why no pod can be placed on its node. Empty: one can.
+        by_dra: its GPUs are offered by DRA, not by the device plugin.
+        asks: what its pods request to get network adapters, by resource name.
+        imex: its pods can share GPU memory with those of other hosts of its rack.
+    """
 
     name: str
     node: str
@@ -35,14 +43,14 @@ class BenchmarkHost:
     imex: bool = False
 
 
-# How the reason begins that is the same for all hosts.
+# Prefix of the reason that is the same for all hosts.
 NO_OFFER = f"no node offers {GPU}"
 HostT_co = TypeVar("HostT_co", bound=BenchmarkHost, covariant=True)
 
 
 @dataclass(frozen=True, kw_only=True)
 class BenchmarkPlan(Generic[HostT_co]):
-    """The hosts of a benchmark; a gate adds what its runs depend on."""
+    """The hosts of a benchmark. A gate adds what its runs depend on."""
 
     hosts: tuple[HostT_co, ...]
     schema_version: int = 1
@@ -87,13 +95,13 @@ class Placement(TypedDict):
 
 
 def placement(host: Host, sku: Sku, capacity: NodeCapacity, least: int = 0) -> Placement:
-    """Return where a host's pods go; the host is closed if its node is, or has too few free GPUs.
+    """Return where a host's pods are placed. The host is closed if its node is, or has too few free GPUs.
 
     Args:
         host: the host.
         sku: its SKU.
         capacity: what its node offers now.
-        least: GPUs that a pod of the benchmark needs at least; 0 for all of the SKU.
+        least: GPUs that a pod of the benchmark needs at least; 0: all of the SKU.
     """
     closed, needed = capacity.closed or _in_parts(sku, capacity), least or sku.gpus
     if not closed and min(capacity.free, sku.gpus) < needed:
@@ -110,9 +118,12 @@ def placement(host: Host, sku: Sku, capacity: NodeCapacity, least: int = 0) -> P
 
 
 def _in_parts(sku: Sku, capacity: NodeCapacity) -> str:
-    """Return why a node that gives its GPUs out in parts runs no benchmark: two parts may lie on one GPU."""
+    """Return why a node that splits its GPUs (MIG, time-slicing) runs no benchmark. Empty: it offers whole GPUs.
+
+    Two parts may be of the same GPU, and the gate needs whole ones.
+    """
     if capacity.by_dra or capacity.total == sku.gpus:
-        # A claim names whole GPUs, also where their possible slices are listed beside them.
+        # A claim names whole GPUs, even where the slices that could be made of them are listed too.
         return ""
     parts = {GPU: capacity.total, **capacity.parts} if capacity.total > sku.gpus else capacity.parts
     if not parts:
@@ -122,8 +133,10 @@ def _in_parts(sku: Sku, capacity: NodeCapacity) -> str:
 
 
 def _without_offers(capacities: Mapping[str, NodeCapacity], *, in_scope: bool) -> Mapping[str, NodeCapacity]:
-    """Return the capacities, every open node closed for the same reason where no node offers a GPU at all: that is
-    nothing of a node, and no pod holds its GPUs."""
+    """Return the capacities, with every open node closed for the same reason if no node offers any GPU.
+
+    In that case the cause is not a single node, and no pod occupies its GPUs.
+    """
     if any(node.total or node.parts for node in capacities.values()):
         return capacities
     why = (
@@ -137,11 +150,11 @@ def _without_offers(capacities: Mapping[str, NodeCapacity], *, in_scope: bool) -
 def planned_hosts(
     cluster: Cluster, context: ObserveContext, make: Callable[[Host, Sku, NodeCapacity], HostT_co]
 ) -> tuple[HostT_co, ...]:
-    """Return the hosts in scope as `make` plans them.
+    """Return the hosts in scope, each as `make` plans it.
 
     Raises:
-        NotFoundError: a SKU without facts.
-        BringupError: the API server does not answer.
+        NotFoundError: a SKU has no hardware facts.
+        BringupError: the API server does not respond.
     """
     hosts = context.site.in_scope
     found = read_node_capacity(cluster, {host.node_name for host in hosts}, tolerations_of(context), context.roll)
@@ -150,5 +163,5 @@ def planned_hosts(
 
 
 def device_class(*hosts: BenchmarkHost) -> str:
-    """Return the DRA device class that pods on these hosts ask for; empty where the device plugin has the GPUs."""
+    """Return the DRA device class that pods on these hosts request. Empty: the device plugin offers the GPUs."""
     return stack_facts().dra.device_class if any(host.by_dra for host in hosts) else ""

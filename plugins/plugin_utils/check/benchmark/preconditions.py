@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What comes before a verdict in every benchmark gate: answers about hosts and runs that gave no figure. Pure."""
+"""Outcomes that every benchmark gate gives before a verdict: about closed hosts and runs without a figure. Pure."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ _READS_LOG = re.compile(r"\bread the logs?\b")
 
 
 def nodes(names: Iterable[str]) -> tuple[Subject, ...]:
-    """Return the subjects of hosts."""
+    """Return the hosts as subjects."""
     return tuple(node_subject(name) for name in names)
 
 
 def sku_unknown(answer: Answer, sku: str, **details: Any) -> Outcome:
-    """Return the outcome about hosts of a SKU of which no facts are known."""
+    """Return the outcome for hosts of a SKU without hardware facts."""
     return answer.unknown("sku-unknown", f"no hardware facts for SKU {sku!r}", "correct gpufleet_sku", **details)
 
 
 def by_slurm(answer: Answer) -> bool:
-    """Tell whether runs of the site are jobs of Slurm."""
+    """Return whether the runs of the site are Slurm jobs."""
     return answer.context.site.orchestrator == "slurm"
 
 
 def no_capacity(answer: Answer, host: BenchmarkHost) -> Outcome:
-    """Return the outcome about a host on which nothing could be run."""
+    """Return the outcome for a host on which nothing could be run."""
     if host.closed.startswith(NO_OFFER):
         hint = "run gate gpu_stack first: -e gpufleet_gates=gpu_stack (it says what it would install with --check)"
         return answer.unknown("no-capacity", f"no run was possible: {host.closed}", hint)
@@ -50,22 +50,22 @@ def no_capacity(answer: Answer, host: BenchmarkHost) -> Outcome:
 
 
 def no_run(answer: Answer, **details: Any) -> Outcome:
-    """Return the outcome where a run should have been made and was not."""
+    """Return the outcome for a run that should have been made and was not."""
     return answer.unknown("no-run", "no run was made", _AGAIN, **details)
 
 
 def not_repeated(answer: Answer, text: str, **details: Any) -> Outcome:
-    """Return the outcome of a suspicion that no repetition confirmed or cleared."""
+    """Return the outcome for a suspected fault that no repetition confirmed or cleared."""
     return answer.unknown("not-repeated", f"{text}; it was not run again", _AGAIN, **details)
 
 
 def no_reference(answer: Answer, text: str, hint: str, **details: Any) -> Outcome:
-    """Return the outcome of a figure that nothing is known to compare with."""
+    """Return the outcome for a figure without a reference to compare it with."""
     return answer.unknown("no-reference", f"{text}; there is nothing to compare it with", hint, **details)
 
 
 def leftovers_of(answer: Answer, leftovers: tuple[str, ...]) -> Outcome | None:
-    """Return the outcome where something of the runs could not be removed; None if everything was."""
+    """Return the outcome for something that the runs left and that could not be removed. None: nothing is left."""
     if not leftovers:
         return None
     pods = "kubectl get ns -l gpufleet.io/purpose=test; delete what the run left"
@@ -74,13 +74,13 @@ def leftovers_of(answer: Answer, leftovers: tuple[str, ...]) -> Outcome | None:
 
 
 def of_problem(answer: Answer, problem: Problem, hints: Mapping[str, str], what: str = "", **details: Any) -> Outcome:
-    """Return the outcome of a problem: failed if it proves a defect, else unknown.
+    """Return the outcome for a problem: failed if it proves a defect, else unknown.
 
     Args:
         answer: makes the outcome.
         problem: the problem.
         hints: what to do, by cause.
-        what: what was run, put before the problem's text.
+        what: what was run; it precedes the problem's text.
         details: further fields of the outcome.
     """
     make = answer.failed if problem.bad else answer.unknown
@@ -90,7 +90,10 @@ def of_problem(answer: Answer, problem: Problem, hints: Mapping[str, str], what:
 
 
 def _with_log(hint: str, evidence: Iterable[Evidence]) -> str:
-    """Return a hint that says to read a log, with where it lies: relative to the run directory, as all evidence is."""
+    """Add the path of the log to a hint that tells the reader to read one.
+
+    The path is relative to the run directory.
+    """
     kept = [entry.path for entry in evidence if entry.path.endswith(".log")]
     if not kept or not _READS_LOG.search(hint):
         return hint
@@ -98,10 +101,12 @@ def _with_log(hint: str, evidence: Iterable[Evidence]) -> str:
 
 
 def merged(judged: Iterable[tuple[str, tuple[str, ...] | None, Outcome]]) -> list[Outcome]:
-    """Return the outcomes about single hosts, one for all hosts with the same one, in the order of the first of each.
+    """Return the outcomes for single hosts, equal ones merged into one.
+
+    The order is that of the first host of each.
 
     Args:
-        judged: host, what its outcome has in common with others (None if it stands by itself), and the outcome.
+        judged: for each host its name, a key that equal outcomes have in common (None: never merged), and the outcome.
     """
     groups: dict[tuple[str, ...], list[tuple[str, Outcome]]] = {}
     for host, same, outcome in judged:

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Why a run gives no figure. What a launch can fail of is written here once, for every benchmark gate."""
+"""Why a run gives no figure. The causes of a failed launch are defined here for all benchmark gates."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _LAUNCH: dict[str, tuple[str, str]] = {
     ),
     "aborted": ("the time limit of the whole gate was reached", "raise total_s, or look at what took so long"),
 }
-# What jobs of Slurm say of themselves (workload/slurm_script.py, workload/slurm_jobs.py), and what to do about them.
+# Messages of Slurm jobs (workload/slurm_script.py, workload/slurm_jobs.py), and what to do about each state.
 _OF_SLURM = re.compile(r": (?:sbatch: |srun on |slurmstepd\S*: |node \S+: |job \d+ (?:is|was|of) )")
 _SLURM: dict[str, str] = {
     "unschedulable": "scontrol show job, scontrol show node: free the hosts, or end the reservation; then run the "
@@ -77,7 +77,7 @@ class Problem:
     Args:
         cause: slug.
         text: one sentence.
-        bad: the run proves a defect; otherwise its result is only not known.
+        bad: the run proves a defect. Otherwise its result is unknown.
     """
 
     cause: str
@@ -86,20 +86,25 @@ class Problem:
 
     @property
     def transient(self) -> bool:
-        """Whether it says something about the moment and nothing about the hosts: worth another try."""
+        """Whether the cause is temporary and not a fault of the hosts, so that another attempt makes sense."""
         return self.cause in _TRANSIENT
 
 
 def launch_problem(state: str, reason: str) -> tuple[str, str] | None:
-    """Return cause and text of a job or server that never ran as it should; None for any other state."""
+    """Return cause and text for a job or server that did not start properly. None: any other state."""
     if state not in _LAUNCH:
         return None
     return f"launch-{state}", f"{_LAUNCH[state][0]}: {reason}"[:400]
 
 
 def hint_for(cause: str, hints: Mapping[str, str], text: str = "") -> str:
-    """Return what to do about a cause: the gate's own hint, or that of a failed launch; `text` is what was said of it,
-    which may name the policy that refused it."""
+    """Return what to do about a cause: the gate's own hint, else that of a failed launch.
+
+    Args:
+        cause: slug.
+        hints: hints of the gate, by cause.
+        text: the message of the problem; it may name the policy that refused the launch.
+    """
     if cause == "launch-refused" and (mend := mending(text)):
         return mend
     state = cause.removeprefix("launch-")

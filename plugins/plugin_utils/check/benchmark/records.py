@@ -24,8 +24,14 @@ RecordT = TypeVar("RecordT")
 
 @dataclass(frozen=True, kw_only=True)
 class SavedRuns(Generic[PlanT, RecordT]):
-    """What is saved: the plan, a record of every run, how many runs were made (None: of a release that did not say),
-    and what could not be removed afterwards."""
+    """What is saved.
+
+    Attributes:
+        plan: the plan.
+        records: one for every run.
+        leftovers: what could not be removed afterwards.
+        made: number of runs; None: saved by a release that did not record it.
+    """
 
     plan: PlanT
     records: tuple[RecordT, ...] = ()
@@ -34,10 +40,10 @@ class SavedRuns(Generic[PlanT, RecordT]):
     schema_version: int = 1
 
     def require_all(self, source: str) -> None:
-        """Refuse a list of records that is not whole.
+        """Refuse an incomplete list of records.
 
         Raises:
-            InputError: there are fewer or more than were made.
+            InputError: it has fewer or more records than runs were made.
         """
         if self.made is not None and self.made != len(self.records):
             reason = f"says that {self.made} runs were made, and has the records of {len(self.records)}."
@@ -46,7 +52,13 @@ class SavedRuns(Generic[PlanT, RecordT]):
 
 @dataclass(frozen=True, kw_only=True)
 class BenchmarkResults(Generic[PlanT, RunT]):
-    """What judges get: the plan, every run with what its log says, and what could not be removed afterwards."""
+    """What judges get.
+
+    Attributes:
+        plan: the plan.
+        runs: every run with what its log contains.
+        leftovers: what could not be removed afterwards.
+    """
 
     plan: PlanT
     runs: tuple[RunT, ...] = ()
@@ -55,7 +67,7 @@ class BenchmarkResults(Generic[PlanT, RunT]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
-    """The part of a record that every job has: how it was launched and how it ended (`state` as JobResult has it)."""
+    """The part of a record that every job has: how it was launched and how it ended (`state` as in JobResult)."""
 
     attempt: int
     state: str
@@ -70,10 +82,10 @@ class RunRecord:
 
 
 def require_planned(hosts: Iterable[BenchmarkHost], site: Site, source: str) -> None:
-    """Refuse a plan whose hosts are not those of the site: other names, nodes or SKUs.
+    """Refuse a plan whose hosts differ from those of the site in name, node or SKU.
 
     Raises:
-        InputError: the first host that differs.
+        InputError: names the first host that differs.
     """
     known = {host.name: host for host in site.hosts}
     for host in hosts:
@@ -85,7 +97,7 @@ def require_planned(hosts: Iterable[BenchmarkHost], site: Site, source: str) -> 
 
 
 class Ended(TypedDict):
-    """The fields of an RunRecord that follow from how its job ended."""
+    """The fields of a RunRecord that follow from how its job ended."""
 
     state: str
     reason: str
@@ -95,7 +107,7 @@ class Ended(TypedDict):
 
 
 def ended(result: JobResult, command: tuple[str, ...]) -> Ended:
-    """Return how a job ended, without secrets."""
+    """Return how a job ended, with secrets masked."""
     return Ended(
         state=result.state,
         reason=redact(result.reason)[:500],
@@ -107,7 +119,10 @@ def ended(result: JobResult, command: tuple[str, ...]) -> Ended:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A text without its secrets, and where it was written: relative to the run directory, empty for a blank text."""
+    """A text with its secrets masked, and the path it was written to, relative to the run directory.
+
+    A blank text has no path.
+    """
 
     text: str
     path: str
@@ -115,13 +130,13 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class EvidenceFolder:
-    """Where the logs of a gate's runs are kept."""
+    """The folder of the logs of a gate's runs."""
 
     run_dir: Path
     gate: str
 
     def keep(self, name: str, text: str, mask: Callable[[str], str] = redact) -> Kept:
-        """Write a text with its secrets masked; a blank one is not written."""
+        """Write a text with its secrets masked. A blank text is not written."""
         clean = mask(text)
         if not clean.strip():
             return Kept(clean, "")
@@ -131,6 +146,6 @@ class EvidenceFolder:
 
 
 def kept_text(run_dir: Path, path: str) -> str:
-    """Return a text that was kept; empty where there is none."""
+    """Return a saved text. Empty if there is none."""
     file = run_dir / path
     return file.read_text(encoding="utf-8", errors="replace") if path and file.is_file() else ""

@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The run loop of a benchmark: plan, ask for permission, run until nothing is left to be known, remove everything.
+"""The run loop of a benchmark: plan, check permissions, run until no question is left, remove everything.
 
-A gate subclasses Benchmark with what is its own: what it plans, which runs come next, which job a run is, and how the
-result of a job is read.
+A gate subclasses Benchmark and defines what it plans, which runs come next, which job a run is, and how the result of a
+job is read.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ RunT = TypeVar("RunT")
 
 
 class JobPlace(Protocol):
-    """Where jobs are run: pods of a namespace, or jobs of Slurm."""
+    """Where jobs run: as pods of a namespace, or as Slurm jobs."""
 
     @property
     def progress(self) -> Progress:
-        """Takes the progress lines."""
+        """Where progress lines go."""
 
     def run(self, specs: Sequence[JobSpec], parallel: int) -> tuple[JobResult, ...]:
         """Return the result of every job, in the order of the specs."""
@@ -51,7 +51,7 @@ class JobPlace(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """What is open while runs are made."""
+    """What is open while runs are made: cluster, namespace of the pods, progress output and deadline."""
 
     cluster: Cluster
     namespace: TemporaryNamespace
@@ -62,8 +62,8 @@ class Session:
         """Return the result of every job, in the order of the specs.
 
         Raises:
-            InputError: two jobs have the same name, or a gang's scheduler has no queue that it may use.
-            BringupError: the cluster does not answer.
+            InputError: two jobs have the same name, or the gang scheduler has no queue that may be used.
+            BringupError: the cluster does not respond.
         """
         return run_jobs(self.cluster, self.namespace, specs, parallel, self.progress, self.deadline)
 
@@ -71,8 +71,8 @@ class Session:
 class Benchmark(ABC, Generic[PlanT, WantT, RunT]):
     """One observation of a benchmark gate.
 
-    `name` is a part of the name of its namespace; `total_s` and `cleanup_s` limit all runs and the removal. `plan` is
-    set before any other method is called.
+    `name` is part of the name of its namespace. `total_s` limits all runs and `cleanup_s` the removal, both in seconds.
+    `plan` is set before any other method is called.
     """
 
     gate: ClassVar[str]
@@ -88,27 +88,27 @@ class Benchmark(ABC, Generic[PlanT, WantT, RunT]):
 
     @abstractmethod
     def make_plan(self, cluster: Cluster) -> PlanT:
-        """Return what is to be run where."""
+        """Return which runs are planned on which hosts."""
 
     def plan_on_hosts(self, uses: Mapping[str, NodeUse]) -> PlanT:
-        """Return what is to be run where, on a site of Slurm.
+        """Return which runs are planned on which hosts, at a Slurm site.
 
         Args:
-            uses: by host what is on its node now.
+            uses: by host, what occupies its node now.
 
         Raises:
-            InputError: its runs need Kubernetes.
+            InputError: the runs need Kubernetes.
         """
         del uses
         raise InputError(f"gate {self.gate}", f"{self.name} is not run over Slurm.", "leave it out of gpufleet_gates")
 
     @abstractmethod
     def permissions(self) -> tuple[Permission, ...]:
-        """Return what the runs of the plan need beside BASIC of workload.permission."""
+        """Return what the planned runs need in addition to BASIC of workload.permission."""
 
     @abstractmethod
     def next_runs(self) -> Sequence[WantT]:
-        """Return the runs of the next step, all of which may be made at once; none when everything is known."""
+        """Return the runs of the next step, all of which may be made at once. Empty: everything is known."""
 
     @abstractmethod
     def job(self, want: WantT) -> JobSpec:
@@ -116,7 +116,7 @@ class Benchmark(ABC, Generic[PlanT, WantT, RunT]):
 
     @abstractmethod
     def read(self, want: WantT, spec: JobSpec, result: JobResult) -> RunT:
-        """Keep the logs of a run and return what they say."""
+        """Save the logs of a run and return the run as parsed from them."""
 
     @abstractmethod
     def announce(self, wanted: Sequence[WantT]) -> str:
@@ -127,7 +127,7 @@ class Benchmark(ABC, Generic[PlanT, WantT, RunT]):
         return len(wanted)
 
     def make_runs(self, session: Session) -> None:
-        """Make all runs; a gate that has to prepare something overrides it."""
+        """Make all runs. A gate overrides this to prepare something first."""
         self.run_until_known(session)
 
     def run_until_known(self, place: JobPlace) -> None:
@@ -140,11 +140,11 @@ class Benchmark(ABC, Generic[PlanT, WantT, RunT]):
                 self.runs.append(self.read(want, spec, result))
 
     def observe(self) -> BenchmarkResults[PlanT, RunT]:
-        """Return the plan and all runs; without any host that can run something there are none.
+        """Return the plan and all runs. If no host is open, no run is made.
 
         Raises:
-            ForbiddenError: the user may not do what the runs need.
-            BringupError: the API server or Slurm does not answer, or refuses the namespace of the runs.
+            ForbiddenError: the user lacks a permission that the runs need.
+            BringupError: the API server or Slurm does not respond, or the namespace of the runs is refused.
         """
         if self.context.site.orchestrator == "slurm":
             return self._observe_on_hosts()

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The observer of a benchmark: records of its runs are saved with its plan, and their logs are read again to judge."""
+"""The observer of a benchmark: it saves plan and records of the runs, and reads their logs again to judge."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ def benchmark_observer(
 ) -> Observer[Any]:
     """Return an observer that makes the runs of a benchmark.
 
-    Its `observe` raises InputError for invalid settings or a SKU without facts, and BringupError as
+    Its `observe` raises InputError for invalid settings, NotFoundError for a SKU without facts, and BringupError as
     Benchmark.observe does.
 
     Args:
         key: name of the observation.
-        result: what judges get, made of plan, runs and leftovers.
-        saved: what is saved, a SavedRuns.
+        result: type that judges get, made of plan, runs and leftovers.
+        saved: type that is saved, a SavedRuns.
         make: makes the benchmark.
-        settings: the key and the class of the settings that the plan holds.
+        settings: key and class of the settings in the plan.
         run_of: reads a run from its record, its log and these settings.
-        require: refuses what was saved where records and plan do not fit each other.
+        require: refuses saved data whose records do not fit the plan.
     """
     where, (settings_key, kind) = f"observation {key}", settings
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Settings of every gate that runs jobs: how long they may take, how often a suspect is measured, their queue."""
+"""Settings of every gate that runs jobs: their time limits, how often a suspect is measured, their queue."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Before hosts are blamed for being slow: is there a rack, a leaf, a driver or a firmware that only they have? Pure."""
+"""Find what only the slow hosts share, before single hosts are blamed: rack, leaf, driver or firmware. Pure."""
 
 from __future__ import annotations
 
@@ -31,13 +31,16 @@ def explained(
     alone: bool = False,
     alike: Collection[str] = (),
 ) -> Shared | None:
-    """Return what the slow hosts share and the others that were compared do not; None where nothing explains them.
+    """Return what all slow hosts share and the other compared hosts do not. None: nothing explains them.
 
-    Where one host `alone` is faster than all others, its place does not: hosts of one rack and one of another are
-    always told apart by their rack. What runs on it may.
-
-    Hosts that are `alike` are as slow as a slow one, within the noise of a measurement, on the other side of a line:
-    where they and the slow ones are all hosts that share something, they are slow for that.
+    Args:
+        context: the context of the judgement.
+        slow: the slow hosts.
+        compared: all hosts that were compared.
+        alone: one single host is faster than all others. Rack and leaf are then no explanation, since hosts of two
+            racks always differ in their rack; software is.
+        alike: hosts just above the limit, as slow as a slow one within the noise of the measurement. If they and the
+            slow ones together are all hosts that share something, that explains the slow ones.
     """
     left_out = _PLACES if alone else ()
     facts = {name: context.shared.get(name, {}) for name in compared}
@@ -47,7 +50,7 @@ def explained(
 
 
 def slow_group(spec: CheckSpec, context: JudgeContext, shared: Shared, what: str, **details: Any) -> Outcome:
-    """Return the one outcome about what slow hosts share; it names these hosts as further subjects.
+    """Return the one outcome about what slow hosts share. Its further subjects are these hosts.
 
     Args:
         spec: the check; it declares CAUSE.

@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A site of Slurm as the place of a benchmark: which hosts are free, and its runs as jobs.
+"""A Slurm site as the place of a benchmark: which hosts are free, and how runs become jobs.
 
-Jobs are those of continuous validation, with its settings. The run holds the hosts by a lock beside the runs of its
-controller (run/holding.py), so that whatever another run of that place left in Slurm is of a dead one.
+Jobs use the settings of continuous validation. The run locks its hosts beside the runs of its controller
+(run/holding.py). Any job that another run from there left in Slurm is therefore of a run that has died.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _POLL_S = 2.0
 
 
 def ways_of(settings: ContinuousSettings) -> SlurmWays:
-    """Return how the site wants jobs of tests.
+    """Return how the site wants test jobs to be submitted.
 
     Raises:
-        InputError: no directory is stated, or no path.
+        InputError: the directory of the jobs is not set, or is no plain path.
     """
     directory = Path(settings.slurm_dir)
     if not plain_path(settings.slurm_dir):
@@ -56,7 +56,7 @@ def ways_of(settings: ContinuousSettings) -> SlurmWays:
 
 @dataclass(slots=True)
 class SlurmPlace:
-    """The jobs of one observation of a run; `leftovers` is what could not be removed afterwards."""
+    """The jobs of one observation of a run. `leftovers` is what could not be removed afterwards."""
 
     context: ObserveContext
     commands: SlurmCommands
@@ -70,7 +70,7 @@ class SlurmPlace:
         """Return the place of a site.
 
         Raises:
-            InputError: what the site states of its jobs cannot be used.
+            InputError: the site's settings of Slurm jobs cannot be used.
         """
         ways = ways_of(context.settings_of(CONTINUOUS, ContinuousSettings))
         commands = SlurmCommands(context.connections.get("scontrol") or "scontrol")
@@ -82,11 +82,13 @@ class SlurmPlace:
         return self.context.run_dir.name
 
     def uses(self, settle_s: float) -> Mapping[str, NodeUse]:
-        """Return what is on each host in scope, once jobs that end have left it, or after so many seconds.
+        """Return what occupies each host in scope.
+
+        It first waits, for `settle_s` seconds at most, until no node in scope is in state COMPLETING.
 
         Raises:
-            InputError: what scontrol prints is no list of nodes.
-            BringupError: there is no scontrol on this controller, or it does not answer.
+            InputError: the output of scontrol is no list of nodes.
+            BringupError: there is no scontrol on this controller, or it does not respond.
         """
         hosts, limit = self.context.site.in_scope, Deadline.after(settle_s)
         names, reserved = {name_in_slurm(host) for host in hosts}, self.commands.reserved(self.ways.reservation)
@@ -97,12 +99,13 @@ class SlurmPlace:
             time.sleep(min(_POLL_S, max(0.0, limit.left_s)))
 
     def sweep(self) -> None:
-        """Cancel what this run left when it was killed, and what other runs of this place did.
+        """Cancel jobs that an earlier, killed attempt of this run left, and those of other runs of the same place.
 
-        Whoever does not hold the hosts does not know whether those are dead, and leaves their jobs alone.
+        Jobs of other runs are cancelled only by a run that holds the lock of the hosts; otherwise those runs may be
+        alive.
 
         Raises:
-            BringupError: Slurm does not answer.
+            BringupError: Slurm does not respond.
         """
         here = self.context.run_dir
         beside = {path.name for path in here.parent.iterdir() if path.is_dir()} if self.context.holder else set()
@@ -114,7 +117,7 @@ class SlurmPlace:
         """Return the result of every job, in the order of the specs.
 
         Raises:
-            BringupError: Slurm is silent for too long, or the directory of the jobs cannot be written.
+            BringupError: Slurm does not respond for too long, or the directory of the jobs is not writable.
         """
         results: dict[str, JobResult] = {}
 
@@ -126,10 +129,10 @@ class SlurmPlace:
         return tuple(results[spec.name] for spec in specs)
 
     def close(self, cleanup_s: float) -> None:
-        """Cancel what is left of this run, and note what stays.
+        """Cancel the remaining jobs of this run, and note what could not be removed.
 
         Raises:
-            BringupError: Slurm does not answer.
+            BringupError: Slurm does not respond.
         """
         with unlimited():
             self.leftovers += self.commands.remove({self.run_id}, self.context.emit, cleanup_s)
@@ -140,13 +143,13 @@ def _leaving(node: SlurmNode) -> bool:
 
 
 def closed_by(uses: Mapping[str, NodeUse], host: str, node: str) -> str:
-    """Return why no job can be placed on a host; empty if one can."""
+    """Return why no job can be placed on a host. Empty: one can."""
     use = uses[host]
     return "" if use.free else f"node {node}: {use.why}"
 
 
 def hosts_of_slurm(site: Site, uses: Mapping[str, NodeUse]) -> tuple[BenchmarkHost, ...]:
-    """Return the hosts in scope, and which of them are closed because their nodes are not free."""
+    """Return the hosts in scope. Those whose nodes are not free are marked closed."""
     return tuple(
         BenchmarkHost(
             name=host.name, node=name_in_slurm(host), sku=host.sku,

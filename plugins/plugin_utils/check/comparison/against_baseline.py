@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Figures of a gate against those that a person accepted: who lost, what all lost, what cannot be compared. Pure."""
+"""Compare figures with accepted ones: what one host lost, what all lost, what cannot be compared. Pure."""
 
 from __future__ import annotations
 
@@ -33,9 +33,8 @@ from ..kit.settings_layers import release_settings
 from ..spec import CheckSpec, JudgeContext
 from .model import Compared
 
-# Settings of comparisons: how much may be lost against a baseline, and what a contract demands.
-
-# Of a figure of which more is better no more than all can be lost, and beyond twice the tolerance it is bad.
+# Limit of the tolerance of a figure that is better when higher: such a figure can lose all of its value at most, and a
+# loss beyond `bad` (twice the tolerance) must remain possible.
 _MOST = 0.5
 
 
@@ -68,13 +67,16 @@ class BaselineSettings:
 
     @property
     def limits(self) -> LossLimits:
-        """The limits of the rule; of figures that the release of a saved run did not have, those of this release."""
+        """The limits for the comparison.
+
+        Figures that the saved run's release did not have take the tolerance of this release.
+        """
         return LossLimits(tolerance=_shipped_tolerance() | self.tolerance, bad=self.bad, spreads=self.spreads)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContractSettings:
-    """What a contract of acceptance demands."""
+    """What an acceptance contract requires."""
 
     reference: str = setting("Which contract, for the report: its name, number and clause.")
     bounds: dict[str, float] = setting(
@@ -104,7 +106,7 @@ def _shipped_tolerance() -> dict[str, float]:
 
 
 def _require_figures(names: Iterable[str], where: str) -> None:
-    """Refuse a kind of figure that there is none of: it would never be compared."""
+    """Refuse an unknown kind of figure: it would never be compared."""
     rules = figure_rules()
     for name in names:
         if name not in rules:
@@ -144,23 +146,23 @@ def judge(spec: CheckSpec, outcomes: tuple[Outcome, ...], context: JudgeContext)
 
 
 def nodes(names: Iterable[str]) -> tuple[Subject, ...]:
-    """Return the subjects of hosts, each once; all hosts together have no name and are none."""
+    """Return the hosts as subjects, each once. An empty name (a figure of all hosts together) is left out."""
     return tuple(node_subject(name) for name in dict.fromkeys(names) if name)
 
 
 def place_of(context: JudgeContext) -> Place:
-    """Return where the figures of a run were measured."""
+    """Return where the figures of a run were measured: site, hardware and the driver version of each host."""
     drivers = {host: facts["driver"] for host, facts in context.shared.items() if "driver" in facts}
     return Place(site=context.site, hardware=context.hardware, drivers=drivers)
 
 
 def _usable(outcomes: Iterable[Outcome]) -> tuple[Outcome, ...]:
-    """Return the outcomes whose figures are compared: what failed already is not told twice."""
+    """Return the outcomes whose figures are compared. Failed ones are left out, so that nothing is reported twice."""
     return tuple(o for o in outcomes if o.status is Status.PASSED or o.rating is Rating.MARGINAL)
 
 
 def _blocked(spec: CheckSpec, context: JudgeContext, asked: Sequence[Outcome], matched: Matched) -> list[Outcome]:
-    """Return one outcome for each check whose own results explain why accepted figures have no counterpart."""
+    """Return one `blocked` outcome for each check whose own outcomes explain why accepted figures are missing."""
     found = []
     for check in dict.fromkeys(outcome.check for outcome in asked):
         because = _told_by(context, asked, matched.missing, check)
@@ -184,7 +186,7 @@ def _told_by(
 
 
 def _expected(context: JudgeContext, entry: AcceptedFigure) -> bool:
-    """Tell whether the subject of an accepted figure is still to be measured: a host that left is not."""
+    """Return whether an accepted figure must be measured again: not if its host is out of scope."""
     site = context.site
     return not entry.figure.node or entry.figure.node in {host.name for host in site.in_scope}
 
@@ -216,7 +218,7 @@ def _unknown_conditions(spec: CheckSpec, context: JudgeContext, matched: Matched
 
 
 def _not_compared(context: JudgeContext, matched: Matched) -> list[str]:
-    """Return in words what was left out of the comparison, and why."""
+    """Return one sentence for each group of figures that is left out of the comparison, with the reason."""
     fields: dict[tuple[tuple[str, str, str], ...], list[str]] = {}
     for entry in matched.different:
         if not entry.unknown:
@@ -237,7 +239,7 @@ def _not_compared(context: JudgeContext, matched: Matched) -> list[str]:
 def _together(
     spec: CheckSpec, context: JudgeContext, compared: Sequence[FigureComparison], settings: BaselineSettings
 ) -> list[Outcome]:
-    """Return one outcome about everything that most subjects, or the cluster as one, lost."""
+    """Return at most one outcome: about all figures that most hosts, or the cluster as a whole, lost."""
     lost = [entry for entry in compared if entry.together]
     alone = [(entry, change) for entry in compared for change in entry.lost if not change.now.node]
     if not lost and not alone:
@@ -261,7 +263,7 @@ def _together(
 def _alone(
     spec: CheckSpec, context: JudgeContext, compared: Sequence[FigureComparison], settings: BaselineSettings
 ) -> list[Outcome]:
-    """Return an outcome for every host that lost and the others did not."""
+    """Return one outcome for every host that lost where the others did not."""
     by_host: dict[str, list[tuple[FigureComparison, Change]]] = {}
     for entry in compared:
         for change in entry.lost:

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Figures of a gate against what a contract of acceptance states in the inventory. Pure."""
+"""Compare the figures of a gate with the acceptance contract in the inventory. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ _HINT = "the contract is not kept: read what the check of this figure says, and 
 
 
 def judge(spec: CheckSpec, outcomes: tuple[Outcome, ...], context: JudgeContext) -> Compared:
-    """Return whether the figures of the gate keep the contract; it is not asked where none is stated."""
+    """Return whether the figures of the gate keep the contract.
+
+    Without a bound for a figure of this gate: the reason why nothing is compared.
+    """
     contract = context.settings_of(spec.id, ContractSettings)
     rules = rules_of(context.gate)
     bounds = {name: bound for name, bound in contract.bounds.items() if name in rules}
@@ -65,7 +68,7 @@ def _not_kept(
     rule: FigureRule,
     at: dict[str, str],
 ) -> list[Outcome]:
-    """Return what is wrong with one figure: a bound that is missed, or figures that are not there."""
+    """Return what is wrong with one figure: bound missed, measured under other conditions, or not measured."""
     answer = Answer.about_cluster(spec, context)
     bound = float(str(stated.value))
     below = [

@@ -1,8 +1,11 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What the comparisons of a gate say: judged after its other checks, from their results, and declared only where there
-is something to compare with."""
+"""Run the comparisons of a gate.
+
+They are judged after the other checks of the gate, from their outcomes, and declared only where there is something to
+compare with.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,13 @@ from .model import Compared, Comparison
 
 @dataclass(frozen=True, slots=True)
 class ComparedGate:
-    """The outcomes of a gate's comparisons, the ids of those that the site is asked, and what is left out and why."""
+    """The result of a gate's comparisons.
+
+    Attributes:
+        outcomes: what they found.
+        declared: ids of the comparisons that apply.
+        not_declared: those that do not apply, with the reason.
+    """
 
     outcomes: tuple[Outcome, ...] = ()
     declared: tuple[str, ...] = ()
@@ -29,13 +38,14 @@ class ComparedGate:
 
 
 def compare_gate(gate: str, outcomes: Iterable[Outcome], context: JudgeContext) -> ComparedGate:
-    """Return what the comparisons of a gate say of the outcomes of its other checks.
+    """Compare the outcomes of a gate's other checks with baseline, contract and recipe.
 
-    It is asked twice: for what is written, and, of the results read back, for what must have been written.
+    It is called twice: to make the results, and after they are read back, to verify that the file has what it must
+    have.
     """
     if gate not in COMPARED_GATES:
         return ComparedGate()
-    # Most gates have no figures to compare, and need no rules and limits of them.
+    # Imported here, since most gates have no figures to compare and need none of these rules and limits.
     from .specs import comparisons_of
 
     own = {entry.spec.id for entry in comparisons_of(gate)}

@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Constraints of `validation.performance`: what was measured, against the bounds of the recipe. Pure.
+"""Compare measured figures with the constraints in `validation.performance` of the recipe. Pure.
 
-The bounds hold as they are written, with operator and unit; upstream lets a floor be missed by a tenth. What a recipe
-says of the benchmark that its bounds are meant for (model, load) is compared with how ours was run: a bound that is
-kept under another load says nothing.
+Bounds apply exactly as written, with operator and unit; upstream tolerates a floor that is missed by a tenth. A recipe
+may also name the benchmark that its bounds are for (model, load). These are compared with how the run was made, since a
+bound that is kept under another load proves nothing.
 """
 
 from __future__ import annotations
@@ -28,10 +28,20 @@ Measured = Mapping[str, Measure]
 
 @dataclass(frozen=True, slots=True)
 class _Figure:
-    """Which measure of which check answers; `unit` is its unit, `test` the program that it must be of; `of` gives the
-    figure where it is more than that measure, `how` says that it tells how was measured, not how well. `proof` are
-    measures of the same result with the values of which they must have one: without them it is a figure of another
-    measurement, which answers nothing; `way` is that measurement in words."""
+    """Which measure of which check a constraint is compared with.
+
+    Attributes:
+        gate: gate of the check.
+        check: id of the check.
+        measure: name of the measure.
+        unit: its unit; empty accepts any.
+        test: the program that must have measured it; empty accepts any.
+        of: computes the figure from all measures of the result, where it is not the measure itself.
+        how: setting behind a figure that describes the load and not the performance.
+        proof: other measures of the same result, with the values that they must have. Otherwise the figure is of
+            another measurement and proves nothing.
+        way: the required measurement, as text.
+    """
 
     gate: str
     check: str
@@ -44,7 +54,7 @@ class _Figure:
     way: str = ""
 
     def value(self, measured: Measured) -> str:
-        """Return the figure among the measures of a result, empty where it has none."""
+        """Return the figure from the measures of a result. Empty: the result does not have it."""
         own, test = measured.get(self.measure), measured.get("test")
         if own is None or own.value is None or (self.unit and own.unit != self.unit):
             return ""
@@ -55,7 +65,7 @@ class _Figure:
         return self.of(measured) if self.of is not None else str(own.value)
 
     def unproven(self, measured: Measured) -> str:
-        """Return what a result shows in place of the proof of its measurement, empty where it is proven."""
+        """Return which measures differ from the required proof, and their values. Empty: all are as required."""
         shown = {name: str(measured[name].value) if name in measured else "not recorded" for name in self.proof}
         return ", ".join(f"{name}: {value}" for name, value in shown.items() if value not in self.proof[name])
 
@@ -69,8 +79,8 @@ def _per_gpu(measured: Measured) -> str:
 
 _BANDWIDTH = _Figure(_FABRIC, "nccl-all-nodes-bw", "busbw", "GB/s", "all_reduce_perf")
 # Nodes with NVLink between hosts have two networks at once, and a run that chooses by itself exercises one of them
-# (NVIDIA/aicr, recipes/validators/catalog.yaml, nccl-all-reduce-bw-net and -nvls): a figure of the one says nothing of
-# the other. A network of plain TCP is not the one that the bound is about.
+# (NVIDIA/aicr, recipes/validators/catalog.yaml, nccl-all-reduce-bw-net and -nvls): a figure of one proves nothing about
+# the other. A plain TCP network is not the one that the bound is about.
 _NETWORK = replace(
     _BANDWIDTH, proof={BETWEEN_HOSTS: (NETWORK,)}, way="a run over all hosts whose data goes over the network adapters"
 )
@@ -96,38 +106,41 @@ _FIGURES = {
         how="gpufleet_settings.inference_acceptance.concurrency_per_gpu",
     ),
 }
-# The gates of whose figures a recipe can state a bound: no name is about a training.
+# The gates for whose figures a recipe can set a bound. No constraint name is about training.
 BOUND_GATES = frozenset(figure.gate for figure in _FIGURES.values())
 _OTHER_WAY_HINT = (
     "make the run go that way (gpufleet_settings.fabric_validation.env: NCCL_MNNVL_ENABLE 0 for the adapters, 1 and "
     "NCCL_NVLS_ENABLE 1 for NVLink) and run the gate again, or judge the bound by a measurement of your own"
 )
-# What is measured, but not under load.
+# Stands in for the figure of a constraint that no benchmark measures.
 _NONE = _Figure("", "", "")
 
 
 def stated_bounds(recipe: Mapping[str, Any] | None, phase: str, gate: str = "") -> tuple[Constraint, ...]:
-    """Return the constraints of a phase that this judges; with `gate`, those whose figures that gate measures."""
+    """Return the constraints of a phase that are judged here.
+
+    With `gate`: only those whose figures that gate measures.
+    """
     stated = constraints_of(recipe, PERFORMANCE) if phase == PERFORMANCE else []
     judged = [bound for bound in map(declared_constraint, stated) if bound.name not in OF_OTHER_BENCHMARKS]
-    # What no load measures is told once, by the gate of the first.
+    # A constraint that no benchmark measures is reported once, by the first gate.
     gates = {bound.name: _FIGURES[bound.name].gate if bound.name in _FIGURES else _FABRIC for bound in judged}
     return tuple(bound for bound in judged if gate in ("", gates[bound.name]))
 
 
 def unit_of(name: str) -> str:
-    """Return the unit in which the figure of that constraint is measured, empty where it has none."""
+    """Return the unit in which the figure of a constraint is measured. Empty: it has none."""
     return _FIGURES.get(name, _NONE).unit
 
 
 def not_judged(recipe: Mapping[str, Any] | None) -> tuple[str, ...]:
-    """Return the names of constraints that are about parts which only benchmarks of others have."""
+    """Return the names of the constraints that only benchmarks of other parties can measure."""
     stated = (str(entry.get("name")) for entry in constraints_of(recipe, PERFORMANCE))
     return tuple(name for name in stated if name in OF_OTHER_BENCHMARKS)
 
 
 def unasked(bounds: Iterable[Constraint], asked: Collection[str]) -> tuple[str, ...]:
-    """Return the checks that measure these bounds and are not among those that were asked."""
+    """Return the checks that measure these bounds and are not in `asked`."""
     checks = {_FIGURES[bound.name].check for bound in bounds if bound.name in _FIGURES}
     return tuple(sorted(checks - set(asked)))
 
@@ -135,7 +148,10 @@ def unasked(bounds: Iterable[Constraint], asked: Collection[str]) -> tuple[str, 
 def judge_bounds(
     bounds: Iterable[Constraint], outcomes: Iterable[Outcome], site: str, gate: str, check: str = CHECK
 ) -> tuple[Outcome, ...]:
-    """Return one outcome if all bounds are kept, else one for each that is not, or that nothing was measured for."""
+    """Return one outcome for each bound that is missed or was not measured.
+
+    If all are kept: one outcome that passed.
+    """
     found, seen = list(outcomes), Subject(SubjectKind.SITE, site)
     kept: list[str] = []
     bad: list[Outcome] = []
@@ -165,14 +181,14 @@ def judge_bounds(
 
 
 def _other_ways(figure: _Figure, outcomes: Iterable[Outcome]) -> str:
-    """Return what results of the same check show in place of the measurement that the figure is of."""
+    """Return which other measurement the results of the check show, in place of the one that the figure needs."""
     own = [outcome for outcome in outcomes if outcome.check == figure.check and outcome.measured]
     shown = {o.subjects[-1].name: figure.unproven({measure.name: measure for measure in o.measured}) for o in own}
     return "; ".join(f"{name} shows {text}" for name, text in shown.items() if text)
 
 
 def _not_kept(bound: Constraint, figure: _Figure, told: list[str], failed: bool, other_ways: str) -> dict[str, Any]:
-    """Return what is said of a bound that is not kept, or not known to be."""
+    """Return the fields of the outcome for a bound that is missed, or not known to be kept."""
     said = f"{bound.name} is to be {bound.value}, measured: {', '.join(told[:8]) or 'nothing'}"
     read = f"read what check {figure.check} says of it"
     if figure is _NONE:
@@ -200,7 +216,7 @@ def _not_kept(bound: Constraint, figure: _Figure, told: list[str], failed: bool,
 
 
 def _values(figure: _Figure, outcomes: Iterable[Outcome]) -> dict[str, str]:
-    """Return the figure by what it was measured on."""
+    """Return the figure by the name of the host or cluster that it was measured on."""
     own = [outcome for outcome in outcomes if outcome.check == figure.check]
     values = {o.subjects[-1].name: figure.value({measure.name: measure for measure in o.measured}) for o in own}
     return {name: value for name, value in values.items() if value}

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Figures of a gate against the bounds that the recipe states below `validation.performance`. Pure."""
+"""Compare the figures of a gate with the bounds in `validation.performance` of the recipe. Pure."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ from .performance_constraints import judge_bounds, stated_bounds, unasked
 
 
 def judge(spec: CheckSpec, outcomes: tuple[Outcome, ...], context: JudgeContext) -> Compared:
-    """Return whether the figures of the gate keep the recipe's bounds; it is not asked where the recipe has none, or
-    where what measures them is not asked at this site."""
+    """Return whether the figures of the gate keep the recipe's bounds.
+
+    The comparison does not apply where the recipe has no such bound, or where the checks that measure it do not run at
+    this site.
+    """
     bounds = stated_bounds(context.recipe, PERFORMANCE, context.gate)
     if PHASE_CONSTRAINTS not in context.site.capabilities or not bounds:
         return Compared(reason="the recipe states no bound of this gate below validation.performance.constraints")

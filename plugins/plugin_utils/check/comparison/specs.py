@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The comparisons of each gate: what was accepted, what a contract demands, and what the recipe does."""
+"""The comparisons of each gate: with the accepted baseline, the contract and the recipe."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Which nodes of a snapshot a run is about, and those of each pool of the recipe. Pure."""
+"""Which nodes of a snapshot are in scope, and which of them belong to each pool of the recipe. Pure."""
 
 from __future__ import annotations
 
@@ -13,16 +13,20 @@ from ...snapshot.model import Snapshot, gpu_nodes
 
 
 def nodes_in_scope(snapshot: Snapshot, site: Site) -> tuple[str, ...]:
-    """Return the nodes of the hosts in scope; without an inventory the nodes that have GPUs."""
+    """Return the nodes of the hosts in scope.
+
+    Without an inventory: all nodes that have GPUs.
+    """
     return tuple(host.node_name for host in site.in_scope) if site.hosts else gpu_nodes(snapshot)
 
 
 def nodes_by_pool(
     recipe: Mapping[str, Any], snapshot: Snapshot, site: Site
 ) -> Iterator[tuple[Mapping[str, Any], tuple[str, ...]]]:
-    """Yield the pools of a recipe with their nodes: of the hosts that it names, else those with its labels.
+    """Yield each pool of a recipe with its nodes.
 
-    A pool that says neither may mean each node.
+    A pool that names hosts has the nodes of those hosts. Any other pool has the nodes that carry the labels of its
+    `nodeSelector`; with no selector it can be any node in scope.
     """
     known = nodes_in_scope(snapshot, site)
     by_host = {host.name: host.node_name for host in site.in_scope}

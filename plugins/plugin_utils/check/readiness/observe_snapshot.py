@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What readiness looks at: a snapshot of the cluster, taken before anything is changed, or one that was supplied."""
+"""Observer of phase readiness: a snapshot of the cluster from before any change, or one that was supplied."""
 
 from __future__ import annotations
 
@@ -24,7 +24,13 @@ SNAPSHOT = f"evidence/{READINESS}/snapshot.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """Which snapshot was looked at: its digest, where it is from, and whether the components were installed then."""
+    """Which snapshot was judged.
+
+    Attributes:
+        sha256: digest of its text.
+        source: where it is from.
+        installed: the components of the recipe were installed when it was taken.
+    """
 
     sha256: str
     source: str
@@ -34,22 +40,27 @@ class Taken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Readiness:
-    """A snapshot, and whether the components of the recipe are installed in it: before that, a node need not say which
-    GPUs it has."""
+    """What the judges of readiness get.
+
+    Attributes:
+        snapshot: the cluster.
+        installed: the components of the recipe are installed in it. Before that, a node may lack the labels that name
+            its GPUs.
+    """
 
     snapshot: Snapshot
     installed: bool
 
 
 def keep_snapshot(snapshot: Snapshot, run_dir: Path, *, source: str, installed: bool) -> Taken:
-    """Write a snapshot into the run directory and return what the observation says of it."""
+    """Write a snapshot into the run directory and return the observation that refers to it."""
     text = to_text(snapshot)
     write_atomic(run_dir / SNAPSHOT, text)
     return Taken(sha256=hashlib.sha256(text.encode()).hexdigest(), source=source, installed=installed)
 
 
 def observe(_context: ObserveContext) -> Taken:
-    """Nothing here takes a snapshot by itself: whoever runs the phase says which one.
+    """Refuse: this observer takes no snapshot by itself; the caller of the phase supplies one.
 
     Raises:
         BringupError: always.
@@ -58,10 +69,10 @@ def observe(_context: ObserveContext) -> Taken:
 
 
 def restore(data: Any, run_dir: Path, _site: Site) -> Readiness:
-    """Return the snapshot that was looked at.
+    """Return the snapshot that was judged.
 
     Raises:
-        InputError: it is not there, or another than was looked at.
+        InputError: the file cannot be read, or its digest differs from the recorded one.
     """
     taken = from_plain(Taken, data, "observation snapshot")
     path = run_dir / SNAPSHOT

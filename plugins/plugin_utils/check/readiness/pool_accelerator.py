@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check: the GPUs of every node are those that the recipe, or its pool, is made for."""
+"""Check: every node has the GPU model that the recipe, or its pool, is made for."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ Asked = dict[str, str]
 
 
 def judge(seen: Readiness, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Return one outcome for each kind that is not what is asked for, with its nodes.
+    """Return one outcome for each GPU model that differs from the requested one, with its nodes.
 
-    Before the components are installed a node may say nothing of its GPUs; then only what it says is judged.
+    Before the components are installed, nodes may not report their GPUs. Nodes that do not are then skipped.
     """
     answer = Answer.about_cluster(SPEC, context)
     if context.recipe is None:
@@ -69,7 +69,7 @@ def judge(seen: Readiness, context: JudgeContext) -> tuple[Outcome, ...]:
 
 
 def _asked(recipe: Mapping[str, Any], seen: Readiness, context: JudgeContext) -> Asked:
-    """Return by node the accelerator that is asked for; nodes for which none is stated are left out."""
+    """Return the requested accelerator by node. Nodes for which the recipe requests none are left out."""
     common = str((recipe.get("criteria") or {}).get("accelerator") or "")
     asked = dict.fromkeys(nodes_in_scope(seen.snapshot, context.site), common)
     for pool, nodes in nodes_by_pool(recipe, seen.snapshot, context.site):
@@ -84,13 +84,20 @@ def _states_a_kind(recipe: Mapping[str, Any]) -> bool:
 
 
 def _kinds(context: JudgeContext) -> dict[str, Accelerator]:
-    """Return the kinds of GPU of the release, and those of the site's own SKUs."""
+    """Return the GPU models of this release and those of the site's SKUs.
+
+    A site's model replaces one of the same name.
+    """
     own = {sku.gpu.name: sku.gpu for sku in context.hardware.values() if sku.gpu is not None}
     return load_accelerators() | own
 
 
 def _products(name: str, seen: Readiness, context: JudgeContext) -> tuple[str, ...]:
-    """Return every product among the GPUs of a node, empty for one that does not say: none stands for another."""
+    """Return every product name among the GPUs of a node; one GPU does not stand in for another.
+
+    A GPU that reports no product is the empty string. Where no single GPU is listed, this is the product label of the
+    node.
+    """
     inventory = {host.node_name: host.name for host in context.site.hosts}
     host = seen.snapshot.hosts.get(inventory.get(name, name), Host())
     node = seen.snapshot.nodes.get(name, Node())

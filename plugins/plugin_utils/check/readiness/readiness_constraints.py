@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check: the cluster is as recipe, validation section and pools demand, before anything is installed."""
+"""Check: before anything is installed, the cluster meets the constraints of recipe, validation section and pools."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ _MOST_NODES = 50
 
 
 def judge(seen: Readiness, context: JudgeContext) -> tuple[Outcome, ...]:
-    """One outcome if all hold (or there are none), else one for each that does not: all are told at once."""
+    """Return one outcome for each constraint that is not met, so that all are reported at once.
+
+    If all are met, or there are none: one outcome that passed.
+    """
     answer = Answer.about_cluster(SPEC, context)
     if context.recipe is None:
         return (
