@@ -23,7 +23,7 @@ from ..outcome.errors import BringupError, InputError, ProblemsError
 from ..run.start_ansible import ansible_environment
 from ..runtime.files import PRIVATE_FILE, write_atomic
 from ..runtime.inventory_values import plain
-from ..runtime.strict import nearest_hint
+from ..runtime.strict import nearest, nearest_hint
 from .arguments import refuse
 from .stated_inventory import vaulted
 
@@ -87,10 +87,16 @@ def members_of(
         rings.setdefault(str(hostvars[name][ABOUT]["ring"]), set()).add(name)
     problems: list[BringupError] = []
     stated = sorted({*rings} - {""})
+    known = (*stated, *USUAL_RINGS, REST)
     for ring in order:
-        if ring not in (*stated, *USUAL_RINGS, REST):
+        if ring not in known:
             hint = nearest_hint(ring, [*stated, REST])
             problems.append(InputError(f"gpufleet_fleet_rings {ring}", "is the ring of no cluster.", hint))
+    for ring in stated:
+        if ring not in (*order, REST) and (near := nearest(ring, {*order} & {*known})):
+            hint = f"did you mean '{near[0]}'? else name {ring} in gpufleet_fleet_rings"
+            where = f"ring {ring} of {', '.join(sorted(rings[ring]))}"
+            problems.append(InputError(where, f"is not in the order of rings ({', '.join(order)}).", hint))
     wanted = _wanted(names, only, groups, rings, problems)
     found = []
     for name in names if not only else sorted(wanted):

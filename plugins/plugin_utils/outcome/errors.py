@@ -131,4 +131,6 @@ def _names(subjects: list[str]) -> str:
     kinds = {subject.partition(" ")[0] for subject in found}
     if len(found) == 1 or len(kinds) > 1 or not all(" " in subject for subject in found):
         return first_of(found, _SHOWN)
-    return f"{kinds.pop()}s {first_of([subject.partition(' ')[2] for subject in found], _SHOWN)}"
+    kind = kinds.pop()
+    # The name of a variable is one word for all hosts.
+    return f"{kind}{'' if '_' in kind else 's'} {first_of([subject.partition(' ')[2] for subject in found], _SHOWN)}"

@@ -22,7 +22,7 @@ from ..runtime.clock import elapsed_text
 from ..runtime.redaction import redact
 from ..runtime.text import visible
 from ..verdict.gate import GateVerdict
-from ..verdict.restart import not_looked_at, restart
+from ..verdict.restart import not_looked_at, way_on
 from ..verdict.run import all_passed, run_summary
 from . import scope
 from .cases import Step, case_groups, next_steps
@@ -589,7 +589,7 @@ def render_page(facts: RunFacts) -> str:
         facts=facts,
         statement=redact(run_summary(facts.record)),
         behind=[f"{line[0].upper()}{line[1:]}" for line in behind_lines(not_looked_at(facts.record), facts.looks)],
-        again=restart(facts.record),
+        again=way_on(facts.record),
         passed=all_passed(facts.record),
         # A run that only validates decides no gate.
         shows_gates=not facts.record.validates and facts.record.work is None,

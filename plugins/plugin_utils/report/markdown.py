@@ -19,7 +19,7 @@ from ..runtime.clock import elapsed_text, moment_of
 from ..runtime.redaction import redact
 from ..runtime.text import visible
 from ..verdict.gate import Blocking, GateVerdict
-from ..verdict.restart import not_looked_at, restart
+from ..verdict.restart import not_looked_at, way_on
 from ..verdict.run import RunRecord, Work, all_passed, run_summary, shown_rows
 from .cases import EntryGroup, ReportEntry, case_groups
 from .decisions import decision_lines, quarantine_lines
@@ -278,10 +278,10 @@ def _told(entry: Blocking) -> str:
 
 def _next(record: RunRecord, looks: Looks) -> list[str]:
     """Return what nobody looked at and how to start again, nothing for a run that is passed."""
-    again = restart(record)
+    when, again = way_on(record)
     behind = behind_lines(not_looked_at(record), looks)
     lines = [text for line in behind for text in (plain(f"{line[0].upper()}{line[1:]}"), "")]
-    return [*lines, *(["Start again:", "", f"    {again}", ""] if again else [])]
+    return [*lines, *([f"{when}:", "", f"    {again}", ""] if again else [])]
 
 
 def _own_limits(record: RunRecord) -> list[str]:

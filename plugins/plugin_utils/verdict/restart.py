@@ -351,6 +351,14 @@ def unfinished(record: RunRecord) -> str:
     return _from_gate(record, left[0]) if left else ""
 
 
+def way_on(record: RunRecord) -> tuple[str, str]:
+    """Return when to start a run again, and the command; empty where there is nothing to start again."""
+    if command := restart(record):
+        return "Start again", command
+    command = unfinished(record)
+    return ("If it is no longer at work, start again", command) if command else ("", "")
+
+
 def interrupted_lines(record: RunRecord, unless: str = "") -> list[str]:
     """Return that a run of gates ended before they did, and how to go on with it; empty for any other."""
     command = unfinished(record)

@@ -36,6 +36,10 @@ from ..model.values import ClusterModel
 # The fault catalogue, recipes/gates/<gate>/faults.yaml: what can be broken, and which check must find it.
 
 
+# What `make` calls FAULTS= or SET=, by target.
+FAULTS_VARIABLE = "gpufleet_rehearsal_faults"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
     """The one outcome that a fault must lead to: what `check` of `gate` says about the fault's subject or its node."""
@@ -100,7 +104,7 @@ def catalogue_table(catalogue: dict[str, FaultDefinition]) -> str:
         )
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     lines = ["  ".join([*(row[n].ljust(widths[n]) for n in range(3)), row[3]]) for row in rows]
-    usage = "FAULTS=id | id@gpu03 | id@gpu03/gpu5 | id,id@rack-a1 | file.yaml"
+    usage = f"{FAULTS_VARIABLE} (make: FAULTS=): id | id@gpu03 | id@gpu03/gpu5 | id,id@rack-a1 | file.yaml"
     return "\n".join([*lines, "", usage, ""])
 
 
@@ -136,10 +140,8 @@ def catalogue_page(catalogue: dict[str, FaultDefinition]) -> str:
 # From `FAULTS=` to faults: ids of the catalogue, with or without a subject, or a file of the user's own.
 
 LIST = "list"
-# What `make` calls FAULTS= or SET=, by target.
-_WORD = "gpufleet_rehearsal_faults"
 _SHOWN = 4
-_LISTS = "FAULTS=list of make, or playbook rehearse_faults, prints all"
+_LISTS = "playbook rehearse_faults prints all"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,7 +177,7 @@ def choose_faults(
         except BringupError as error:
             problems.append(error)
     if problems:
-        raise ProblemsError(_WORD, tuple(problems))
+        raise ProblemsError(FAULTS_VARIABLE, tuple(problems))
     return tuple(chosen)
 
 
@@ -198,7 +200,7 @@ def _no_fault(name: str, catalogue: Mapping[str, FaultDefinition]) -> BringupErr
     # Of some hundred ids no list is a hint.
     near = f"{nearest_hint(name, catalogue)} " if nearest(name, catalogue) else ""
     hint = f"{near}({_LISTS})" if near else _LISTS
-    return NotFoundError(f"{_WORD} {name!r}", "is not in the catalogue.", hint)
+    return NotFoundError(f"{FAULTS_VARIABLE} {name!r}", "is not in the catalogue.", hint)
 
 
 def _chosen(
@@ -228,13 +230,17 @@ def _chosen(
 
 def _no_subject(text: str, definition: FaultDefinition, subject: str, known: Sequence[str]) -> BringupError:
     if not known:
-        return NotFoundError(f"{_WORD} {text!r}", f"the cluster has no {definition.kind}.", "choose another fault")
+        return NotFoundError(
+            f"{FAULTS_VARIABLE} {text!r}", f"the cluster has no {definition.kind}.", "choose another fault"
+        )
     if not subject:
-        return InputError(f"{_WORD} {text!r}", f"every {definition.kind} has it already.", "ask for it less often")
+        return InputError(
+            f"{FAULTS_VARIABLE} {text!r}", f"every {definition.kind} has it already.", "ask for it less often"
+        )
     names = [*known[:400], *{name.partition("/")[0] for name in known[:400]}]
     near = nearest(subject, names)
     hint = nearest_hint(subject, near) if near else f"there are {first_of(known, _SHOWN)}"
-    return NotFoundError(f"{_WORD} {text!r}", f"there is no {definition.kind} {subject!r}.", hint)
+    return NotFoundError(f"{FAULTS_VARIABLE} {text!r}", f"there is no {definition.kind} {subject!r}.", hint)
 
 
 def _from_file(path: Path, model: ClusterModel) -> tuple[Fault, ...]:
@@ -338,12 +344,12 @@ def refuse_unshown(
         needs = catalogue[fault.id].needs if fault.id in catalogue else ()
         if lacks := [word for word in needs if not there.get(word, True)]:
             reason = f"needs {', '.join(lacks)}, which this cluster has not, so nothing would show it."
-            hint = f"choose a world or SKU that has it (WORLD=list), or another fault ({_LISTS})"
-            problems.append(InputError(f"FAULTS {fault.id!r}", reason, hint))
+            hint = f"choose a world or SKU that has it (playbook rehearse_worlds), or another fault ({_LISTS})"
+            problems.append(InputError(f"{FAULTS_VARIABLE} {fault.id!r}", reason, hint))
         elif fault.subject not in asked:
             problems += _not_asked(fault, asked)
     if problems:
-        raise ProblemsError("FAULTS", tuple(problems))
+        raise ProblemsError(FAULTS_VARIABLE, tuple(problems))
 
 
 def _not_asked(fault: Fault, asked: Collection[str]) -> list[BringupError]:
@@ -355,4 +361,4 @@ def _not_asked(fault: Fault, asked: Collection[str]) -> list[BringupError]:
     others = sorted(name for name in asked if fault.kind == "node")
     hint = f"name a host that has one: {fault.id}@{others[0]}; " if others else ""
     reason = f"needs {lacks[0]}, which {fault.subject} has not here, so nothing would show it."
-    return [InputError(f"FAULTS {fault.id!r}", reason, f"{hint}{_INSTEAD[fault.kind]}")]
+    return [InputError(f"{FAULTS_VARIABLE} {fault.id!r}", reason, f"{hint}{_INSTEAD[fault.kind]}")]

@@ -27,7 +27,7 @@ from ..bmc.plan import asked_of, bmc_directory
 from ..fabric.net import build_net, console_growth, console_start, net_text
 from ..fabric.plan import running_fabric
 from ..facility.room import Margins
-from ..faults.catalogue import choose_faults, load_catalogue, refuse_unshown
+from ..faults.catalogue import FAULTS_VARIABLE, choose_faults, load_catalogue, refuse_unshown
 from ..hosts.refresh import refresh_hosts
 from ..model.patch import apply_fault, healthy_cluster
 from ..model.spec import Fault, ModelSpec, applied_file, file_version, read_spec, write_spec
@@ -39,6 +39,7 @@ from .simulators import MODEL_FILE, kubernetes_node, room_state
 from .starter import read_state
 
 ALL = "all"
+_LIFT = "gpufleet_rehearsal_lift"
 _IN_CHARTS = ("never-ready", "image-missing", "install-fails")
 _APPLIED_S = 60.0
 _POLL_S = 0.1
@@ -81,7 +82,9 @@ def change_faults(directory: Path, wanted: Sequence[str], lifted: Sequence[str])
     # Another draw for each fault: one without a subject hits another one every time.
     fresh = choose_faults(wanted, healthy, load_catalogue(), spec.seed + len(left))
     if twice := sorted({*map(_name, left)} & {*map(_name, fresh)}):
-        raise InputError("FAULTS", f"set already: {', '.join(twice)}.", "lift it with LIFT= first, or leave it out")
+        raise InputError(
+            FAULTS_VARIABLE, f"set already: {', '.join(twice)}.", f"lift it first (-e {_LIFT}=<fault>), or leave it out"
+        )
     asked = asked_of(bmc_directory(directory))
     refuse_unshown(fresh, load_catalogue(), healthy, hardware, dra=True, asked=asked)
     _refuse_what_a_start_needs(healthy, (*fresh, *gone))
@@ -120,9 +123,9 @@ def _lifted(faults: Sequence[Fault], texts: Iterable[str]) -> tuple[Fault, ...]:
         found += [fault for fault in fitting if fault not in found]
         if text and not fitting and text != ALL:
             there = ", ".join(map(_name, faults)) or "none"
-            problems.append(NotFoundError(f"LIFT {text!r}", "is not set.", f"set are: {there}; all lifts all"))
+            problems.append(NotFoundError(f"{_LIFT} {text!r}", "is not set.", f"set are: {there}; all lifts all"))
     if problems:
-        raise ProblemsError("LIFT", tuple(problems))
+        raise ProblemsError(_LIFT, tuple(problems))
     return tuple(found)
 
 
@@ -138,7 +141,7 @@ def _refuse_what_a_start_needs(healthy: ClusterModel, faults: Iterable[Fault]) -
             hint = f"stop the rehearsal (playbook rehearse_stop) and start it with the fault: {start}"
             problems.append(InputError(f"fault {_name(fault)}", f"{reasons[0]}.", hint))
     if problems:
-        raise ProblemsError("FAULTS", tuple(problems))
+        raise ProblemsError(FAULTS_VARIABLE, tuple(problems))
 
 
 def _read_at_start(model: ClusterModel, healthy: ClusterModel) -> Iterator[tuple[str, Any]]:

@@ -148,7 +148,6 @@ def planned_nodes(hosts: list[dict[str, Any]], count: int, sku: str) -> tuple[Pl
 
 LIST = "list"
 SITE = "site"
-# What `make` calls PLAY=.
 _PLAY = "gpufleet_rehearsal_play"
 _ALONE = {
     "converge": "a simulated host has no package repositories; molecule does it with containers (docs/converge.md)",
@@ -170,7 +169,9 @@ def plays_table() -> str:
     """Return what can be rehearsed as text for a terminal."""
     rows = known_plays()
     width = max(map(len, rows))
-    return "\n".join([f"{name.ljust(width)}  {text}" for name, text in rows.items()] + ["", "PLAY=<name>"])
+    return "\n".join(
+        [f"{name.ljust(width)}  {text}" for name, text in rows.items()] + ["", f"{_PLAY} (make: PLAY=): name"]
+    )
 
 
 def refuse_unknown_play(name: str) -> None:

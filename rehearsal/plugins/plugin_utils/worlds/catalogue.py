@@ -203,8 +203,8 @@ def world_or_error(worlds: Mapping[str, World], name: str) -> World:
         NotFoundError: there is none; names the nearest ones.
     """
     if name not in worlds:
-        hint = f"{nearest_hint(name, worlds)} (WORLD=list prints all)"
-        raise NotFoundError(f"WORLD {name!r}", "is not in rehearsal/recipes/worlds/.", hint)
+        hint = f"{nearest_hint(name, worlds)} (playbook rehearse_worlds prints all)"
+        raise NotFoundError(f"gpufleet_rehearsal_world {name!r}", "is not in rehearsal/recipes/worlds/.", hint)
     return worlds[name]
 
 
@@ -235,7 +235,7 @@ def worlds_table(worlds: Mapping[str, World]) -> str:
     rows += [(name, _hosts(world), world.title) for name, world in worlds.items()]
     widths = [max(len(row[column]) for row in rows) for column in range(2)]
     lines = ["  ".join([row[0].ljust(widths[0]), row[1].ljust(widths[1]), row[2]]) for row in rows]
-    return "\n".join([*lines, "", "WORLD=id; make worlds runs all", ""])
+    return "\n".join([*lines, "", "gpufleet_rehearsal_world (make: WORLD=): id", ""])
 
 
 def worlds_page(worlds: Mapping[str, World]) -> str:

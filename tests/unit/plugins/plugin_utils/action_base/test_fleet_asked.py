@@ -93,6 +93,17 @@ def test_a_ring_of_no_cluster_is_refused_with_the_nearest() -> None:
     assert [member.name for member in members_of(task_vars(), ["c"], ["lab"])] == ["c"]
 
 
+def test_a_cluster_whose_ring_is_nearly_one_of_the_order_is_not_run_with_the_rest() -> None:
+    given = task_vars()
+    given["hostvars"]["c"]["gpufleet_cluster"] |= {"ring": "canarry"}
+    with pytest.raises(BringupError, match=r"^ring canarry of c: is not in the order .*did you mean 'canary'"):
+        members_of(given, [])
+    given["hostvars"]["c"]["gpufleet_cluster"] |= {"ring": "prod"}
+    assert len(members_of(given, [])) == 3
+    given["hostvars"]["c"]["gpufleet_cluster"] |= {"ring": "canarry"}
+    assert len(members_of(given, [], ["lab", "canarry"])) == 3
+
+
 def test_what_is_wrong_with_files_of_clusters_is_why_there_are_none() -> None:
     """Ansible makes a warning of it, far above the end."""
     problem = {"subject": "prod1.yml:8: skuu", "reason": "unknown key.", "hint": "did you mean 'sku'?"}

@@ -17,6 +17,9 @@ from gpufleet_command import Command
 
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.features.judge.app import rejudge
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.outcome.codec import to_plain
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.facts import load_facts
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.html import render_page
+from ansible_collections.gpufleet.bringup.plugins.plugin_utils.report.markdown import render_markdown
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.run.run import Run
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.runtime.files import KEEPER_LOCK
 from ansible_collections.gpufleet.bringup.plugins.plugin_utils.store.service import open_service
@@ -62,6 +65,10 @@ def test_the_status_of_an_interrupted_run_says_how_to_go_on_unless_it_goes_on(
     interrupted, again = gpufleet("status", str(run)).out.splitlines()[-2:]
     assert interrupted.startswith("interrupted: the run ended before its gates did")
     assert again.startswith("again: ")
+    facts = load_facts(run, Run(run).record)
+    for report in (render_markdown(facts), render_page(facts)):
+        assert "gate nodes is not decided" in report and "If it is no longer at work, start again" in report
+        assert again.removeprefix("again: ").split()[0] in report
     with (run / KEEPER_LOCK).open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         assert gpufleet("status", str(run)).out.splitlines()[-1] == "running: its process holds the cluster"

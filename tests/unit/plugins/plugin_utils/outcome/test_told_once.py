@@ -27,6 +27,11 @@ def test_what_several_hosts_lack_is_said_of_several() -> None:
         assert str(error).endswith(f"  1. {line}")
 
 
+def test_the_name_of_a_variable_stays_as_it_is_of_several() -> None:
+    problems = tuple(InputError(f"gpufleet_converge of {name}", "has no driver.") for name in ("a", "b"))
+    assert str(ProblemsError("inventory", problems)).endswith("  1. gpufleet_converge of a, of b: have no driver.")
+
+
 def test_subjects_of_other_kinds_and_lists_of_problems_keep_their_words() -> None:
     inner = [ProblemsError(f"file {name}", (InputError("a", "is wrong."),)) for name in ("x.yaml", "y.yaml")]
     lines = str(ProblemsError("all", (*inner, InputError("rack", "is full."), InputError("row 1", "is full.")))).split(

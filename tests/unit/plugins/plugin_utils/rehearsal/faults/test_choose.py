@@ -71,7 +71,7 @@ def test_mistakes_come_in_one_list_with_the_nearest_names() -> None:
 def test_a_word_that_is_near_to_none_gets_no_list_of_all() -> None:
     with pytest.raises(ProblemsError) as error:
         chosen("nonsense-of-mine")
-    assert "FAULTS=list" in str(error.value) and len(str(error.value)) < 200
+    assert "rehearse_faults" in str(error.value) and len(str(error.value)) < 200
 
 
 def test_a_subject_that_is_near_to_none_gets_no_list_of_all() -> None:

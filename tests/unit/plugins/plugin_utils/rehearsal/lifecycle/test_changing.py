@@ -164,7 +164,7 @@ def test_every_fault_is_set_or_refused_with_a_reason() -> None:
 
 def test_mistakes_say_what_there_is(running: Path, tmp_path: Path) -> None:
     changing.change_faults(running, FAULTS[:1], ())
-    with pytest.raises(ProblemsError, match=r"LIFT 'xid-79': is not set.*gpu-missing@gpu03/gpu5"):
+    with pytest.raises(ProblemsError, match=r"gpufleet_rehearsal_lift 'xid-79': is not set.*gpu-missing@gpu03/gpu5"):
         changing.change_faults(running, (), ("xid-79",))
     with pytest.raises(ProblemsError, match="did you mean 'gpu-missing'"):
         changing.change_faults(running, ("gpu-mising",), ())
