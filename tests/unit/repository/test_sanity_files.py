@@ -77,9 +77,11 @@ def test_files_of_the_last_commits_are_chosen_and_all_where_there_are_none(
         git("commit", "-m", name)
     git("mv", "old.py", "new.py")
     git("commit", "-m", "Move a file")
+    (tmp_path / "a.py").write_text("""'''Words.'''\n# Why.\none = 'a.py'\ntwo = 2\nthree = 3\n""")
+    git("commit", "-a", "-m", "Say it in other words")
     monkeypatch.setattr(sanity_files.tree, "ROOT", tmp_path)
     names = ["a.py", "b.py", "c.py", "new.py"]
-    expected = {"": names, "1": [], "2": ["c.py"], "4": ["b.py", "c.py", "new.py"], "5": names, "9": names}
+    expected = {"": names, "2": [], "3": ["c.py"], "5": ["b.py", "c.py", "new.py"], "6": names, "9": names}
     for number, chosen in expected.items():
         monkeypatch.setenv(sanity_files.VARIABLE, number)
         assert sanity_files.of_last_commits(names) == chosen

@@ -253,7 +253,7 @@ def _ended_well(run: SavedRun) -> bool:
     record = run.record
     if record is None or run.problem:
         return False
-    begun = _decides(run) or record.phases or (record.work is not None and record.work.rows)
+    begun = _decides(run) or (record.phases and not record.problem) or (record.work is not None and record.work.rows)
     return record.check_mode or bool(record.what_if) or all_passed(record) or not begun
 
 

@@ -71,6 +71,9 @@ NO_DOUBTS = {
     "a cycle": run(20, (), work=CYCLE),
     "check mode": replace(run(20), record=replace(NOTHING_DECIDED, check_mode=True)),
     "refused": replace(run(20), record=replace(NOTHING_DECIDED, problem="no SSH")),
+    "a validation that was refused": replace(
+        run(20), record=replace(with_phases(NOTHING_DECIDED, ("readiness", "deployment")), problem="no snapshot")
+    ),
 }
 
 
