@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check burn-in-soak: every test of every round passed on the host, for as many hours as were asked for."""
+"""Check burn-in-soak: every test of every round passed on the host, for the requested hours."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _AGAIN = "the same command goes on with it if it names the directory of this run
 
 
 def judge(seen: Soak, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Return an outcome for every host in scope, and one about the cluster where pods of the burn-in are left there."""
+    """Return an outcome for every host in scope, and one about the cluster where pods of the burn-in are left in it."""
     hours = context.settings_of(SPEC.id, SoakSettings).hours
     names = [host.name for host in context.site.in_scope]
     hosts = tuple(_judge_host(seen, hours, name, Answer.about_host(SPEC, context, name)) for name in names)
@@ -99,7 +99,7 @@ def _judge_host(seen: Soak, hours: float, host: str, answer: Answer) -> Outcome:
 
 
 def _do(seen: Soak, failed: SoakResult) -> str:
-    """Return how to go on: the log, the commands for the vendor, and for the host once it is repaired."""
+    """Return the next steps: read the log, pack the part for the vendor, burn in the repaired host again."""
     part = "/".join((failed.host, *failed.parts[:1]))
     words = [extra_variable("gpufleet_rma", part)]
     words += [extra_variable("gpufleet_run", seen.directory)] if seen.directory else []

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""DCGM in a round of a burn-in: asked in the pods of the operator, and judged by check dcgm-diag as at a gate.
+"""DCGM in a round of a burn-in: run in the operator's pods, and judged by check dcgm-diag as at a gate.
 
-A round has no test pod on the hosts meanwhile. A host whose GPUs a pod of a user holds is left alone.
+During that round the burn-in has no test pod on the hosts. A host with GPUs in use by a user's pod is left out.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from .model import SoakResult
 
 DCGM = "dcgm"
 _TOOL = "dcgmi_diag"
-# All hosts at once is what a burn-in wants; each costs the controller a thread that waits.
+# A burn-in runs it on all hosts at once; each costs the controller a waiting thread.
 _MOST = 512
 
 
 def refuse_without_operator(site: Site, level: int) -> None:
-    """Refuse rounds of DCGM where no pod of the GPU operator has it.
+    """Refuse rounds of DCGM where the GPU operator does not own the driver: then none of its pods can run DCGM.
 
     Raises:
-        InputError: the driver is the hosts' own.
+        InputError: the hosts own the driver.
     """
     if level and site.driver_owner is not DriverOwner.OPERATOR:
         text = (
@@ -47,18 +47,18 @@ def refuse_without_operator(site: Site, level: int) -> None:
 
 
 def diagnose(context: ObserveContext, level: int, number: int, hosts: Sequence[str]) -> tuple[SoakResult, ...]:
-    """Run the diagnostic on these hosts and return what it says of each.
+    """Run the diagnostic on these hosts and return a result for each.
 
-    What the tools printed is kept until the next round, `burn_in/dcgm` in the run directory.
+    The output of the tools is saved in `burn_in/dcgm` of the run directory until the next round.
 
     Raises:
-        BringupError: the API server does not answer.
+        BringupError: the API server does not respond.
     """
     directory = context.run_dir / "burn_in" / DCGM
     make_dirs(directory)
     site = context.site
     own = {**site.settings.get(DCGM_DIAG, {}), "level": level, "at_once": min(len(hosts), _MOST)}
-    # The others stay hosts of the site: its cabling plan names them.
+    # The other hosts stay in the site, quarantined for this round: its cabling plan names them.
     aside = tuple(
         Quarantine(node=host.name, reason="not in this round", ticket=f"round {number}", who="playbook burn_in")
         for host in site.in_scope
@@ -68,7 +68,7 @@ def diagnose(context: ObserveContext, level: int, number: int, hosts: Sequence[s
         site, quarantine=(*site.quarantine, *aside), minimum_nodes=0, settings={**site.settings, DCGM_DIAG: own}
     )
     for name in hosts:
-        # What an earlier round left says nothing of this one.
+        # Output of an earlier round must not be read as that of this one.
         (directory / evidence_file(name, DRIVERS)).unlink(missing_ok=True)
     saved = observe_at_level(replace(context, site=site, run_dir=directory), level)
     facts = observe_hosts.restore(json.loads(json.dumps(to_plain(saved))), directory, site)

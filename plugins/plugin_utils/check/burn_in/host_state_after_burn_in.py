@@ -16,7 +16,7 @@ SPEC = growth_spec("host-state-after-burn-in", BURN_IN, "Hours of load left no e
 
 
 def judge(seen: LoadBrackets, context: JudgeContext) -> tuple[Outcome, ...]:
-    """What grew between the readings before the first round and after the last one."""
+    """Judge what grew between the readings before the first round and after the last one."""
     return judge_growth(SPEC, seen, context)
 
 

@@ -15,8 +15,11 @@ _ANSWERS = (Status.PASSED, Status.FAILED, Status.SKIPPED)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SoakResult:
-    """One test of one host in one round. `seconds` is how long its pods ran; `loaded_s` is how long of that each of the
-    host's GPUs drew most of its power, that of the GPU with the least; `parts` are those to blame (`gpu1`)."""
+    """The result of one test of one host in one round.
+
+    `seconds` is how long its pods ran. `loaded_s` is how much of that time the GPU with the least load drew most of its
+    power limit. `parts` are the parts to blame (`gpu1`).
+    """
 
     host: str
     test: str
@@ -32,10 +35,18 @@ class SoakResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Soak:
-    """What a burn-in was to do and what it did: the tests of a round, in their order, the hosts, and every result.
-    `load_s` is how long a round keeps all GPUs at work; 0: no test does, and the time of pods counts. `note` says why
-    it ended before its hours were over; `rounds` counts those that have ended; `leftovers` is what its namespace left
-    in the cluster; `directory` is that of its run, for commands that name it.
+    """The plan of a burn-in and its results.
+
+    Attributes:
+        hours: hours of load that each host needs.
+        tests: the tests of a round, in their order.
+        hosts: the hosts that are tested.
+        rounds: how many rounds have ended.
+        results: every result.
+        load_s: how long a round keeps all GPUs at work; 0: no test does, and the run time of pods counts.
+        note: why it ended before its hours were over.
+        leftovers: what its namespace left in the cluster.
+        directory: that of its run, for commands that name it.
     """
 
     hours: float
@@ -50,7 +61,7 @@ class Soak:
     schema_version: int = 1
 
     def soaked_s(self, host: str) -> float:
-        """Return how long tests that passed have loaded a host, in seconds: its GPUs, where a test loads them."""
+        """Return for how many seconds tests that passed have loaded a host: its GPUs, where a test loads them."""
         passed = (entry for entry in self.results if entry.host == host and entry.status is Status.PASSED)
         return sum(entry.loaded_s if self.load_s else entry.seconds for entry in passed)
 
@@ -59,18 +70,18 @@ class Soak:
         return tuple(entry for entry in self.results if entry.host == host)
 
     def lacking(self, host: str) -> tuple[str, ...]:
-        """Return the tests that never gave an answer about a host."""
+        """Return the tests without any result for a host."""
         answered = {entry.test for entry in self.of_host(host) if entry.status in _ANSWERS}
         return tuple(test for test in self.tests if test not in answered)
 
     def missing(self, host: str) -> tuple[float, int]:
-        """Return how many seconds of load a host lacks, and how many tests."""
+        """Return how many seconds of load a host lacks, and how many tests have no result for it."""
         return max(0.0, self.hours * 3600 - self.soaked_s(host)), len(self.lacking(host))
 
     def still_to_do(self, host: str) -> bool:
-        """Whether a host is tested further: nothing failed there, and its hours are not over or a test never answered.
+        """Whether a host is tested further: nothing failed there, and its hours are not over or a test has no result.
 
-        One test may load it for longer than it needs: the others are run once all the same.
+        One long test may complete the hours alone; the others still run once.
         """
         failed = any(entry.status is Status.FAILED for entry in self.of_host(host))
         return not failed and any(self.missing(host))

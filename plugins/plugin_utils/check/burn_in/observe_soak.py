@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Observer `soak`: what the rounds of the burn-in did, as they were written while it ran."""
+"""Observer `soak`: the results of the burn-in's rounds, as saved while it ran."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .model import ROUNDS, Soak
 
 
 def observe(context: ObserveContext) -> Soak:
-    """Return what was written.
+    """Return the saved rounds.
 
     Raises:
         NotFoundError: no round was begun in this run.
@@ -29,10 +29,10 @@ def observe(context: ObserveContext) -> Soak:
 
 
 def restore(data: Any, _run_dir: Path, _site: Site) -> Soak:
-    """Return what was saved.
+    """Return the observation.
 
     Raises:
-        InputError: it is not whole: a test or a host that nobody asked for, hours that are none.
+        InputError: it is not consistent: a result of a test or host that is not planned, or hours that are not above 0.
     """
     seen = from_plain(Soak, data, "observation soak")
     strange = {entry.host for entry in seen.results} - set(seen.hosts) or {e.test for e in seen.results} - set(

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What GPUs of all hosts computed, compared: whose bits are not those of most of its kind. Pure."""
+"""Compares what the GPUs of all hosts computed: finds those whose bits differ from most GPUs of the same kind. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .reading import GpuProblem, blamed, differing, names_of, unlike_most
 
 @dataclass(frozen=True, kw_only=True)
 class DigestCohort:
-    """GPUs that must give the same bits, and what their digests say."""
+    """GPUs that must give the same bits, and how their digests compare."""
 
     tests: Mapping[Gpu, GpuTest]
     found: Majority[Gpu, str]
@@ -30,17 +30,18 @@ class DigestCohort:
 
     @cached_property
     def usual(self) -> GpuTest:
-        """The test of one GPU that gave what most gave."""
+        """The test of one GPU with the digest of the majority."""
         return next(test for test in self.tests.values() if test.digest == self.found.usual)
 
     @cached_property
     def alike(self) -> frozenset[str]:
-        """Other digests that several GPUs gave: no two GPUs are broken alike, so that something else differs there."""
+        """Minority digests that several GPUs share. No two broken GPUs err in the same way, so the cause lies
+        elsewhere."""
         counts = Counter(self.tests[gpu].digest for gpu in self.found.minority)
         return frozenset(digest for digest, count in counts.items() if count > 1)
 
     def problem(self, host: str) -> GpuProblem | None:
-        """Return what the GPUs of a host computed otherwise than most; not asked where nobody can be named."""
+        """Return which GPUs of a host computed other bits than most. It is not called where no majority exists."""
         mine = {slot: self.tests[name, slot] for name, slot in self.found.minority if name == host}
         told = {slot: unlike_most(test, self.usual, self.found) for slot, test in mine.items()}
         alone = blamed(
@@ -56,7 +57,7 @@ class DigestCohort:
 
     @property
     def text(self) -> str:
-        """With how many a GPU was compared, in words."""
+        """The text of how many GPUs a GPU was compared with."""
         if self.found.total < LEAST:
             return "too few GPUs of its kind to compare; known results and the CPU's are right"
         return f"the bits of {self.found.agreeing} of {self.found.total} GPUs of its kind"
@@ -87,7 +88,7 @@ class Comparison:
         return found
 
     def of(self, host: str) -> tuple[DigestCohort, ...]:
-        """Return the cohorts that a host has GPUs in."""
+        """Return the cohorts of a host's GPUs."""
         return tuple(self.cohorts[kind] for kind in self._kinds.get(host, ()))
 
     def changed(self, host: str) -> GpuProblem | None:

@@ -14,7 +14,7 @@ from .settings import DlUnitSettings
 
 PROGRAM = RECIPES / "workloads" / "dl_unit"
 _FILE = "dl_unit.py"
-# The program ends by itself before its pod is ended, so that it can say which GPU hangs.
+# The program ends by itself before its pod is killed, so that it can report which GPU hangs.
 _SPARE_S = 30.0
 
 
@@ -27,7 +27,7 @@ def dl_unit_job(
     name: str, host: BenchmarkHost, gpus: int, settings: DlUnitSettings, schedule_s: float = 60.0, load_s: float = 0.0,
     load_share: float = 1.0,
 ) -> JobSpec:  # fmt: skip
-    """Return the job with this name that tests all GPUs of a host, and keeps them at work for `load_s` besides."""
+    """Return the job with this name that tests all GPUs of a host, and then keeps them at work for `load_s` seconds."""
     timeout_s = settings.timeout_s + load_s
     limit_s = max(timeout_s - _SPARE_S, timeout_s / 2)
     options = {
@@ -43,7 +43,7 @@ def dl_unit_job(
         gpus_per_node=gpus,
         image=settings.image,
         command=("python3", f"{CONFIG_DIR}/{_FILE}", *words),
-        # Devices in the order of nvidia-smi; with a workspace of one size cuBLAS gives the same bits every time.
+        # Devices in the order of nvidia-smi. With a workspace of one size cuBLAS gives the same bits every time.
         env={"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUBLAS_WORKSPACE_CONFIG": ":4096:8"},
         kind="plain-job",
         timeout_s=timeout_s,

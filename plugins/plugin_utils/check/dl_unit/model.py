@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The runs of the DL unit test over hosts as values: what was planned, what was run, and what their logs say."""
+"""The runs of the DL unit test over hosts as values: the plan, the runs, and what their logs contain."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SavedObservation = SavedRuns[Plan, HostRecord]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A run with what its log says; `problem` is what is wrong with it, without a look at other GPUs."""
+    """A run with its parsed log; `problem` is what is wrong with it, not compared with other GPUs."""
 
     record: HostRecord
     log: DlUnitLog | None = None
@@ -41,7 +41,7 @@ class Run:
 
     @property
     def whole(self) -> DlUnitLog | None:
-        """The log of a run with which nothing is wrong."""
+        """The log of a run without a problem, else None."""
         return self.log if self.problem is None else None
 
 
@@ -50,12 +50,15 @@ class Results(HostResults[Plan, Run]):
     """Plan and runs."""
 
     def whole(self, host: str) -> tuple[DlUnitLog, ...]:
-        """Return the logs of the runs of a host with which nothing is wrong."""
+        """Return the logs of the runs of a host without a problem."""
         return tuple(log for run in self.of(host) if (log := run.whole) is not None)
 
     def tests(self, host: str) -> Iterator[tuple[Kind, GpuTest]]:
-        """Yield the test of every GPU of a host in its first whole run, each with the kind that it is compared in: SKU,
-        product, driver, libraries, and how it was tested."""
+        """Yield the test of every GPU of a host in its first run without a problem, each with the kind to compare it
+        in.
+
+        The kind is SKU, product, driver, libraries, and how it was tested.
+        """
         for log in self.whole(host)[:1]:
             for test in log.tests:
                 if test.identity is not None:
@@ -63,7 +66,7 @@ class Results(HostResults[Plan, Run]):
 
 
 def read_run(record: HostRecord, log: str, settings: DlUnitSettings) -> Run:
-    """Return a run with what its log says; a log of other arithmetic than was asked for is none."""
+    """Return a run with its parsed log. A log of other arithmetic than was configured is a problem."""
     found, problem = read_host(record.state, record.reason, log, None, own_problem_of)
     if found is not None:
         asked = (settings.repeats, settings.seed, settings.size, settings.device)
@@ -75,7 +78,7 @@ def read_run(record: HostRecord, log: str, settings: DlUnitSettings) -> Run:
 
 
 def counted(run: Run, gpus: int) -> GpuProblem | None:
-    """Return what is wrong with a run on a host that has so many GPUs."""
+    """Return the problem of a run on a host that must have `gpus` GPUs, None for none."""
     if run.log is not None and run.log.gpus != gpus:
         return other_count(run.log, gpus)
     return run.problem

@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""How fast GPUs of all hosts were, compared: who is slower than its peers, and whether all are slow alike. Pure."""
+"""Compares the rates of GPUs of all hosts: which are slower than their peers, and whether all are equally slow.
+Pure."""
 
 from __future__ import annotations
 
@@ -17,13 +18,13 @@ from ...verdict.peers import PeerVerdict, as_slow, compare
 from .model import Gpu, Kind, Results
 from .settings import GemmRateSettings
 
-# Without a bound for these a host is not known to be fast; single precision has no peak in the facts of SKUs.
+# Without a bound for these rates a host is not known to be fast. The facts of SKUs have no peak for single precision.
 ALWAYS = ("gemm-bf16", "memory-copy")
 _TRIES_TO_PLACE = 2
 
 
 def peak_of(sku: Sku | None, rate: str) -> float | None:
-    """Return what the facts of a SKU state as the most that a GPU can reach, None where they state nothing."""
+    """Return the peak of a rate in the facts of a SKU, None where they have none."""
     if sku is None:
         return None
     if rate == "memory-copy":
@@ -32,15 +33,17 @@ def peak_of(sku: Sku | None, rate: str) -> float | None:
 
 
 def reference_of(sku: Sku | None, rate: str) -> float | None:
-    """Return the best that is published of such GPUs, None where nothing is."""
+    """Return the best published rate of such GPUs, None where there is none."""
     found = sku.gpu_kind.gemm.get(rate.removeprefix("gemm-")) if sku else None
     return found.reached_tflops if found and peak_of(sku, rate) == found.peak_tflops else None
 
 
 @dataclass(frozen=True)
 class Rates:
-    """The median rate of every GPU over the whole runs of its host in which all GPUs were measured at once, by rate;
-    and how GPUs of one kind compare."""
+    """The median rate of every GPU, and how GPUs of one kind compare.
+
+    The median is over the runs of its host without a problem in which all GPUs were measured at once.
+    """
 
     results: Results
     hardware: Mapping[str, Sku]
@@ -48,7 +51,7 @@ class Rates:
 
     @cached_property
     def values(self) -> dict[str, dict[str, dict[int, float]]]:
-        """By host, rate and slot."""
+        """Median rates by host, rate and slot."""
         found: dict[str, dict[str, dict[int, list[float]]]] = {}
         for host in self.results.plan.hosts:
             for log in self.results.whole(host.name):
@@ -75,7 +78,7 @@ class Rates:
 
     @cached_property
     def cohorts(self) -> dict[Kind, tuple[str, ...]]:
-        """The hosts with rates by the kind of their GPUs; of a host with several kinds, by its first."""
+        """The hosts with rates, by the kind of their GPUs; a host with several kinds is listed under its first."""
         found: dict[Kind, list[str]] = {}
         first: dict[str, Kind] = {}
         for (host, _slot), kind in self.kinds.items():
@@ -85,7 +88,7 @@ class Rates:
         return {kind: tuple(hosts) for kind, hosts in found.items()}
 
     def floor(self, sku: str, rate: str) -> float | None:
-        """Return what a GPU of that SKU reaches at least, None where nothing is known."""
+        """Return the least rate that a GPU of that SKU must reach, None where nothing is known."""
         found, part = reference_of(self.hardware.get(sku), rate), self.limits.floor.get(rate)
         peak = peak_of(self.hardware.get(sku), rate)
         if not peak or not part:
@@ -94,7 +97,7 @@ class Rates:
 
     @cached_property
     def _members(self) -> dict[tuple[Kind, str], dict[str, float]]:
-        """The GPUs of a kind by rate. A GPU is called `host/slot`."""
+        """The rates of the GPUs of a kind, by kind and rate. A GPU is named `host/slot`."""
         members: dict[tuple[Kind, str], dict[str, float]] = {}
         for (host, slot), kind in self.kinds.items():
             for rate, values in self.values[host].items():
@@ -104,16 +107,16 @@ class Rates:
 
     @cached_property
     def peers(self) -> dict[tuple[Kind, str], PeerVerdict]:
-        """How the GPUs of a kind compare, by rate."""
+        """How the GPUs of a kind compare, by kind and rate."""
         limits = self.limits.peers
         return {key: compare(of, limits, self.floor(key[0][0], key[1])) for key, of in self._members.items()}
 
     def blamed(self, kind: Kind) -> tuple[str, ...]:
-        """Return the rates in which no single GPU of a kind is to blame: too many are slow, or all are."""
+        """Return the rates for which no single GPU of a kind is to blame: too many are slow, or all are."""
         return tuple(rate for rate in RATES if (found := self.peers.get((kind, rate))) and found.cohort_to_blame)
 
     def missed(self, host: str) -> dict[str, tuple[int, ...]]:
-        """Return by rate the GPUs of a host that are slower than their peers or the floor allow."""
+        """Return the GPUs of a host, by rate, that are slower than their peers or the floor allow."""
         found: dict[str, tuple[int, ...]] = {}
         for rate in RATES:
             slow = tuple(slot for slot in self.values[host].get(rate, {}) if self._slow(host, slot, rate))
@@ -122,8 +125,8 @@ class Rates:
         return found
 
     def below(self, host: str) -> dict[str, tuple[int, ...]]:
-        """Return by rate the GPUs of a host that are slower than their peers by more than the margin, and not by so
-        much that they fail."""
+        """Return the GPUs of a host, by rate, that are slower than their peers by more than the margin, but do not
+        fail."""
         found: dict[str, tuple[int, ...]] = {}
         for rate in RATES:
             slots = self.values[host].get(rate, {})
@@ -148,7 +151,7 @@ class Rates:
 
     @cached_property
     def _suspects(self) -> dict[tuple[Kind, str], frozenset[str]]:
-        """The GPUs that fail by kind and rate; what is as slow as one of them and below the margin, too."""
+        """The GPUs that fail, by kind and rate, with those below the margin that are as slow as one of them."""
         found = {}
         for key, peers in self.peers.items():
             low = {name: value for name, value in self._members[key].items() if self._below_margin(peers, value)}
@@ -157,7 +160,7 @@ class Rates:
         return found
 
     def held(self, host: str, rate: str) -> bool:
-        """Tell whether there is something that a rate of all GPUs of a host was held against."""
+        """Whether all GPUs of a host have a floor or enough peers to compare this rate with."""
         slots = self.values[host].get(rate, {})
         kinds = {self.kinds[host, slot] for slot in slots}
         return bool(kinds) and all(
@@ -165,13 +168,14 @@ class Rates:
         )
 
     def suspect(self, host: str) -> bool:
-        """Tell whether another run of a host would say more about it."""
+        """Whether another run of a host could settle a suspicion about it."""
         found = (*self.missed(host).items(), *self.below(host).items())
         return any(rate not in self.blamed(self.kinds[host, slots[0]]) for rate, slots in found)
 
 
 def to_test_again(rates: Rates) -> list[str]:
-    """Return the hosts that a suspicion is about, and those that something of the moment kept from being tested."""
+    """Return the hosts to test again: those under suspicion, and those that a transient problem kept from being
+    tested."""
     again = []
     for host in rates.results.plan.open_hosts:
         made = rates.results.of(host.name)

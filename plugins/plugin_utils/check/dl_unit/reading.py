@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What the log of the DL unit test of one host says by itself, without other hosts. Pure, fails closed."""
+"""What the log of the DL unit test proves about one host, without other hosts. Pure, fails closed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ HINTS = {
 
 @dataclass(frozen=True, slots=True)
 class GpuProblem(Problem):
-    """What is wrong with a host's test; `slots` are the GPUs to blame, none where that is not known."""
+    """What is wrong with a host's test; `slots` are the GPUs to blame, empty where they are not known."""
 
     slots: tuple[int, ...] = ()
 
@@ -49,14 +49,14 @@ def read_host(
     gpus: int | None,
     judge: Callable[[DlUnitLog], GpuProblem | None] | None = None,
 ) -> tuple[DlUnitLog | None, GpuProblem | None]:
-    """Return what the program said, and what is wrong with it or the run; None where nothing is.
+    """Return the parsed log of the program, and the problem of the log or the run. Either may be None.
 
     Args:
-        result_state: how the job ended, as JobResult has it.
-        reason: why.
-        log: what its pod wrote.
-        gpus: how many GPUs the host has, None where that is asked later.
-        judge: says what is wrong with a log that is whole; problem_of if not given.
+        result_state: how the job ended, as in JobResult.
+        reason: why it ended so.
+        log: the log of its pod.
+        gpus: how many GPUs the host has; None: the caller compares the number later.
+        judge: returns the problem of a complete log; default: problem_of.
     """
     launch = launch_problem(result_state, reason)
     if launch is not None:
@@ -74,7 +74,7 @@ def read_host(
 
 
 def other_count(log: DlUnitLog, gpus: int) -> GpuProblem:
-    """Return the problem of a log of another number of GPUs than the host has."""
+    """Return the problem of a log that has another number of GPUs than the host."""
     return GpuProblem("no-output", f"the program tested {log.gpus} GPUs, the SKU has {gpus}")
 
 
@@ -84,13 +84,16 @@ def log_of(result: JobResult) -> str:
 
 
 def problem_of(log: DlUnitLog) -> GpuProblem | None:
-    """Return the worst that a host's GPUs show, a wrong result before one that is missing; last, compared with each
-    other as far as they are of one kind."""
+    """Return the worst problem of a host's GPUs, a wrong result before a missing one.
+
+    Without one, GPUs of one kind are compared with each other.
+    """
     return own_problem_of(log) or _unlike(log.tests)
 
 
 def own_problem_of(log: DlUnitLog) -> GpuProblem | None:
-    """Return the worst that any GPU shows by itself: by known results, by the CPU's, and by its own repetitions."""
+    """Return the worst problem that any GPU shows by itself: against known results, the CPU's, and its own
+    repetitions."""
     tests = log.tests
     exact = {test.slot: _first_wrong(test, copies=False) for test in tests}
     copies = {test.slot: _first_wrong(test, copies=True) for test in tests}
@@ -107,7 +110,7 @@ def own_problem_of(log: DlUnitLog) -> GpuProblem | None:
 
 
 def _wrong(cause: str, found: Mapping[int, str]) -> GpuProblem | None:
-    """All GPUs of a host are not wrong at once: then it is what they compute with."""
+    """Return the problem of wrong GPUs. All GPUs of a host are not wrong at once: then the software they use is."""
     wrong = _only(found)
     if len(wrong) == len(found) >= LEAST:
         return GpuProblem("libraries-wrong", f"all {len(found)} GPUs are wrong: each {next(iter(wrong.values()))}")
@@ -115,7 +118,7 @@ def _wrong(cause: str, found: Mapping[int, str]) -> GpuProblem | None:
 
 
 def blamed(cause: str, found: Mapping[int, str]) -> GpuProblem | None:
-    """Return the problem of the GPUs that are to blame, by slot what each did; None where none is."""
+    """Return the problem of the GPUs to blame, given what each did by slot; None where there is none."""
     if not found:
         return None
     told = "; ".join(f"gpu{slot} {text}" for slot, text in list(found.items())[:_TOLD])
@@ -152,14 +155,14 @@ def _ended_early(tests: tuple[GpuTest, ...]) -> GpuProblem | None:
     if len(unseen) == len(tests):
         return GpuProblem("no-gpu-visible", text)
     if unseen:
-        # Which of them is gone cannot be told: those that are left are counted anew.
+        # Which of them is gone is not known: the remaining GPUs are numbered anew.
         return GpuProblem("gpu-missing", f"{len(unseen)} of {len(tests)} GPUs are not there; {text}", bad=True)
     cause = "gpu-hung" if failure.kind == "Stuck" else "gpu-crashed"
     return GpuProblem(cause, text, slots=tuple(early))
 
 
 def _unlike(tests: tuple[GpuTest, ...]) -> GpuProblem | None:
-    """Compare the GPUs of one host with each other, as far as they are of one kind."""
+    """Compare the GPUs of one kind in a host with each other."""
     kinds: dict[tuple[str, ...], dict[int, str]] = {}
     for test in tests:
         if test.identity is not None:
@@ -178,17 +181,17 @@ def _unlike(tests: tuple[GpuTest, ...]) -> GpuProblem | None:
 
 
 def differing(test: GpuTest, usual: GpuTest) -> tuple[str, ...]:
-    """Return the operations of which a GPU gave another digest."""
+    """Return the operations for which a GPU gave another digest."""
     return tuple(name for name, digest in test.digests.items() if usual.digests.get(name) != digest)
 
 
 def unlike_most(test: GpuTest, usual: GpuTest, found: Majority[Any, str]) -> str:
-    """Return in words what a GPU computed otherwise than most."""
+    """Return the text of what a GPU computed differently from most."""
     return f"gave other bits of {names_of(differing(test, usual))} than {found.agreeing} of {found.total} GPUs"
 
 
 def names_of(names: Collection[str]) -> str:
-    """Return operations in words."""
+    """Return the operations as a text."""
     return ", ".join(sorted(names))
 
 

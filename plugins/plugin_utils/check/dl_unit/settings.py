@@ -42,7 +42,7 @@ class DlUnitSettings(NodeTestSettings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GemmRateSettings:
-    """What the rates of GPUs are judged by."""
+    """The limits by which the rates of GPUs are judged."""
 
     repeats: int = setting(
         "How often a host with a slow GPU is tested before that counts; the median is judged.", minimum=1, use="run"

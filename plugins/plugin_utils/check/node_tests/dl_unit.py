@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Test: every GPU of one node computes known things, several times, and says how fast."""
+"""Test: every GPU of one node repeats computations with known results, and its rates are measured."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from ..kit.tolerations import tolerations_of
 from .reading import result_of, without_result
 from .spec import NodeTest
 
-# Seconds of a GPU at the asked part of its power limit.
+# Seconds for which a GPU drew the configured part of its power limit.
 LOADED = "loaded"
 
 
 class DlUnit(NodeTest):
     """The DL unit test on all GPUs of one node.
 
-    A digest that most GPUs of the node do not give decides here; that of another node is for the classification of a
-    cycle, which compares what all nodes of a cohort computed.
+    Here a digest is judged against the other GPUs of the node. Comparing it with other nodes is left to the
+    classification of a cycle, which has the digests of all nodes of a cohort.
     """
 
     id = ID
@@ -47,11 +47,11 @@ class DlUnit(NodeTest):
 
     @property
     def peers(self) -> PeerLimits:
-        """As check gpu-gemm-rate compares GPUs."""
+        """The limits with which check gpu-gemm-rate compares GPUs."""
         return self.context.settings_of(RATE, GemmRateSettings).peers
 
     def look(self, cluster: Cluster | None) -> None:
-        """Look whether nodes offer their GPUs by DRA, which needs further rights."""
+        """Find whether nodes offer their GPUs by DRA, which needs further permissions."""
         if cluster is None:
             return
         nodes = {host.node_name for host in self.context.site.in_scope}
@@ -59,7 +59,7 @@ class DlUnit(NodeTest):
         self._by_dra = any(capacity.by_dra for capacity in found.values())
 
     def permissions(self) -> tuple[Permission, ...]:
-        """Return what its jobs need beside BASIC: their program is a ConfigMap."""
+        """Return what its jobs need beyond BASIC: their program is a ConfigMap."""
         return job_permissions("plain-job", files=True, by_dra=self._by_dra)
 
     def job(self, name: str, host: BenchmarkHost) -> JobSpec:
@@ -69,7 +69,8 @@ class DlUnit(NodeTest):
         )
 
     def keep_at_work(self, load_s: float, share: float) -> None:
-        """Let its jobs keep all GPUs at work for so long, and count the time at that part of their power limits."""
+        """Let its jobs keep all GPUs at work for `load_s` seconds, and count the time at that share of their power
+        limit."""
         self._load_s, self._load_share = load_s, share
 
     def read(self, cycle_id: str, host: BenchmarkHost, result: JobResult, started_s: float) -> NodeResult:
@@ -92,7 +93,7 @@ class DlUnit(NodeTest):
         )  # fmt: skip
 
     def blamed(self, host: BenchmarkHost, result: JobResult) -> tuple[str, ...]:
-        """Return the GPUs that computed wrong, by slot."""
+        """Return the GPUs that computed wrong results, by slot."""
         _log, problem = read_host(result.state, result.reason, log_of(result), self._gpus(host))
         return tuple(f"gpu{slot}" for slot in problem.slots) if problem and problem.bad else ()
 
@@ -101,7 +102,7 @@ class DlUnit(NodeTest):
 
 
 def _at_work(log: DlUnitLog) -> str:
-    """Return how the GPU with the least load worked, where they were kept at work."""
+    """Return the text about the GPU with the least load, empty where GPUs were not kept at work."""
     loads = [test.load for test in log.tests if test.load is not None]
     if not loads:
         return ""
@@ -115,7 +116,7 @@ def _at_work(log: DlUnitLog) -> str:
 
 
 def _said(host: BenchmarkHost, log: DlUnitLog) -> dict[str, object]:
-    """Return what a log says of parts, digests and rates; of GPUs that came to their end."""
+    """Return cohort, parts, digests and figures from a log; digests and figures only of GPUs that ended their test."""
     whole = [test for test in log.tests if test.ended and test.identity is not None]
     named = [(test, test.identity) for test in log.tests if test.identity is not None]
     kinds = sorted({f"{identity.name}, {identity.libraries}" for _test, identity in named})

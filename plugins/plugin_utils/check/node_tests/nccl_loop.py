@@ -38,25 +38,26 @@ class NcclLoop(NodeTest):
 
     id = "nccl_loop"
     title = "NCCL over the adapters of one node"
-    # Which run of gate fabric_validation it is.
+    # The phase of gate fabric_validation that it runs.
     phase: ClassVar[Phase] = "loop"
     _jobs: NcclJobs
     _adapters: dict[str, HostAdapters]
 
     @property
     def peers(self) -> PeerLimits:
-        """As gate fabric_validation compares hosts and pairs."""
+        """The limits with which gate fabric_validation compares hosts and pairs."""
         return self.context.settings_of(GATE, FabricValidationSettings).judge.peers
 
     def look(self, cluster: Cluster | None) -> None:
-        """Look at which adapters pods of each node get, as gate fabric_validation does; jobs of Slurm have them all."""
+        """Find which adapters pods of each node get, as gate fabric_validation does. Jobs of Slurm have all of them."""
         settings, context = self.context.settings_of(GATE, FabricValidationSettings), self.context
         plan = plan_nccl(cluster, context, settings, connected=True) if cluster else plan_on_hosts(context, settings)
         self._jobs = NcclJobs(plan, self.context.hardware)
         self._adapters = read_adapters(self.context.run_dir, self.context.site, self.context.hardware)
 
     def unfit(self, host: BenchmarkHost) -> str:
-        """One GPU has nobody to reach; where NCCL takes no filter, nothing proves which adapters were used."""
+        """Return why such hosts are skipped: one GPU has no peer, and where NCCL takes no filter, the adapters used
+        cannot be proven."""
         sku = self._sku(host)
         if sku.gpus < 2:
             return "it has one GPU, which has nobody to reach"
@@ -67,13 +68,13 @@ class NcclLoop(NodeTest):
         return ""
 
     def unready(self, host: BenchmarkHost) -> str:
-        """Say so where nobody knows which of its adapters are for GPU traffic."""
+        """Return that it is not known which of its adapters are for GPU traffic; empty if it is."""
         planned = self._jobs.plan.host(host.name)
         found = self._adapters.get(host.name)
         return "" if planned.hcas else (found.problem if found else "") or "nothing is known of its adapters"
 
     def permissions(self) -> tuple[Permission, ...]:
-        """Return what its jobs need beside BASIC."""
+        """Return what its jobs need beyond BASIC."""
         plan = self._jobs.plan
         return gang_permissions(plan.settings.run.kind, plan.hosts[:1], plan.gang)
 
@@ -83,7 +84,7 @@ class NcclLoop(NodeTest):
         return replace(spec, timeout_s=self.common.timeout_s, pull_s=self.common.pull_s)
 
     def read(self, cycle_id: str, host: BenchmarkHost, result: JobResult, started_s: float) -> NodeResult:
-        """Return the bandwidth, judged by what its links carry, once it is proven that they carried it."""
+        """Return the bandwidth, judged by what its links can carry, once the log proves that they carried it."""
         early = without_result(self.id, cycle_id, host, result, started_s)
         if early is not None:
             return early
@@ -99,7 +100,7 @@ class NcclLoop(NodeTest):
         )  # fmt: skip
 
     def _parts(self, host: PlannedHost) -> dict[str, str]:
-        """Return the adapters by name, each with its GUID where it is known: another one is another part."""
+        """Return the adapters by name, each with its GUID where it is known: another GUID is another part."""
         found = self._adapters.get(host.name)
         guids = {nccl_port(name): guid for name, guid in found.guids.items()} if found else {}
         return {port: f"0x{guids[port]:016x}" if port in guids else "" for port in host.hcas}
@@ -115,7 +116,7 @@ class NcclLoop(NodeTest):
 
 
 class RunOfOne:
-    """What one run over the adapters of its host says."""
+    """One run over the adapters of its host, with the judgement of its figures."""
 
     slow: ClassVar[tuple[str, str]] = ("slow-adapter", "loop-bandwidth-marginal")
     hint: ClassVar[str] = (
@@ -135,7 +136,7 @@ class RunOfOne:
 
     @property
     def figures(self) -> tuple[Figure, ...]:
-        """Bandwidth at the largest size; none of a run with a problem."""
+        """Bandwidth at the largest size; empty for a run with a problem."""
         if self.run.problem or self.run.test is None:
             return ()
         return (Figure(name="busbw", number=round(self.run.value, 3), unit="GB/s"),)
@@ -159,11 +160,11 @@ class RunOfOne:
         return self._rated(transport.text)
 
     def transport(self) -> Transport:
-        """Return what the log proves about the way that data went."""
+        """Return what the log proves about the path of the data."""
         return transport_of(self.run, self.host, self.jobs.plan, self.sku)
 
     def beside_links(self) -> str:
-        """Return what shows that data did not go through adapters; empty if all of it did."""
+        """Return which data did not go through adapters; empty if all of it did."""
         log = host_log(self.run, self.host.name)
         channels = log.channels if log else ()
         local = next((channel for channel in channels if not channel.network), None)
@@ -185,7 +186,7 @@ class RunOfOne:
 
 
 def rate_text(gbps: float, rated: Rated) -> str:
-    """Return a rate with the ceiling that it was compared with, and how that is computed."""
+    """Return a rate with the ceiling that it was compared with, and the arithmetic of the ceiling."""
     ceiling = rated.ceiling
     return f"{gbps:.4g} GB/s, {rated.ratio:.0%} of {ceiling.gbps:.4g} GB/s ({ceiling.name}: {ceiling.arithmetic})"
 

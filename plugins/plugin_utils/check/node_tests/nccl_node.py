@@ -4,7 +4,7 @@
 """Test: the GPUs of one node reduce over the node's own NVLinks, all of them at once.
 
 The run is that of gate fabric_validation over single hosts (phase `node`). Cycles leave it out unless a site enables
-it: a burn-in is what loads NVLinks on purpose, and reads their error counters before and after.
+it: a burn-in loads NVLinks on purpose, and reads their error counters before and after.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..fabric_validation.model import Phase, PlannedHost, Run
 from ..fabric_validation.transport import Transport, host_log
 from .nccl_loop import NcclLoop, RunOfOne
 
-# NCCL says the same of NVLink and PCIe: a GPU writes into the memory of another one. The rate tells which it was.
+# NCCL logs the same for NVLink and PCIe: a GPU writes into the memory of another one. The rate shows which it was.
 _DIRECT = "P2P"
 
 
@@ -28,19 +28,19 @@ class NcclNode(NcclLoop):
     phase: ClassVar[Phase] = "node"
 
     def unfit(self, host: BenchmarkHost) -> str:
-        """One GPU has nobody to reach, and without NVLink there is no link to load."""
+        """Return why such hosts are skipped: one GPU has no peer, and without NVLink there is no link to load."""
         sku = self._sku(host)
         if sku.gpus < 2:
             return "it has one GPU, which has nobody to reach"
         return "" if sku.nvlink_links else f"{sku.name} has no NVLink"
 
     def unready(self, host: BenchmarkHost) -> str:
-        """Its adapters need not be known."""
+        """Return that every host is ready: its adapters need not be known."""
         del host
         return ""
 
     def _parts(self, host: PlannedHost) -> dict[str, str]:
-        """Return no parts: nothing tells through which links and switches data went."""
+        """Return no parts: the log does not show which links and switches carried the data."""
         del host
         return {}
 
@@ -49,20 +49,20 @@ class NcclNode(NcclLoop):
 
 
 class _OverNvlink(RunOfOne):
-    """What one run over the NVLinks of its host says."""
+    """One run over the NVLinks of its host."""
 
     slow = ("slow-nvlink", "nvlink-bandwidth-marginal")
     hint = "`nvidia-smi nvlink --status` and `nvidia-smi topo -m` on the node: a link that is down or slow"
 
     def transport(self) -> Transport:
-        """Return that there is no network to prove; beside_links looks at every channel."""
+        """Return that there is no network to prove; beside_links reads every channel."""
         log = host_log(self.run, self.host.name)
         if log is None or not log.channels:
             return Transport("unproven", text="no line says which way the data went")
         return Transport("proven", text="every channel from GPU to GPU")
 
     def beside_links(self) -> str:
-        """Return what shows that data did not go from GPU to GPU; empty if all of it did."""
+        """Return which data did not go from GPU to GPU; empty if all of it did."""
         log = host_log(self.run, self.host.name)
         other = next((one for one in log.channels if not one.via.startswith(_DIRECT)), None) if log else None
         return f"rank {other.source} reaches {other.target} via {other.via}, and not from GPU to GPU" if other else ""

@@ -3,9 +3,9 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Test: the GPUs of two nodes reduce over the network between them.
 
-The run is that of gate fabric_validation over two hosts, in the leg in which adapters alone carry data (phase
-`adapters`; phase `pair` of hosts with one GPU): between two hosts a tree sends so little over the network that NVLink
-limits it, and a slow way would not show.
+The run is that of gate fabric_validation over two hosts, in the phase in which adapters alone carry data (phase
+`adapters`; phase `pair` for hosts with one GPU). With NVLink, a tree between two hosts sends so little over the network
+that NVLink limits it, and a slow path would not show.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .nccl_loop import NcclLoop, RunOfOne, rate_text
 from .pair_spec import Hosts, PairRun, PairTest, PairWord
 from .reading import result_of, without_result
 
-# Ends of a run that one of its hosts may be the cause of; any other run without a figure says nothing of hosts.
+# Endings of a run that either host may have caused. Any other run without a figure proves nothing about hosts.
 _ONE_OF_BOTH = ("run-hung", "run-crashed")
 SLOW, NAMED = "slow-pair", "slow-between-nodes"
 
@@ -40,28 +40,29 @@ class NcclPair(PairTest, NcclLoop):
     _counted: tuple[Plan, Counter[str]] | None = None
 
     def unfit(self, host: BenchmarkHost) -> str:
-        """Without adapters nothing lies between nodes, and one host of its SKU has no equal."""
+        """Return why such hosts are skipped: without adapters there is no path between nodes, and the only host of its
+        SKU has no peer."""
         sku = self._sku(host)
         if sku.fabric == "none" or not sku.nics or not sku.nic_gbps:
             return f"{sku.name} has no adapters for GPU traffic (fabric {sku.fabric})"
         return "" if self._has_equals(host.sku) else f"it is the only {host.sku} in scope, and pairs are of one SKU"
 
     def _has_equals(self, sku: str) -> bool:
-        """Tell whether there are two hosts of a SKU: asked of every host of a fleet, so it is counted once."""
+        """Whether there are two hosts of a SKU. It is counted once, since it is called for every host of a fleet."""
         plan = self._jobs.plan
         if self._counted is None or self._counted[0] is not plan:
             self._counted = plan, Counter(host.sku for host in plan.hosts)
         return self._counted[1][sku] > 1
 
     def unready(self, host: BenchmarkHost) -> str:
-        """Say so where pods cannot use its adapters, or nobody knows which they are."""
+        """Return that pods cannot use its adapters, or that it is not known which they are; empty if neither."""
         planned = self._jobs.plan.host(host.name)
         if planned.closed or self._sku(host).fabric not in FILTERED_FABRICS:
             return planned.closed
         return super().unready(host)
 
     def permissions(self) -> tuple[Permission, ...]:
-        """Return what its jobs need beside BASIC."""
+        """Return what its jobs need beyond BASIC."""
         plan = self._jobs.plan
         return gang_permissions(plan.settings.run.kind, plan.hosts, plan.gang)
 
@@ -71,7 +72,8 @@ class NcclPair(PairTest, NcclLoop):
         return replace(spec, timeout_s=self.common.timeout_s, pull_s=self.common.pull_s)
 
     def read_pair(self, cycle_id: str, hosts: Hosts, result: JobResult, started_s: float) -> PairRun:
-        """Return the bandwidth, judged by what the adapters of both carry, once it is proven that these did."""
+        """Return the bandwidth, judged by what the adapters of both can carry, once the logs prove that they carried
+        it."""
         early = [without_result(self.id, cycle_id, host, result, started_s) for host in hosts]
         if early[0] is not None and early[1] is not None:
             return PairRun(word="told", results=(early[0], early[1]))
@@ -99,8 +101,11 @@ class NcclPair(PairTest, NcclLoop):
         return both(*self._figure(run, ways, one))
 
     def _figure(self, run: Run, ways: list[Transport], one: RunOfOne) -> tuple[PairWord, Status, Rating, str, str, str]:
-        """Return what a run says of both whose way is broken at neither: word, status, rating, cause, text, and of
-        what a node fails that it is confirmed of."""
+        """Return what a run proves about both hosts where the path is broken at neither.
+
+        Returns:
+            Word, status, rating, cause, text, and the cause with which a node fails if the cycle confirms it.
+        """
         problem = run.problem
         if problem is not None:
             if problem.bad or problem.cause in _ONE_OF_BOTH:
@@ -121,7 +126,8 @@ class NcclPair(PairTest, NcclLoop):
         return "low", Status.OTHER, rated.rating, SLOW, text, NAMED
 
     def _cohort(self, one: RunOfOne, planned: tuple[PlannedHost, ...]) -> str:
-        """What the runs of two pairs must have in common to be compared: also whether data goes over spines."""
+        """What the runs of two pairs must have in common to be compared, also whether the data crosses spine
+        switches."""
         if not all(host.leaves for host in planned):
             return one.cohort
         near = same_leaves(self._jobs.plan, [host.name for host in planned])
@@ -133,7 +139,7 @@ class NcclPair(PairTest, NcclLoop):
 
 
 def _of_way(way: Transport) -> tuple[Status, Rating, str, str]:
-    """Return what a broken way says of each end: its own lines name the end that is at fault."""
+    """Return the result of each end where a path is broken: the log of an end shows whether it is the one at fault."""
     if way.proof == "broken":
         return Status.FAILED, Rating.BAD, way.cause, f"{way.text}; {way.hint}"
     return Status.PENDING, Rating.UNKNOWN, "partner-at-fault", "the way is broken at the other node, which says nothing"

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a test of two idle nodes is: the job that both need, and what its end says of each.
+"""What a test of two idle nodes is: the job that both need, and what its end proves about each.
 
-A run over two nodes that is slow does not tell which of both is: that is decided over the runs of a whole cycle
+A slow run over two nodes does not show which of the two is slow. That is decided over the runs of a whole cycle
 (features/continuous/cycle.py), and never by the test.
 """
 
@@ -21,16 +21,17 @@ from ..benchmark.plan import BenchmarkHost
 from .reading import unreadable
 from .spec import NodeTest
 
-# What a run says: both are well; one of both is not, or what lies between them; the results stand as they are.
+# What a run proves. `well`: both nodes are good. `low`: one of them, or the path between them, is not. `told`: the
+# results are final as they are.
 PairWord = Literal["well", "low", "told"]
 Hosts = tuple[BenchmarkHost, BenchmarkHost]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairRun:
-    """What one run over two nodes says, a result for each of them as that run alone would have it.
+    """What one run over two nodes proves, with a result for each of them from that run alone.
 
-    Of a `low` one `bad` says whether a node that it is confirmed of fails, and `named` of what; else it is marginal.
+    For a `low` run, `bad` is whether a node fails once the cycle confirms it, with cause `named`; else it is marginal.
     """
 
     word: PairWord
@@ -40,7 +41,7 @@ class PairRun:
 
 
 class PairTest(NodeTest):
-    """One test of two nodes at once, all of whose GPUs are free."""
+    """One test of two nodes at once, both with all GPUs free."""
 
     def misfit(self, host: BenchmarkHost, other: BenchmarkHost) -> str:
         """Return why these two cannot be tested together; empty if they can."""
@@ -52,7 +53,7 @@ class PairTest(NodeTest):
 
     @abstractmethod
     def read_pair(self, cycle_id: str, hosts: Hosts, result: JobResult, started_s: float) -> PairRun:
-        """Return what the job said of both; what was not seen is never `well`."""
+        """Return what the job proves about both; what was not observed is never `well`."""
 
     def job(self, name: str, host: BenchmarkHost) -> JobSpec:
         """Refuse: one node is no pair.
@@ -74,19 +75,19 @@ class PairTest(NodeTest):
 
 
 def read_pair_job(test: PairTest, cycle_id: str, hosts: Hosts, job: JobResult, started_s: float) -> PairRun:
-    """Return what a test reads in the end of its job; a reader that fails has not understood it, which is `other`."""
+    """Return what a test reads from the end of its job. Where its reader fails, both results are `other`."""
     try:
         return test.read_pair(cycle_id, hosts, job, started_s)
-    except Exception as error:  # noqa: BLE001  # a reader that fails has not understood: that is no answer
+    except Exception as error:  # noqa: BLE001  # a failed reader proves nothing about the nodes
         first, second = (unreadable(test, cycle_id, host, job, started_s, error) for host in hosts)
         return PairRun(word="told", results=(first, second))
 
 
 def refuse_pairs(tests: Iterable[NodeTest], who: str) -> None:
-    """Refuse tests of two nodes where each test has one node.
+    """Refuse tests of two nodes where each test gets one node.
 
     Raises:
-        InputError: one of them is asked for.
+        InputError: one of the tests needs two nodes.
     """
     pairs = [test.id for test in tests if isinstance(test, PairTest)]
     if pairs:

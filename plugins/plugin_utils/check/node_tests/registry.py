@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Which tests of an idle node there are: one file each in this package."""
+"""The tests of an idle node: one file each in this package."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .spec import NodeTest
 
 @cache
 def node_tests() -> dict[str, type[NodeTest]]:
-    """Return the tests by id: what the files of this package name as TEST, by file name.
+    """Return the tests by id: the TEST of each file of this package, in the order of file names.
 
     Raises:
         BringupError: two of them have the same id.
@@ -36,11 +36,11 @@ def node_tests() -> dict[str, type[NodeTest]]:
 
 
 def enabled_tests(context: ObserveContext, asked: Sequence[str] = ()) -> tuple[NodeTest, ...]:
-    """Return the tests that cycles of this site run, each with its settings; with `asked` those of them.
+    """Return the tests that cycles of this site run, each with its settings; with `asked` only those.
 
     Raises:
-        ProblemsError: everything that is wrong with what the site states for one of them.
-        InputError: one that is asked for is not enabled, or one needs two nodes and Slurm gives each test one.
+        ProblemsError: all problems of the values that the site configures for a test.
+        InputError: a requested test is not enabled, or one needs two nodes and Slurm gives each test one.
     """
     tests = (kind(context) for kind in node_tests().values())
     found = tuple(test for test in tests if test.common.enabled)

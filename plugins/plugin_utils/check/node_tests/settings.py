@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Settings of continuous validation: how much a cycle does at once, and what every test of a node takes."""
+"""Settings of continuous validation: how much a cycle does at once, and the settings that every test of a node has."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class ContinuousSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeTestSettings:
-    """What every test of a node takes."""
+    """Settings that every test of a node has."""
 
     enabled: bool = setting("Whether cycles run it.", use="run")
     days: float = setting("A result that is younger is not made again.", unit="days", above=0, use="run")

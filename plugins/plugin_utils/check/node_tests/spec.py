@@ -20,11 +20,11 @@ from .settings import NodeTestSettings
 
 
 class NodeTest(ABC):
-    """One test of one node by itself, all of whose GPUs are free.
+    """One test of one node by itself, with all of its GPUs free.
 
-    It says what it saw of that node alone; comparing nodes with each other is left to the classification of a cycle.
-    A file of this package that has one says `TEST = <its class>`; its defaults are in `recipes/thresholds/<id>.yaml`.
-    `common` are the settings that every test has; a test with more of them reads its own class in the same way.
+    It reports what it observed on that node alone; comparing nodes is left to the classification of a cycle. A file of
+    this package with a test has `TEST = <its class>`; the defaults are in `recipes/thresholds/<id>.yaml`. `common` are
+    the settings that every test has; a test with more of them reads its own class in the same way.
     """
 
     id: ClassVar[str]
@@ -41,18 +41,18 @@ class NodeTest(ABC):
         return None
 
     def look(self, cluster: Cluster | None) -> None:
-        """Look once, before the first job of a cycle, at what jobs need of the cluster; most need nothing.
+        """Read from the cluster, once before the first job of a cycle, what jobs need. Most tests need nothing.
 
         Args:
-            cluster: None where Slurm gives the nodes their work: jobs see the node as it is then.
+            cluster: None where Slurm places the jobs: they find the node as it is then.
 
         Raises:
-            BringupError: the API server does not answer.
+            BringupError: the API server does not respond.
         """
         del cluster
 
     def unfit(self, host: BenchmarkHost) -> str:
-        """Return why this test has nothing to say about such hosts, which are skipped; empty if it has."""
+        """Return why this test does not apply to such hosts, which are skipped; empty if it does."""
         del host
         return ""
 
@@ -62,11 +62,11 @@ class NodeTest(ABC):
         return ""
 
     def permissions(self) -> tuple[Permission, ...]:
-        """Return what its jobs need beside BASIC of workload.permission."""
+        """Return what its jobs need beyond BASIC of workload.permission."""
         return job_permissions("plain-job")
 
     def blamed(self, host: BenchmarkHost, result: JobResult) -> tuple[str, ...]:
-        """Return the parts of the node (`gpu1`) that this job shows to be bad; none where only the node is known."""
+        """Return the parts of the node (`gpu1`) that this job proves to be bad; empty where only the node is known."""
         del host, result
         return ()
 
@@ -76,5 +76,8 @@ class NodeTest(ABC):
 
     @abstractmethod
     def read(self, cycle_id: str, host: BenchmarkHost, result: JobResult, started_s: float) -> NodeResult:
-        """Return what the job said. `other` unless everything that the test promises was seen; `pending` if a pod of
-        a user took its place."""
+        """Return the result of the job.
+
+        It is `other` unless everything that the test promises was observed, and `pending` if a pod of a user took its
+        place.
+        """

@@ -38,7 +38,8 @@ class StorageIoSettings(NodeTestSettings):
 
 
 class StorageIo(NodeTest):
-    """fio in a directory of its own, as before gate training_acceptance; what it reached is compared by others."""
+    """fio in a directory of its own, as before gate training_acceptance; its figures are compared between nodes
+    elsewhere."""
 
     id = "storage_io"
     title = "Storage I/O on the shared volume"
@@ -53,11 +54,12 @@ class StorageIo(NodeTest):
         )  # fmt: skip
 
     def unfit(self, host: BenchmarkHost) -> str:
-        """Without a volume there is nothing to test on any host."""
+        """Return that no volume is configured, so that no host can be tested; empty if one is."""
         return "" if self.settings.declared else f"gpufleet_settings.{KEY} states neither volume nor claim"
 
     def unready(self, host: BenchmarkHost) -> str:
-        """Jobs of Slurm mount nothing: the volume has to be a directory that the nodes have."""
+        """Return why the volume cannot be used: jobs of Slurm mount nothing, so it has to be a directory that the nodes
+        have."""
         del host
         if self.context.site.orchestrator != "slurm":
             return ""
@@ -72,7 +74,7 @@ class StorageIo(NodeTest):
         return storage_job(name, host, self.settings, secrets.token_hex(8))
 
     def read(self, cycle_id: str, host: BenchmarkHost, result: JobResult, started_s: float) -> NodeResult:
-        """Return what the volume gave the node; failed only if data came back otherwise, or the storage had errors."""
+        """Return what the volume delivered. It is failed only if data read back differs, or the storage had errors."""
         early = without_result(self.id, cycle_id, host, result, started_s)
         if early is not None:
             return early
@@ -90,7 +92,7 @@ class StorageIo(NodeTest):
         )  # fmt: skip
 
     def _cohort(self, host: BenchmarkHost, found: StorageReading) -> str:
-        """Return what two results must have in common to be compared: what fio did, and how, on which kind of host."""
+        """Return what two results must have in common to be compared: what fio did, and how, on which SKU."""
         settings = self.settings
         size = f"{settings.threads} x {settings.size_mib} MiB"
         limit = f", at most {settings.rate_mib_s:g} MiB/s" if settings.rate_mib_s else ""
