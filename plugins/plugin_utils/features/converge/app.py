@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The steps of a convergence, each from plain data to plain data: what to ask, the plan, what the package manager would
-do beyond it, and whether a host is as declared when it was carried out."""
+"""The steps of a convergence, each from plain data to plain data: what to query on the host, the plan, what the package
+manager would do beyond it, and whether the host is as declared afterwards."""
 
 from __future__ import annotations
 
@@ -22,29 +22,30 @@ from .reboot import other_modules
 from .state import HostState, nvlink_parts, read_state, services_of
 from .transaction import Chosen
 
-# Whether a host is as declared: what is loaded, installed and running, not what a task said that it changed.
+# Whether a host is as declared: judged by what is loaded, installed and running, not by what a task reported as
+# changed.
 
-# A100 has no such state (nvidia-smi prints N/A); from the fourth NVLink generation on it has to be there.
+# A100 has no such state (nvidia-smi prints N/A). From the fourth NVLink generation on it has to be there.
 _FABRIC_STATE_GENERATION = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Converged:
-    """What became of a host: `wrong` is not as declared, `reboot` says why it only will be after a reboot."""
+    """The result for a host: `wrong` is not as declared, `reboot` says why it will be only after a reboot."""
 
     wrong: tuple[str, ...]
     reboot: tuple[str, ...]
 
     @property
     def done(self) -> bool:
-        """Whether the host is as declared, now."""
+        """Whether the host is as declared, without a reboot."""
         return not self.wrong and not self.reboot
 
 
 def converged(declared: Declaration, plan: HostPlan, state: HostState, sku: Sku | None) -> Converged:
     """Return what is not as declared; `plan` and `state` are made anew after everything was done.
 
-    A part that waits for a reboot is told by the reboot alone.
+    A part that waits for a reboot is reported only with the reboot.
     """
     wrong = [f"not as planned: {line}" for line in plan.changes]
     if not plan.reboot:
@@ -80,14 +81,14 @@ def _fabric(declared: Declaration, state: HostState, sku: Sku | None) -> Iterato
         yield f"fabric state of the GPUs is {', '.join(sorted(set(state.fabric_states)))}, expected Completed on all"
 
 
-# What the package manager would do beyond a plan, as it says itself before anything is touched.
+# What the package manager would do beyond a plan, from its own simulation before anything is touched.
 
-# Packages that bring a kernel; EL has it in several page sizes, Oracle its own.
+# Packages that contain a kernel; EL has it in several page sizes, Oracle has its own.
 _KERNELS = re.compile(r"linux-image-|kernel-default$|kernel(-rt|-64k|-64k-rt|-uek)?(-debug)?-(core|modules-core)$")
 
 
 def simulation_problems(plan: HostPlan, state: HostState) -> list[BringupError]:
-    """Return what the package manager would do beyond the plan; nothing simulated is a problem of its own."""
+    """Return what the package manager would do beyond the plan. A missing simulation is a problem as well."""
     if not any(one.packages for one in plan.transactions):
         return []
     simulated = state.simulation
@@ -113,7 +114,10 @@ def simulation_problems(plan: HostPlan, state: HostState) -> list[BringupError]:
 
 
 def _headers_missing(plan: HostPlan, brings: Mapping[str, str], state: HostState) -> Iterator[BringupError]:
-    """DKMS cannot build without the headers of the running kernel; a package manager may bring those of the newest."""
+    """Yield a problem where the headers of the running kernel are missing, without which DKMS cannot build.
+
+    A package manager may bring the headers of the newest kernel instead.
+    """
     # 5.14.0-570.el9.aarch64+64k comes from kernel-64k-devel 5.14.0-570.el9.
     release = state.kernel.partition(f".{state.architecture}")[0]
     fitting = {name for name, version in brings.items() if name.endswith("-devel") and version.endswith(f":{release}")}
@@ -128,7 +132,7 @@ def _headers_missing(plan: HostPlan, brings: Mapping[str, str], state: HostState
 
 
 def convergence_step(options: Mapping[str, Any], host: str) -> dict[str, Any]:
-    """Return the answer of module `node_plan_info`.
+    """Return the result of module `node_plan_info`.
 
     Raises:
         BringupError: the declaration is wrong, a part has two owners, packages are not whole, or the package manager
@@ -172,7 +176,7 @@ def _sku(name: str, extra: list[str], host: str) -> Sku | None:
 
 
 def spec_of(package: Chosen, family: str) -> str:
-    """Return a package with its version as the package manager takes it."""
+    """Return a package with its version in the syntax of the package manager."""
     if not package.version:
         return package.name
     return f"{package.name}={package.version}" if family == "debian" else f"{package.name}-{package.version}"
@@ -188,7 +192,7 @@ def _simulation(plan: HostPlan, state: HostState) -> dict[str, Any]:
 
 
 def _for_tasks(plan: HostPlan, state: HostState) -> dict[str, Any]:
-    """The plan as tasks read it: with packages written as the package manager takes them."""
+    """Return the plan for the tasks, with packages in the syntax of the package manager."""
     data: dict[str, Any] = to_plain(plan)
     for plain, one in zip(data["transactions"], plan.transactions, strict=True):
         plain["specs"] = [spec_of(package, state.family) for package in one.packages]

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a site declares of a host or a group in `gpufleet_converge`. A part that is not declared is not touched."""
+"""What a site declares for a host or a group in `gpufleet_converge`. A part that is not declared is not touched."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _FIRST_OPEN_BRANCH = 515
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Driver:
-    """The NVIDIA driver, at one exact version, held there.
+    """The NVIDIA driver, pinned to one exact version.
 
-    `modules`: open or proprietary kernel modules. `build`: made on the host for its kernel (DKMS), or packaged for one
-    kernel (precompiled). `origin`: whose packages, NVIDIA's own repository or the archive of Ubuntu: both carry the
-    same names, and mixing them breaks apt.
+    `modules`: open or proprietary kernel modules. `build`: built on the host for its kernel (DKMS), or packaged for one
+    kernel (precompiled). `origin`: NVIDIA's own repository or the archive of Ubuntu. Both have packages of the same
+    names, and mixing them breaks apt.
     """
 
     version: str
@@ -58,7 +58,7 @@ class Nvlink:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ofed:
-    """The stack of the adapters: DOCA-OFED at one version, or the one of the distribution."""
+    """The stack of the adapters: DOCA-OFED at one version, or that of the distribution."""
 
     kind: Literal["doca", "inbox"]
     version: str = ""
@@ -100,7 +100,7 @@ class Hugepages:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeSource:
-    """Where the host takes its time from: `servers` by chrony, or PTP on one network interface."""
+    """The time source of the host: `servers` by chrony, or PTP on one network interface."""
 
     kind: Literal["chrony", "ptp"]
     servers: tuple[str, ...] = ()
@@ -109,17 +109,18 @@ class TimeSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Toolkit:
-    """The NVIDIA container toolkit on the host, where no operator brings it."""
+    """The NVIDIA container toolkit on the host, where no operator installs it."""
 
     version: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Declaration:
-    """Everything that a site may declare of a host; see docs/converge.md.
+    """Everything that a site can declare for a host; see docs/converge.md.
 
-    `reboot`: whether the role may reboot the host where something needs it; the default only says so. `reload_driver`:
-    whether the modules of the driver may be unloaded and loaded again, which is tried only if nobody uses them.
+    `reboot`: whether the role may reboot the host where something needs it; the default only reports it.
+    `reload_driver`: whether the modules of the driver may be unloaded and loaded again, which is tried only if no
+    process uses them.
     """
 
     driver: Driver | None = None
@@ -143,11 +144,11 @@ class Declaration:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The parts that are declared, by their names."""
+        """The declared parts, by their names."""
         return tuple(name for name in PARTS if getattr(self, name) not in (None, (), {}))
 
 
-# In the order in which they are converged; what is left are permissions.
+# In the order in which they are converged; the other fields are permissions.
 PARTS = (
     "ofed",
     "driver",
@@ -169,7 +170,7 @@ PARTS = (
 
 
 def read_declaration(data: Any, source: str) -> Declaration:
-    """Return what `gpufleet_converge` of one host says; nothing stated is a declaration without parts.
+    """Return the declaration of one host; without a value it has no parts.
 
     Raises:
         ProblemsError: unknown names (with the nearest valid one), wrong types, and parts that contradict each other.
@@ -182,7 +183,7 @@ def read_declaration(data: Any, source: str) -> Declaration:
 
 
 def declaration_problems(hosts: dict[str, Any]) -> list[BringupError]:
-    """Return everything that is wrong with the declarations of hosts; one that groups share is told once."""
+    """Return everything that is wrong with the declarations of hosts. One that a group shares is reported once."""
     found: list[BringupError] = []
     seen: list[Any] = []
     for host, data in hosts.items():

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The plan of one host: everything that has to be written, installed, held, started and removed, before anything is."""
+"""The plan of one host: everything to write, install, hold, start and remove, known before anything is changed."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ from .written_files import (
     written_files,
 )
 
-# One owner for each part of a host: a part that is declared and owned by somebody else is an error that names both.
+# One owner for each part of a host. A part that is declared and has another owner is an error that names both.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnerMark:
-    """By what another owner of a part is seen; the fields are described in recipes/host_owners.yaml."""
+    """A mark of another owner of a part; the fields are described in recipes/host_owners.yaml."""
 
     owner: str
     part: str
@@ -60,24 +60,24 @@ def load_owner_marks() -> tuple[OwnerMark, ...]:
     """Return the marks of all other owners.
 
     Raises:
-        BringupError: the file is not what it must be.
+        BringupError: the file does not have the expected form.
     """
     return decode_file(_Owners, RECIPES / "host_owners.yaml").owners
 
 
 def mark_paths() -> tuple[str, ...]:
-    """Return the paths that the host is asked for, with `*` for any name."""
+    """Return the paths to look for on the host, with `*` for any name."""
     return tuple(dict.fromkeys(mark.path for mark in load_owner_marks() if mark.path))
 
 
-# What an operator that owns the driver brings with it.
+# What an operator that owns the driver installs with it.
 _WITH_THE_DRIVER = ("driver", "nvlink", "container_toolkit")
 
 
 def owner_problems(
     declared: Declaration, state: HostState, labels: Mapping[str, str], driver_owner: str
 ) -> list[BringupError]:
-    """Return one problem for each declared part that somebody else owns."""
+    """Return one problem for each declared part that has another owner."""
     return [*_site(declared, driver_owner), *_marks(declared, state, labels), *_settings(declared, state)]
 
 
@@ -113,13 +113,13 @@ def _conflict(part: str, owner: str, seen: str, leave: str) -> BringupError:
 
 # The first kernel with DMA-BUF for peers (Linux 5.12, RDMA: Add dma-buf support).
 _DMA_BUF_KERNEL = (5, 12)
-# A unit that runs, or that acts once and did.
+# A running unit, or one that acts once and has done so.
 _RUNS = ("active", "done")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What the host is asked before it can be planned."""
+    """What has to be read from the host before it can be planned."""
 
     packages: tuple[str, ...]
     paths: tuple[str, ...]
@@ -130,9 +130,9 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reload:
-    """Whether the driver's modules are loaded anew, in which order they go, and what keeps them.
+    """Whether the driver's modules are reloaded, in which order they are unloaded, and what keeps them loaded.
 
-    `stop` are the units that run and are stopped before, in that order; `once` those that have to run again afterwards.
+    `stop` are running units that are stopped before, in that order; `once` are units that have to run again afterwards.
     """
 
     wanted: bool = False
@@ -144,14 +144,14 @@ class Reload:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostPlan:
-    """What is to be done on one host; `changes` says it in words, empty where the host is as declared.
+    """The changes to one host; `changes` has them in words, empty where the host is as declared.
 
-    `files` are all that belong to the declaration, `write_files` those that are not as they should be; `hold` all that
-    is held, `hold_now` what is not held yet. `unfinished` are packages to finish before any moves. `effects` are what
-    changed files need to take effect, `settings` those of sysctl that are not in force, `restart` the units that run an
-    older version of what moves, `reboot` why the host has to be rebooted afterwards. `build_modules` is the version of
-    an installed driver that DKMS lacks for the running kernel, `needs_headers` that of one to be built on a host
-    without the headers of its kernel.
+    `files` are all files of the declaration, `write_files` those that differ. `hold` are all packages to hold,
+    `hold_now` those that are not held yet. `unfinished` are packages to finish before any are changed. `effects` make
+    changed files take effect, `settings` are sysctl settings that are not in force. `restart` are units that run an
+    older version of a package to change. `reboot` says why the host has to be rebooted afterwards. `build_modules` is
+    the version of an installed driver that DKMS has not built for the running kernel. `needs_headers` is the kernel
+    release whose headers are missing on the host where a driver is to be built.
     """
 
     parts: tuple[str, ...]
@@ -211,18 +211,18 @@ def plan_host(
     labels: Mapping[str, str] | None = None,
     driver_owner: str = "host",
 ) -> HostPlan:
-    """Return what has to be done on that host.
+    """Return the plan of that host.
 
     Args:
-        declared: what the site declares of it.
-        state: what the host shows, asked with `question`.
+        declared: what the site declares for it.
+        state: the state of the host, read with `question`.
         sku: its SKU; needed where `nvlink.services` is `by-sku`.
         labels: labels of its Kubernetes node, for the parts that operators own.
         driver_owner: `gpufleet_driver_owner` of the site.
 
     Raises:
-        ProblemsError: a part has two owners, a set of packages is not whole in the repositories, the declaration does
-            not fit the host. Nothing of it was touched then.
+        ProblemsError: a part has two owners, a set of packages is not whole in the repositories, or the declaration
+            does not fit the host. The host is then not changed.
     """
     by_sku = services_of(sku)
     problems = [*owner_problems(declared, state, labels or {}, driver_owner), *_misfits(declared, state, sku)]
@@ -293,7 +293,7 @@ def _plan(
 
 
 def _files(declared: Declaration, state: HostState, imex: bool, hold: Sequence[Chosen]) -> tuple[WrittenFile, ...]:
-    # The paths do not depend on versions, so they can be asked for before these are known.
+    # The paths do not depend on versions, so they can be requested before the versions are known.
     held_or_any = hold or (
         (Chosen(name="any"),) if declared.driver or declared.dcgm or declared.container_toolkit else ()
     )
@@ -308,7 +308,7 @@ def _imex(declared: Declaration, by_sku: Sequence[Part], state: HostState) -> bo
 
 def _units(declared: Declaration, state: HostState, by_sku: Sequence[Part]) -> tuple[Unit, ...]:
     names = [unit for _title, sets in wanted_sets(declared, state, by_sku) for one in sets for unit in one.units]
-    # openibd is started by its package and by the reboot; starting it here would drop links of a host in service.
+    # openibd is started by its package and by the reboot. Starting it here would drop links of a host in service.
     found = [Unit(name=f"{name}.service") for name in dict.fromkeys(names) if name != "openibd"]
     if declared.persistence is not None and "nvidia-persistenced" not in names:
         found.append(Unit(name="nvidia-persistenced.service"))
@@ -351,7 +351,7 @@ def _remove_arguments(arguments: Sequence[str], state: HostState) -> tuple[str, 
 
 
 def _union(ours: Ledger, after: Ledger, effects: Sequence[str]) -> Ledger:
-    """The ledger while the run works: what was there and what will be, so that a run that is ended loses nothing."""
+    """Return the ledger for the time of the run: old and new entries, so that an interrupted run loses none."""
     return Ledger(
         files=tuple(sorted({*ours.files, *after.files})),
         holds=tuple(sorted({*ours.holds, *after.holds})),
@@ -363,7 +363,7 @@ def _union(ours: Ledger, after: Ledger, effects: Sequence[str]) -> Ledger:
 
 
 def _preferences(only: Sequence[Chosen], state: HostState) -> str:
-    """Which versions count when the package manager simulates: preferences of apt, locks of dnf."""
+    """Return which versions count when the package manager simulates: preferences of apt, locks of dnf."""
     lines = pins(only) if state.family == "debian" else version_locks(only)
     return "\n".join((*lines, "")) if lines else ""
 
@@ -384,7 +384,7 @@ def _moves(title: str, found: Sequence[PackageTransaction], state: HostState) ->
 def _restart(
     declared: Declaration, state: HostState, by_sku: Sequence[Part], moves: Sequence[PackageTransaction]
 ) -> tuple[str, ...]:
-    """Units whose packages move while they run or have failed: they still run the version that was there before."""
+    """Return units that run or have failed while their packages change: they still run the old version."""
     moving = {package.name for one in moves for package in _moving(one, state)}
     sets = [one for _title, sets in wanted_sets(declared, state, by_sku) for one in sets]
     names = [f"{unit}.service" for one in sets for unit in one.units if moving & {*one.packages, *one.companions}]
@@ -392,7 +392,7 @@ def _restart(
 
 
 def _rebuild(declared: Declaration, found: Sequence[PackageTransaction], state: HostState) -> bool:
-    """nvidia-peermem is compiled against OFED: a driver that stays is built again after OFED changed."""
+    """Whether a driver that stays is built again: nvidia-peermem is compiled against OFED, and OFED changed."""
     stays = declared.driver is not None and declared.driver.build == "dkms" and not _moves("driver", found, state)
     return stays and _moves("DOCA-OFED", found, state)
 
@@ -402,7 +402,7 @@ def _drifted(declared: Declaration, state: HostState) -> tuple[str, ...]:
 
 
 def _unbuilt(declared: Declaration, state: HostState) -> str:
-    """The version of a driver that DKMS is to build and does not have for the running kernel, empty if it has."""
+    """Return the driver version that DKMS has still to build for the running kernel, empty if it is built."""
     driver = declared.driver
     if driver is None or driver.build != "dkms" or is_built(state.dkms, driver.version, state.kernel):
         return ""
@@ -410,7 +410,7 @@ def _unbuilt(declared: Declaration, state: HostState) -> str:
 
 
 def _holding(declared: Declaration) -> tuple[str, ...]:
-    """Units that count when the driver is loaded anew, whether or not they are declared."""
+    """Return units that count when the driver is reloaded, whether or not they are declared."""
     reloads = declared.reload_driver and declared.driver is not None
     return tuple(f"{unit}.service" for unit in (*HOLDING_UNITS, *ONCE_UNITS)) if reloads else ()
 
@@ -442,7 +442,7 @@ def _changes(plan: HostPlan, state: HostState) -> tuple[str, ...]:
     lines += [f"remove {path}" for path in plan.remove_files]
     lines += [f"set again by sysctl: {setting}" for setting in plan.settings]
     if not plan.reboot:
-        # What waits for a reboot is enabled, and started by it.
+        # A unit that waits for a reboot is enabled, and started by the reboot.
         lines += [f"start {unit.name}" for unit in plan.units if state.units.get(unit.name) not in _RUNS]
     lines += [f"stop {name}" for name in plan.remove_units]
     if plan.build_modules:

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What only comes into force by a reboot, and whether the modules of the driver can be loaded anew without one."""
+"""What takes effect only with a reboot, and whether the modules of the driver can be reloaded without one."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ UNLOAD_ORDER = (
     "gdrdrv",
     "nvidia",
 )
-# Processes that are named; more are counted.
+# How many processes are named; more are only counted.
 _NAMED = 8
-# Units that hold the driver and are stopped before, those first that ask others: what watches the GPUs
+# Units that hold the driver and are stopped before, clients of other units first: monitoring of the GPUs
 # (NVIDIA/mig-parted deployments/systemd/hooks.sh), then what runs the driver (`_unload_driver` of
-# NVIDIA/gpu-driver-container). They are started again the other way round. kubelet holds no device and goes on: a pod
-# that holds one is named. nvlsm is no unit: the fabric manager's brings and ends it.
+# NVIDIA/gpu-driver-container). They are started again in reverse order. kubelet holds no device and goes on: a pod that
+# holds one is named. nvlsm is no unit: the fabric manager's brings and ends it.
 HOLDING_UNITS = (
     "dcgm-exporter",
     "nvsm",
@@ -39,12 +39,12 @@ HOLDING_UNITS = (
     "nvidia-gridd",
     "nvidia-persistenced",
 )
-# Units that do something once to the loaded driver, which is gone with it: they run again when they ran before.
+# Units that act once on the loaded driver, which is lost with it: they run again if they ran before.
 ONCE_UNITS = ("gpufleet-gpu-power", "nvidia-mig-manager")
 
 
 def reboot_reasons(declared: Declaration, state: HostState, until_boot: Mapping[str, str]) -> tuple[str, ...]:
-    """Return why the host has to be rebooted once everything is written, in plain words; empty if it need not."""
+    """Return why the host has to be rebooted once everything is written; empty if it need not."""
     reasons = [what for what, boot in until_boot.items() if boot == state.boot]
     missing = missing_arguments(declared, state)
     if missing:
@@ -62,7 +62,7 @@ def reboot_reasons(declared: Declaration, state: HostState, until_boot: Mapping[
 
 
 def other_modules(declared: Declaration, state: HostState) -> bool:
-    """Return whether the modules that are loaded are of the other kind than is declared, open or proprietary."""
+    """Return whether the loaded modules are of another kind than declared, open or proprietary."""
     loaded = state.loaded_modules
     return bool(declared.driver and state.loaded_driver and loaded) and loaded != (
         declared.driver.modules if declared.driver else ""
@@ -70,22 +70,22 @@ def other_modules(declared: Declaration, state: HostState) -> bool:
 
 
 def missing_arguments(declared: Declaration, state: HostState) -> tuple[str, ...]:
-    """Return the arguments that the running kernel was not started with."""
+    """Return the arguments that the running kernel was not booted with."""
     running = state.command_line.split()
     return tuple(argument for argument in kernel_arguments(declared) if argument not in running)
 
 
 def until_boot(state: HostState, files: Sequence[WrittenFile], ofed_changes: bool) -> dict[str, str]:
-    """Return what was changed since the host was started and waits for a reboot, with that start."""
+    """Return what was changed since the last boot and waits for a reboot, with that boot."""
     waiting = {what: boot for what, boot in state.ours.until_boot.items() if boot == state.boot}
     for file in files:
         if file.needs_boot and state.digests.get(file.path, "") != file.digest:
             waiting[file.needs_boot] = state.boot
     if any(path.startswith("/etc/sysctl.d/") and path not in {f.path for f in files} for path in state.ours.files):
-        # Nobody knows what the kernel had before.
+        # The earlier values of the kernel are unknown.
         waiting["settings of sysctl were taken back"] = state.boot
     if ofed_changes:
-        # Its modules drop every link when they are loaded anew; storage and RDMA users hold them.
+        # Its modules drop every link when they are reloaded; storage and RDMA users hold them.
         waiting["DOCA-OFED was installed or changed"] = state.boot
     return waiting
 
@@ -93,11 +93,12 @@ def until_boot(state: HostState, files: Sequence[WrittenFile], ofed_changes: boo
 def holders(
     modules: Mapping[str, KernelModule], users: Sequence[DeviceUser] = (), stopped: Sequence[str] = ()
 ) -> tuple[str, ...]:
-    """Return what keeps the modules of the driver loaded beside each other, empty if they can be unloaded.
+    """Return what keeps the modules of the driver loaded, apart from each other; empty if they can be unloaded.
 
-    A module may be used by those of the list that are unloaded before it, and by nothing else: neither a process nor
-    another module. `users` are the processes that have devices open; those of units that are going to be `stopped` do
-    not count, nor does what nobody can be named for as long as such units run: it is counted again without them.
+    A module may be used by modules of the list that are unloaded before it, and by nothing else: neither a process nor
+    another module. `users` are the processes that have devices open. Processes of units that are about to be `stopped`
+    do not count. Neither do uses without a known process while such units run: they are counted again once the units
+    stopped.
     """
     found, opened = [], False
     strangers = [user for user in users if user.unit.removesuffix(".service") not in stopped]
@@ -123,7 +124,7 @@ def unloadable(modules: Mapping[str, KernelModule]) -> tuple[str, ...]:
 
 
 def is_built(lines: Sequence[str], version: str, kernel: str) -> bool:
-    """Return whether DKMS says so of that kernel.
+    """Return whether DKMS reports it as installed for that kernel.
 
     A line such as `nvidia/580.95.05, 6.8.0-60-generic, x86_64: installed`; older ones have `nvidia, 580...`.
     """

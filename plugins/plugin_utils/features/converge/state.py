@@ -1,9 +1,8 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a host shows before it is converged, as module `node_state_info` answers, and the settings that its kernel
-has.
-"""
+"""The state of a host before it is converged, as module `node_state_info` returns it, and the sysctl settings of its
+kernel."""
 
 from __future__ import annotations
 
@@ -19,9 +18,9 @@ from ...runtime.files import RECIPES
 from ...runtime.strict import decode, decode_file
 from .declaration import Declaration, Driver
 
-# What the packages of a host are called, by recipes/host_packages.yaml, and those that its NVLink fabric needs.
+# The package names of a host, from recipes/host_packages.yaml, and the packages that its NVLink fabric needs.
 
-# What the packages of a host are called: data of recipes/host_packages.yaml, and the choice of what fits a host.
+# The package names of a host: data of recipes/host_packages.yaml, and the choice of what fits a host.
 
 FILE = RECIPES / "host_packages.yaml"
 Part = Literal[
@@ -66,7 +65,7 @@ class PackageSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CudaOfBranch:
-    """From that branch on the driver brings that CUDA major."""
+    """From that branch on the driver contains that CUDA major."""
 
     from_branch: int
     cuda: int
@@ -74,7 +73,7 @@ class CudaOfBranch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackageNames:
-    """The whole file."""
+    """The content of the file."""
 
     sets: tuple[PackageSet, ...]
     cuda: tuple[CudaOfBranch, ...]
@@ -84,7 +83,8 @@ class PackageNames:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class System:
-    """What decides names: `family` debian or redhat, `distribution` as Ansible names it, its major `release`."""
+    """What decides package names: `family` debian or redhat, `distribution` as Ansible names it, its major
+    `release`."""
 
     family: str
     distribution: str
@@ -98,7 +98,7 @@ class System:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Named:
-    """A set with its names written out for one host."""
+    """A set with its names resolved for one host."""
 
     part: Part
     version: Literal["driver", "own", "newest"]
@@ -116,7 +116,7 @@ def load_package_names() -> PackageNames:
     """Return the names of all packages.
 
     Raises:
-        BringupError: the file is not what it must be.
+        BringupError: the file does not have the expected form.
     """
     return decode_file(PackageNames, FILE)
 
@@ -125,7 +125,7 @@ def named(part: Part, system: System, driver: Driver | None) -> Named:
     """Return the packages of a part on a host with that driver.
 
     Raises:
-        InputError: no names are known for this part there; what is known is listed.
+        InputError: no names are known for this part there; the known ones are listed.
     """
     names = load_package_names()
     known = [found for found in names.sets if found.part == part]
@@ -137,7 +137,7 @@ def named(part: Part, system: System, driver: Driver | None) -> Named:
     def written(texts: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(text.format(**words) for text in texts)
 
-    # A package that was asked for is no companion of itself.
+    # A requested package is no companion of itself.
     packages = written(fitting.packages)
     return Named(
         part=part,
@@ -219,7 +219,8 @@ _SERVICES: dict[str, tuple[Part, ...]] = {
 
 
 def services_of(sku: Sku | None) -> tuple[Part, ...]:
-    """Return the parts that a host of that SKU needs: trays of a rack have IMEX, the fabric manager is on switches."""
+    """Return the parts that a host of that SKU needs: IMEX on trays of a rack, the fabric manager on hosts with
+    switches."""
     if sku is None or not sku.nvlink_links:
         return ()
     if sku.nvlink_domain == "rack":
@@ -231,7 +232,7 @@ def services_of(sku: Sku | None) -> tuple[Part, ...]:
 
 
 def nvlink_parts(declared: Declaration, by_sku: Sequence[Part], architecture: str) -> tuple[Part, ...]:
-    """Return the parts beside the driver; libnvsdm exists for x86_64 alone."""
+    """Return the parts beside the driver; libnvsdm exists only for x86_64."""
     if declared.nvlink is None:
         return ()
     stated = declared.nvlink.services
@@ -239,12 +240,12 @@ def nvlink_parts(declared: Declaration, by_sku: Sequence[Part], architecture: st
     return tuple(part for part in parts if part != "nvsdm" or architecture == "x86_64")
 
 
-# What a host shows before it is converged, as module `node_state_info` answers.
+# The state of a host before it is converged, as module `node_state_info` returns it.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """A version of a package that a repository has; `origin` is that repository as the package manager names it."""
+    """A version of a package in a repository; `origin` is that repository as the package manager names it."""
 
     version: str
     origin: str
@@ -252,7 +253,7 @@ class Offer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackageState:
-    """One package: its version if installed, whether it is held, what the repositories offer, the newest first."""
+    """One package: its version if installed, whether it is held, what the repositories offer, newest first."""
 
     installed: str = ""
     held: bool = False
@@ -261,10 +262,11 @@ class PackageState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ledger:
-    """What earlier runs of ours left on the host, as /etc/gpufleet/converged.json says.
+    """What earlier runs of ours left on the host, from /etc/gpufleet/converged.json.
 
-    `until_boot` has what only comes into force by a reboot, each with the boot during which it was changed. `pending`
-    are effects of files that were still to do: a run that is ended between a file and its effect does not lose it.
+    `until_boot` has what takes effect only with a reboot, each with the boot during which it was changed. `pending` are
+    effects of files that are still to do, so that a run that is interrupted between a file and its effect does not lose
+    it.
     """
 
     schema_version: int = 1
@@ -278,7 +280,7 @@ class Ledger:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Simulation:
-    """What the package manager said that it would do: packages with their versions; `error` if it refuses."""
+    """What the package manager would do: packages with their versions; `error` if it refuses."""
 
     install: dict[str, str] = field(default_factory=dict)
     remove: tuple[str, ...] = ()
@@ -287,7 +289,7 @@ class Simulation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelModule:
-    """A module that is loaded: how often it is used, and by which other modules."""
+    """A loaded module: how often it is used, and by which other modules."""
 
     uses: int
     users: tuple[str, ...] = ()
@@ -303,17 +305,17 @@ class DeviceUser:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostState:
-    """One host.
+    """The state of one host.
 
-    `command_line` is that of the running kernel, `boot_arguments` what the boot loader has for the next one (EL only).
-    `loaded_driver` and `library_driver` are the versions of the module that is loaded and of the library that is
-    installed, empty where there is none; `loaded_modules` is `open` or `proprietary`. `digests` are SHA-256 of files,
-    empty for one that is not there.
-    `set_elsewhere` are settings of sysctl in files that are read after ours, as [key, value, file]. `unfinished` are
-    packages that a dpkg left which was ended in the middle: apt installs nothing until they are finished. `duplicates`
-    are what an rpm left: packages with all their versions. `locks_off` says why dnf does not heed its version lock,
-    `sysctl` what the kernel has of the declared settings. `kernel_headers`: whether DKMS can build for the running
-    kernel.
+    `command_line` is that of the running kernel, `boot_arguments` those of the boot loader for the next boot (EL only).
+    `loaded_driver` is the version of the loaded module, `library_driver` that of the installed library, both empty
+    where there is none. `loaded_modules` is `open` or `proprietary`. `digests` are SHA-256 of files, empty for a
+    missing file.
+
+    `set_elsewhere` are sysctl settings in files that are read after ours, as [key, value, file]. `unfinished` are
+    packages left by an interrupted dpkg: apt installs nothing until they are finished. `duplicates` are left by an
+    interrupted rpm: packages with all their versions. `locks_off` says why dnf does not heed its version lock. `sysctl`
+    has the kernel's values of the declared settings. `kernel_headers`: whether DKMS can build for the running kernel.
     """
 
     family: str
@@ -348,7 +350,7 @@ class HostState:
 
     @property
     def system(self) -> System:
-        """What decides the names of packages."""
+        """Return what decides the names of packages."""
         return System(
             family=self.family,
             distribution=self.distribution,
@@ -359,15 +361,15 @@ class HostState:
 
     @property
     def ours(self) -> Ledger:
-        """What earlier runs of ours left, nothing where there was none."""
+        """Return what earlier runs of ours left, empty where there was none."""
         return self.ledger or Ledger()
 
 
 def read_state(data: Any, host: str) -> HostState:
-    """Return the answer of `node_state_info`.
+    """Return the result of `node_state_info`.
 
     Raises:
-        InputError: it is of a family whose packages nobody knows here, or of another release of the collection.
+        InputError: it is of a family whose package names are unknown here, or of another release of the collection.
     """
     state = decode(HostState, data, f"state of {host}")
     if state.family not in ("debian", "redhat"):
@@ -386,16 +388,16 @@ def read_state(data: Any, host: str) -> HostState:
     return state
 
 
-# Settings of sysctl that the kernel has not, although the file that says them is there.
+# Sysctl settings that the kernel does not have, although their file is there.
 
 _NUMBER = re.compile(r"-?\d+")
 
 
 def not_in_force(wanted: Mapping[str, str], kernel: Mapping[str, str]) -> Iterator[str]:
-    """Yield each setting with what the kernel has: an agent sets it, its module came later, or it cannot be had.
+    """Yield each setting with the value of the kernel: an agent sets it, its module came later, or it is not possible.
 
-    Numbers alone are compared: lists of ports or processors are shown in other words than they were set. `kernel` has
-    names with dots alone, as `sysctl` shows them but for dots in names of interfaces.
+    Only numbers are compared: lists of ports or processors are shown in another form than they were set. `kernel` has
+    only names with dots, as `sysctl` shows them but for dots in names of interfaces.
     """
     for key, value in wanted.items():
         if "*" in key or not all(_NUMBER.fullmatch(word) for word in value.split()):

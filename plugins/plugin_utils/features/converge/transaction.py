@@ -13,16 +13,16 @@ from ...outcome.errors import BringupError, InputError
 from .declaration import Declaration
 from .state import HostState, Named, PackageState, Part, named, nvlink_parts
 
-# Everything that works with one version of the driver only, declared or not: what is installed of it moves along.
+# Parts that work with exactly one version of the driver, declared or not: those installed move along.
 _EQUAL_PARTS: tuple[Part, ...] = ("fabric-manager", "nvsdm", "imex")
-# The plugin of dnf that keeps versions; an EL host has nothing else that does.
+# The plugin of dnf that locks versions; an EL host has nothing else for it.
 VERSION_LOCK = "python3-dnf-plugin-versionlock"
 _EPOCH_AND_RELEASE = re.compile(r"^(?:\d+:)?(?P<upstream>[^-]+)(?:-[^-]*)?$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
-    """One package at one version; `version` empty takes what the repository has, and is not held."""
+    """One package at one version; with an empty `version` it takes what the repository has, and is not held."""
 
     name: str
     version: str = ""
@@ -30,11 +30,11 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackageTransaction:
-    """Packages that move at once.
+    """Packages that change at once.
 
-    `title` says what for, `before` is installed on its own first, `stream` is the module stream of dnf that must be
-    enabled, `may_remove` what the package manager may take away for it. `companions` are not asked for, but where they
-    come as dependencies it has to be that version: a package manager takes the newest if a relation allows it.
+    `title` is the purpose. `before` is installed on its own first. `stream` is the module stream of dnf to enable.
+    `may_remove` is what the package manager may remove for it. `companions` are not requested, but where they come as
+    dependencies they must have that version: a package manager takes the newest if a relation allows it.
     """
 
     title: str
@@ -46,7 +46,7 @@ class PackageTransaction:
 
 
 def wanted_sets(declared: Declaration, state: HostState, sku_services: Sequence[Part]) -> list[tuple[str, list[Named]]]:
-    """Return the named sets of each transaction, in their order: adapters before the driver, which is built on them."""
+    """Return the named sets of each transaction in order: adapters before the driver, which is built on them."""
     system, driver = state.system, declared.driver
     found: list[tuple[str, list[Named]]] = []
     if declared.ofed and declared.ofed.kind == "doca":
@@ -66,7 +66,7 @@ def wanted_sets(declared: Declaration, state: HostState, sku_services: Sequence[
 
 
 def package_names(declared: Declaration, state: HostState, sku_services: Sequence[Part]) -> tuple[str, ...]:
-    """Return every name that the package manager has to be asked about."""
+    """Return every name to query at the package manager."""
     names: dict[str, None] = {}
     for _title, sets in wanted_sets(declared, state, sku_services):
         for one in sets:
@@ -81,7 +81,7 @@ def package_names(declared: Declaration, state: HostState, sku_services: Sequenc
 def transactions(
     declared: Declaration, state: HostState, sku_services: Sequence[Part]
 ) -> tuple[tuple[PackageTransaction, ...], list[BringupError]]:
-    """Return the transactions, and every package that the repositories of the host do not have at that version."""
+    """Return the transactions, and a problem for every package that the repositories do not have at that version."""
     found: list[PackageTransaction] = []
     problems: list[BringupError] = []
     for title, sets in wanted_sets(declared, state, sku_services):
@@ -123,12 +123,12 @@ def held(found: Sequence[PackageTransaction]) -> tuple[Chosen, ...]:
 
 
 def pinned(found: Sequence[PackageTransaction]) -> tuple[Chosen, ...]:
-    """Return the packages that may only come at one version: those that are held, and what may come with them."""
+    """Return the packages that may only come at one version: those that are held, and their companions."""
     return (*held(found), *(package for one in found for package in one.companions if package.version))
 
 
 def same_version(full: str, wanted: str) -> bool:
-    """Whether a version of a package, with epoch and release of the packager, is the stated one."""
+    """Whether a package version, with epoch and release of the packager, is the declared one."""
     match = _EPOCH_AND_RELEASE.match(full)
     return full == wanted or bool(match and match["upstream"] == wanted)
 
@@ -142,7 +142,7 @@ def _asked(sets: Sequence[Named]) -> set[str]:
 
 
 def _names(one: Named, declared: Declaration, state: HostState) -> Iterator[str]:
-    """The packages of a set, its companions that are installed, and with the driver all else that must equal it."""
+    """Yield the packages of a set, its installed companions, and with the driver all others that must equal it."""
     coming = state.simulation.install if state.simulation else {}
     yield from one.packages
     yield from (name for name in one.companions if _package(name, state).installed or name in coming)
@@ -171,7 +171,7 @@ def _undeclared_equal(declared: Declaration, state: HostState) -> Iterator[Named
         try:
             yield named(part, state.system, declared.driver)
         except InputError:
-            # No such package for that branch or processor: nothing of it can be installed.
+            # There is no such package for that branch or processor, so none of it can be installed.
             continue
 
 
@@ -213,7 +213,8 @@ _REPOSITORY = "mirror the whole set of that version, or declare a version that t
 
 
 def _one_origin(title: str, chosen: Sequence[Chosen], state: HostState) -> list[BringupError]:
-    """All packages of one version come from one repository: two that have the same names do not fit together."""
+    """Return problems where packages of one version come from several repositories: packages of the same names from two
+    repositories do not fit together."""
     sources = {
         package.name: {o.origin for o in _package(package.name, state).available if o.version == package.version}
         for package in chosen

@@ -1,9 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The files that a declaration means: drop-ins of ours beside the files of others, and what grubby is asked for on
-EL.
-"""
+"""The files of a declaration: drop-ins of ours beside unmanaged files, and the arguments for grubby on EL."""
 
 from __future__ import annotations
 
@@ -17,14 +15,14 @@ from .declaration import Declaration
 from .state import load_package_names
 from .transaction import Chosen
 
-# The files that a declaration means: drop-ins of ours beside the files of others.
+# The files of a declaration: drop-ins of ours beside unmanaged files.
 
 MARK = "Written by gpufleet.bringup from gpufleet_converge; what is changed here is put back."
 LEDGER = "/etc/gpufleet/converged.json"
 # What has to be done after a file was written.
 Effect = Literal["", "sysctl", "initramfs", "grub", "units", "chrony"]
 _UNITS = "/etc/systemd/system"
-# It has to win over what packages and others put there: the last name counts.
+# It has to take precedence over files of packages and others: the last name counts.
 _SYSCTL = "/etc/sysctl.d/99-zz-gpufleet.conf"
 _GPU_POWER = "gpufleet-gpu-power.service"
 _EFFECTS: tuple[tuple[str, Effect], ...] = (
@@ -38,7 +36,7 @@ _EFFECTS: tuple[tuple[str, Effect], ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenFile:
-    """One file, its content, and what makes it take effect; `needs_boot` says what takes effect by a reboot only."""
+    """One file, its content, and what makes it take effect; `needs_boot` says what takes effect only with a reboot."""
 
     path: str
     content: str
@@ -54,7 +52,7 @@ class WrittenFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """A unit that has to run; `ours` are those that a file of ours brings."""
+    """A unit that has to run; `ours` marks units that a file of ours defines."""
 
     name: str
     ours: bool = False
@@ -74,20 +72,20 @@ def written_files(declared: Declaration, family: str, held: Sequence[Chosen], im
 
 
 def kernel_arguments(declared: Declaration) -> tuple[str, ...]:
-    """Return the arguments of the kernel command line, those of huge pages with them."""
+    """Return the arguments of the kernel command line, including those of huge pages."""
     pages = declared.hugepages
     large = ("hugepagesz=1G", f"hugepages={pages.size_1g}") if pages and pages.size_1g else ()
     return (*declared.kernel_arguments, *large)
 
 
 def sysctl_settings(declared: Declaration) -> dict[str, str]:
-    """Return the settings of sysctl, those of huge pages with them."""
+    """Return the sysctl settings, including those of huge pages."""
     pages = declared.hugepages
     return {**declared.sysctl, **({"vm.nr_hugepages": str(pages.size_2m)} if pages and pages.size_2m else {})}
 
 
 def grub_file(arguments: Sequence[str]) -> WrittenFile | None:
-    """Return the drop-in of GRUB that Debian and Ubuntu read; EL keeps arguments in its boot entries (grubby)."""
+    """Return the GRUB drop-in that Debian and Ubuntu read; EL keeps arguments in its boot entries (grubby)."""
     if not arguments:
         return None
     line = f'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX {" ".join(arguments)}"'
@@ -103,7 +101,7 @@ def effect_of(path: str) -> Effect:
 
 
 def our_units(declared: Declaration) -> tuple[Unit, ...]:
-    """Return the units that files of ours bring."""
+    """Return the units that files of ours define."""
     names = [_GPU_POWER] if declared.power_limit_w is not None else []
     if declared.time_source and declared.time_source.kind == "ptp":
         names += ["gpufleet-ptp4l.service", "gpufleet-phc2sys.service"]
@@ -161,7 +159,7 @@ def _services(declared: Declaration) -> Iterator[WrittenFile]:
         path = f"{_UNITS}/nvidia-persistenced.service.d/99-zz-gpufleet.conf"
         yield WrittenFile(path=path, content=_text("[Service]", "ExecStart=", start), effect="units")
     if declared.power_limit_w is not None:
-        # A limit dies with a reload of the driver and with a reboot: the unit sets it again.
+        # A limit is lost with a reload of the driver and with a reboot: the unit sets it again.
         yield WrittenFile(
             path=f"{_UNITS}/{_GPU_POWER}",
             content=_text(
@@ -199,7 +197,7 @@ def _nvidia(declared: Declaration, imex: bool) -> Iterator[WrittenFile]:
 def _time(declared: Declaration, family: str) -> Iterator[WrittenFile]:
     source = declared.time_source
     if source and source.kind == "chrony":
-        # Debian's chrony.conf reads conf.d; that of EL is told to read this directory.
+        # Debian's chrony.conf reads conf.d; on EL it is configured to read this directory.
         directory = "/etc/chrony/conf.d" if family == "debian" else "/etc/chrony.d"
         lines = (f"server {server} iburst" for server in source.servers)
         yield WrittenFile(path=f"{directory}/gpufleet.conf", content=_text(*lines), effect="chrony")
@@ -228,7 +226,7 @@ def _pins(declared: Declaration, family: str, held: Sequence[Chosen]) -> Iterato
 
 
 def pins(held: Sequence[Chosen]) -> tuple[str, ...]:
-    """Return apt preferences: exactly that version, also where it is older than what is installed."""
+    """Return apt preferences: exactly that version, even where it is older than the installed one."""
     lines: list[str] = []
     for package in held:
         lines += ["", f"Package: {package.name}", f"Pin: version {package.version}", "Pin-Priority: 1001"]
@@ -240,13 +238,12 @@ def version_locks(held: Sequence[Chosen]) -> tuple[str, ...]:
     return tuple(f"{package.name}-{package.version}.*" for package in held)
 
 
-# What grubby is told on EL, where arguments of the kernel stand in boot entries and in no drop-in.
-#
-# `grubby --args` replaces every argument of the same name (rhboot/grubby grubby-bls, update_args), so whatever of a
-# name may stand more than once has to be told together.
+# The arguments for grubby on EL, where kernel arguments are in boot entries and in no drop-in. `grubby --args` replaces
+# every argument of the same name (rhboot/grubby grubby-bls, update_args), so all arguments of a name that can occur
+# more than once have to be passed together.
 
-# Names that may stand more than once, those that belong together beside each other; each page size is followed by its
-# number of pages (Linux, Documentation/admin-guide/kernel-parameters.txt).
+# Names that can occur more than once, grouped by what belongs together; each page size is followed by its number of
+# pages (Linux, Documentation/admin-guide/kernel-parameters.txt).
 _REPEATED = (("console",), ("earlycon",), ("hugepagesz", "hugepages"))
 
 
@@ -257,7 +254,7 @@ def missing_arguments(wanted: Sequence[str], entry: str) -> tuple[str, ...]:
 
 
 def arguments_for_grubby(wanted: Sequence[str], entry: str) -> tuple[str, ...]:
-    """Return what grubby is told to add: what is missing, and with it what it would drop of the same name.
+    """Return the arguments to add with grubby: the missing ones, and those of the same name that it would drop.
 
     Empty where nothing is missing, or where grubby shows no entry.
     """
@@ -270,7 +267,8 @@ def arguments_for_grubby(wanted: Sequence[str], entry: str) -> tuple[str, ...]:
 
 
 def argument_problems(wanted: Sequence[str], entry: str, running: str) -> Iterator[BringupError]:
-    """Yield what nobody on the host can do: it has no boot entry, and was not started with what is declared."""
+    """Yield a problem that cannot be fixed on the host: it has no boot entry, and was booted without the declared
+    arguments."""
     lacking = missing_arguments(wanted, running)
     if lacking and not entry:
         reason = f"{' '.join(lacking)} cannot be added: `grubby --info=DEFAULT` shows no boot entry of the host."
