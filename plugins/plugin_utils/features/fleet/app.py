@@ -29,7 +29,7 @@ from ...runtime.process import ProcessId, bound_to_parent, controller_pid, group
 from ...runtime.progress import Emit
 from ...verdict.run import PROOF_OF_WAVE, RunRecord, all_passed, nothing_holds, run_summary
 
-# Which clusters are next and how a playbook over them came out. Pure.
+# Which clusters are next, and the result of a playbook over them. Pure.
 
 # The ring of clusters whose own ring is not in the order.
 REST = "rest"
@@ -47,7 +47,7 @@ class ClusterResult:
     """How the playbook ended on one cluster.
 
     `sentence` is its verdict; `gates` says how many of its gates or phases opened. `uid` is that of the namespace
-    kube-system, where it was read. `asked` is the digest of what it was asked, `run_dir` its run, `log` its output.
+    kube-system, where it was read. `asked` is the digest of its request, `run_dir` its run, `log` its output.
     """
 
     status: Status
@@ -62,15 +62,15 @@ class ClusterResult:
 
     @property
     def holds(self) -> bool:
-        """Whether it counts against the budget: it failed, or is not known. What could not be done now does not."""
+        """Whether it counts against the budget: it failed or is unknown. What could not be done yet does not count."""
         return self.status in (Status.FAILED, Status.OTHER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetRun:
-    """A run over a fleet so far: by cluster its result, and since when those run that have none.
+    """A run over a fleet so far: by cluster its result, and the start time of those that run.
 
-    `ended` is when it was decided (RFC 3339), empty before. `stopped` tells that the budget ended it.
+    `ended` is when it was decided (RFC 3339), empty before. `stopped`: the budget ended it.
     """
 
     fleet_run: str
@@ -93,8 +93,10 @@ class Ring:
 
 @dataclass(frozen=True, slots=True)
 class Next:
-    """What is next: the clusters of `ring` without a result; none at the end. `not_begun` are those of the rings that
-    an exceeded budget left."""
+    """What is next: the clusters of `ring` without a result; none at the end.
+
+    `not_begun` are the clusters of rings that were not begun because the budget was exceeded.
+    """
 
     ring: str = ""
     clusters: tuple[str, ...] = ()
@@ -102,8 +104,9 @@ class Next:
 
 
 def rings_of(ring_of: Mapping[str, str], order: Sequence[str]) -> tuple[Ring, ...]:
-    """Return the rings that have clusters, in order; those of no ring of the order are the ring `rest`, which is last
-    unless it is in the order itself.
+    """Return the rings that have clusters, in order.
+
+    Clusters whose ring is not in the order are in ring `rest`, which is last unless it is in the order itself.
 
     Args:
         ring_of: by cluster its ring, in the order of the clusters.
@@ -117,12 +120,12 @@ def rings_of(ring_of: Mapping[str, str], order: Sequence[str]) -> tuple[Ring, ..
 
 
 def next_of(rings: Sequence[Ring], results: Mapping[str, ClusterResult], budget: int) -> Next:
-    """Return what is next. A ring begins or goes on while the clusters before it that hold are within the budget.
+    """Return what is next. A ring begins or goes on while the failed clusters before it are within the budget.
 
     Args:
         rings: in their order.
         results: by cluster.
-        budget: how many clusters may not pass.
+        budget: how many clusters may fail.
     """
     held = 0
     for number, ring in enumerate(rings):
@@ -139,12 +142,12 @@ def next_of(rings: Sequence[Ring], results: Mapping[str, ClusterResult], budget:
 def kept(
     results: Mapping[str, ClusterResult], asked: Mapping[str, str], *, failed_again: bool
 ) -> dict[str, ClusterResult]:
-    """Return the results that still count when a run goes on: of clusters that are asked the same as then.
+    """Return the results that still count when a run goes on: those of clusters whose request is unchanged.
 
     Args:
         results: by cluster, of the run so far.
-        asked: by cluster of the fleet, the digest of what it is asked now.
-        failed_again: whether clusters that hold are run again.
+        asked: by cluster of the fleet, the digest of its current request.
+        failed_again: whether clusters that failed are run again.
     """
     return {
         name: result
@@ -154,7 +157,7 @@ def kept(
 
 
 def without_twins(results: Mapping[str, ClusterResult]) -> dict[str, ClusterResult]:
-    """Return the results; of two names for one cluster nobody knows which is meant, so neither is known."""
+    """Return the results. Where two names are one cluster it is unclear which is meant, so both are unknown."""
     by_uid: dict[str, list[str]] = {}
     for name, result in results.items():
         if result.uid:
@@ -169,10 +172,10 @@ def without_twins(results: Mapping[str, ClusterResult]) -> dict[str, ClusterResu
 
 
 def result_of(records: Sequence[RunRecord], status: int | None) -> ClusterResult:
-    """Return how a playbook ended by the records of its runs: the worst of several, not known without one.
+    """Return how a playbook ended from the records of its runs: the worst of several, unknown without one.
 
     Args:
-        records: of the runs that it made.
+        records: the records of the runs that it made.
         status: its exit status; None where a signal or the time limit ended it.
     """
     ended = "was ended" if status is None else f"ended with status {status}"
@@ -210,13 +213,14 @@ def _opened(record: RunRecord) -> str:
 
 
 def fleet_passed(clusters: Iterable[str], results: Mapping[str, ClusterResult]) -> bool:
-    """Tell whether every cluster passed; a fleet without one did not."""
+    """Return whether every cluster passed; False for a fleet without clusters."""
     names = list(clusters)
     return bool(names) and all(name in results and results[name].status is Status.PASSED for name in names)
 
 
 def fleet_holds(clusters: Iterable[str], results: Mapping[str, ClusterResult]) -> bool:
-    """Tell whether the run may not end with status 0: a cluster holds, has no result, or there is none."""
+    """Return whether the run must end with a status other than 0: a cluster failed or has no result, or there is
+    none."""
     names = list(clusters)
     return not names or any(name not in results or results[name].holds for name in names)
 
@@ -238,12 +242,12 @@ def fleet_run_sentence(play: str, clusters: Sequence[str], results: Mapping[str,
 DRIFT = "drift"
 _METRICS = "drift.prom"
 _SAMPLE = re.compile(r"^gpufleet_drift_(\w+)(?:\{[^\n]*\})? (\S+)$", re.MULTILINE)
-# The report says the time of its start to the millisecond; the clock of the other process is the same one.
+# The report has the time of its start to the millisecond; the clock of the other process is the same one.
 _BEFORE_S = 1.0
 
 
 def drift_result(report: Path, began_s: float, status: int | None) -> ClusterResult:
-    """Return how it ended, by its metrics: nothing of importance changed, and everything was compared.
+    """Return how it ended, from its metrics. It passed if no important fact changed and everything was compared.
 
     Args:
         report: the directory of its report.
@@ -269,7 +273,7 @@ def drift_result(report: Path, began_s: float, status: int | None) -> ClusterRes
     worse, whole = any(found.get("figure_worse", ())), found["complete"] == [1.0]
     if worse or (whole and found["important"] != [0.0]):
         return ClusterResult(status=Status.FAILED, sentence=f"something that matters changed{about}")
-    # What could not be looked at may have changed, and counts as important there.
+    # What could not be read may have changed, and counts as important there.
     if not whole:
         return ClusterResult(status=Status.OTHER, sentence=f"not everything could be compared{about}")
     if status != 0:
@@ -280,17 +284,17 @@ def drift_result(report: Path, began_s: float, status: int | None) -> ClusterRes
 STATE_FILE, LOCK, CLUSTER_LOCK = "fleet.json", ".lock", ".fleet.lock"
 AUTO, FAILED, NEW = "auto", "failed", "new"
 _POLL_S, _HEARTBEAT_S = 0.2, 30.0
-# A run removes its pods when it is ended; its own limits for that are shorter.
+# A run that is ended removes its pods; its own limits for that are shorter.
 GRACE_S = 120.0
-# How long a process of a fleet that was killed may take to remove what it made.
+# How long a process of a killed fleet run may take to clean up.
 _LEFTOVER_S = GRACE_S + 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetRequest:
-    """What one cluster is asked: the command, its environment, the directory of its runs, and the digest of all that.
+    """The request to one cluster: the command, its environment, the directory of its runs, and the digest of all that.
 
-    `report` is where the command leaves a report in the place of a run (playbook drift).
+    `report` is where the command leaves a report in place of a run (playbook drift).
     """
 
     cluster: str
@@ -303,7 +307,7 @@ class FleetRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetOptions:
-    """How a fleet is run: clusters at a time, how many may not pass before the next ring, seconds for one cluster."""
+    """How a fleet is run: clusters at a time, how many may fail before the next ring, seconds for one cluster."""
 
     concurrency: int
     budget: int
@@ -312,10 +316,10 @@ class FleetOptions:
 
 @contextmanager
 def fleet_lock(place: Path, what: str, emit: Emit) -> Iterator[None]:
-    """Be the only run of a fleet in that directory; one that was killed is waited for until its processes are gone.
+    """Hold the lock of that directory as the only run of a fleet. Processes of a killed run are waited for.
 
     Raises:
-        UnavailableError: another one is going on.
+        UnavailableError: another run is going on.
     """
     make_dirs(place)
     descriptor = os.open(place / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -372,29 +376,29 @@ class FleetPlace:
         return load(FleetRun, self.path / STATE_FILE)
 
     def save(self, state: FleetRun) -> None:
-        """Write the state; it is whole or as it was."""
+        """Write the state atomically: the file is the new or the old one, never a part."""
         write_atomic(self.path / STATE_FILE, dumps(state))
 
     def log(self, cluster: str) -> Path:
-        """Return the file for what the playbook prints about that cluster."""
+        """Return the file for the output of the playbook for that cluster."""
         return self.path / f"{cluster}.log"
 
 
 def opened_place(
     base: Path, play: str, how: str, asked: Callable[[FleetPlace], Mapping[str, FleetRequest]], emit: Emit
 ) -> tuple[FleetPlace, Mapping[str, FleetRequest]]:
-    """Return the run that goes on, or a new one, with what each cluster is asked; old results that still count stay.
+    """Return the run that goes on, or a new one, with the request to each cluster; old results that still count stay.
 
     Args:
         base: directory of all runs over the fleet.
         play: the playbook.
-        how: `auto` goes on with one that did not end, `failed` with the newest, where what holds is run again; `new`
-            begins one.
-        asked: says what each cluster is asked, with files in that place.
-        emit: told what goes on.
+        how: `auto` goes on with one that did not end; `failed` goes on with the newest and runs failed clusters again;
+            `new` begins one.
+        asked: returns the request to each cluster, with files in that place.
+        emit: takes progress lines.
 
     Raises:
-        InputError: one of another playbook did not end.
+        InputError: a run of another playbook did not end.
         BringupError: the state cannot be read.
     """
     newest = max((path.parent for path in base.glob(f"*/{STATE_FILE}")), default=None)
@@ -426,7 +430,7 @@ def run_fleet(
 ) -> Next:
     """Run the clusters without a result, ring by ring, until none is left or the budget is exceeded; return the end.
 
-    Whatever ends it, no process of it is left, and what has its result keeps it.
+    However it ends, none of its processes is left, and results so far are kept.
     """
     while True:
         state = place.state
@@ -439,7 +443,7 @@ def run_fleet(
 
 
 class _Ring:
-    """The clusters of one ring, so many at a time."""
+    """The clusters of one ring, a limited number at a time."""
 
     def __init__(self, place: FleetPlace, asked: Mapping[str, FleetRequest], options: FleetOptions, emit: Emit) -> None:
         self._place, self._options, self._emit = place, options, emit
@@ -482,7 +486,7 @@ class _Ring:
             self._emit(f"{name}: started, log {self._place.log(name)}")
 
     def _held(self, name: str, asked: FleetRequest) -> None:
-        """Wait a while for a process of a fleet that still works on the cluster; then nothing is known of it."""
+        """Wait a while for a process of a fleet that still works on the cluster. After that the result is unknown."""
         if monotonic() - self._began_s > _LEFTOVER_S:
             del self._waiting[name]
             sentence = "another run over a fleet still works on it; wait for its end"
@@ -504,7 +508,7 @@ class _Ring:
 
 
 class _Child:
-    """A playbook on one cluster: a process group of its own, whose end is bound to ours."""
+    """A playbook on one cluster: a separate process group that ends with ours."""
 
     def __init__(
         self, process: subprocess.Popen[bytes], asked: FleetRequest, log: Path, before: frozenset[str]
@@ -516,7 +520,7 @@ class _Child:
     def start(cls, asked: FleetRequest, log: Path) -> _Child | None:
         """Start it; None where a process of a fleet works on the cluster.
 
-        The lock goes with the process and all that it forks: whoever is killed, no second one starts meanwhile.
+        The lock belongs to the process and all that it forks. So no second one starts while any of them lives.
         """
         make_dirs(asked.run_dir)
         lock = os.open(asked.run_dir / CLUSTER_LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -537,11 +541,11 @@ class _Child:
 
     @property
     def seconds(self) -> float:
-        """How long it runs."""
+        """Seconds since its start."""
         return monotonic() - self._began_s
 
     def ended(self, timeout_s: float) -> ClusterResult | None:
-        """Return its result once it has ended, or its time is over; None while it runs."""
+        """Return its result once it has ended or its time is over; None while it runs."""
         status = self.process.poll()
         if status is None and self.seconds < timeout_s:
             return None
@@ -574,15 +578,15 @@ class _Child:
 
 
 def _runs(base: Path) -> set[str]:
-    """Return the names of the runs there; a wave's proof is a part of the run that made it."""
+    """Return the names of the runs there. The proof of a wave is part of the run that made it."""
     found = (path.parent for path in base.glob(f"*/{RUN}"))
     return {path.name for path in found if not path.is_symlink() and PROOF_OF_WAVE not in path.name}
 
 
 def _end_all(children: Iterable[_Child]) -> None:
-    """End processes: asked at once, given time to remove what they made, then killed.
+    """End processes: SIGTERM to all at once, time to clean up, then SIGKILL.
 
-    What ansible-playbook forked cleans up after it has gone, so its whole group is waited for.
+    What ansible-playbook forked cleans up after its parent has gone, so the whole group is waited for.
     """
     left = [child.process for child in children if child.process.poll() is None]
     for process in left:

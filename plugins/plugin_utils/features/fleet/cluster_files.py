@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The clusters of a fleet as a directory of files describes them, one cluster a file."""
+"""The clusters of a fleet from a directory of files, one cluster a file."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from ..inventory.variables import unknown_names
 UNREAD = "_gpufleet_cluster_files"
 SUFFIXES = (".yml", ".yaml")
 KUBERNETES, SLURM = "kubernetes", "slurm"
-# Names of groups of Ansible are made from it: it has no character that these may not have, except the hyphen.
+# Names of Ansible groups are made from it: it has only characters that they may have, except the hyphen.
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 _RANGE = re.compile(r"\[(\d+):(\d+)\]")
 _MOST_IN_A_RANGE = 10_000
-# Ansible's own host, and the host of a fleet that stands for none of its clusters.
+# Ansible's own host, and the host of a fleet that represents none of its clusters.
 _RESERVED = ("all", "localhost", "ungrouped")
-# What a key of the file sets, so that `vars` may not say it a second time.
+# The variables that a key of the file sets, so that `vars` may not set them again.
 KEYS = {
     "gpufleet_kubeconfig": "kubeconfig",
     "gpufleet_orchestrator": "orchestrator",
@@ -38,13 +38,13 @@ KEYS = {
     "gpufleet_sku": "sku",
     "gpufleet_rack": "racks",
 }
-# Who begins a run says it, or the inventory of a fleet does.
+# Set by who begins a run, or by the inventory of a fleet.
 _NOT_OF_A_CLUSTER = ("gpufleet_run", "gpufleet_cluster", "gpufleet_group")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rack:
-    """A rack: its hosts, with ranges as `gpu[01:08]`, and their SKU where it is not that of the cluster."""
+    """A rack: its hosts, with ranges as `gpu[01:08]`, and their SKU where it differs from that of the cluster."""
 
     hosts: tuple[str, ...]
     sku: str = ""
@@ -52,11 +52,11 @@ class Rack:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterFile:
-    """A cluster as its file states it; what is empty is left to the cluster's own inventory, or to the release.
+    """A cluster as configured in its file. Empty fields are left to the cluster's own inventory, or to the release.
 
     `inventory` is the path of the cluster's own inventory; without it `racks` and `hosts` name its hosts, of `sku`.
-    `kubeconfig`, `slurm_conf`, `inventory` and `run_dir` are paths, from the directory of the file where they are
-    relative. `vars` are more variables of its runs.
+    `kubeconfig`, `slurm_conf`, `inventory` and `run_dir` are paths, relative to the directory of the file. `vars` are
+    more variables of its runs.
     """
 
     name: str
@@ -79,25 +79,26 @@ class ClusterFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterHost:
-    """A GPU host of a cluster: its name there, its variables, those that say how it is reached among them."""
+    """A GPU host of a cluster: its name there and its variables, including those of its connection."""
 
     name: str
     variables: dict[str, Any]
 
     @property
     def sku(self) -> str:
-        """Its kind; empty where it is not stated, or is computed by a template."""
+        """Its SKU; empty where it is not configured, or is computed by a template."""
         return _plain(self.variables.get("gpufleet_sku"))
 
     @property
     def rack(self) -> str:
-        """Its rack; empty as for the kind."""
+        """Its rack; empty as for the SKU."""
         return _plain(self.variables.get("gpufleet_rack"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnInventory:
-    """What a cluster's own inventory says: its GPU hosts, and its variables for all hosts, templates as they are."""
+    """The content of a cluster's own inventory: its GPU hosts, and its variables for all hosts, templates
+    unresolved."""
 
     hosts: tuple[ClusterHost, ...]
     variables: dict[str, Any]
@@ -107,8 +108,8 @@ class OwnInventory:
 class Cluster:
     """A cluster of a fleet, checked: its file with all paths absolute, and its GPU hosts.
 
-    `site_name` is the name that its reports have, whatever its own inventory says. `orchestrator` and `kubeconfig` are
-    those of its own inventory where the file states none.
+    `site_name` is the name in its reports, whatever its own inventory has. `orchestrator` and `kubeconfig` are those of
+    its own inventory where the file has none.
     """
 
     file: Path
@@ -125,7 +126,7 @@ class Cluster:
 
     @property
     def variables(self) -> dict[str, Any]:
-        """What its runs get of the file, by the names of variables; nothing that the file does not state."""
+        """The variables that its runs get from the file; only those that the file sets."""
         stated = self.stated
         found = {
             "gpufleet_site_name": self.site_name,
@@ -149,7 +150,7 @@ def read_clusters(
 
     Args:
         directory: where the files are.
-        runs: the directory in which each cluster that states no other has one for its runs.
+        runs: the directory in which each cluster without a configured one has a directory for its runs.
         read_inventory: reads a cluster's own inventory.
         besides: files of the directory that describe no cluster.
 
@@ -176,7 +177,7 @@ def read_clusters(
             except BringupError as error:
                 found.append(InputError(f"{path}: inventory", f"{error.subject}: {error.reason}", error.hint))
         cluster = _cluster(stated, own, path)
-        # What its own inventory would say is not known where that cannot be read.
+        # The values of its own inventory are unknown where that cannot be read.
         found += _of_both(cluster, own) if own is not None or not stated.inventory else ()
         problems += found
         clusters.append(cluster)
@@ -187,12 +188,12 @@ def read_clusters(
 
 
 def group_name(kind: str, *names: str) -> str:
-    """Return the group of Ansible for a cluster, ring, site and so on: letters, digits and underscores alone."""
+    """Return the Ansible group for a cluster, ring, site and so on: only letters, digits and underscores."""
     return "_".join((kind, *(re.sub(r"[^A-Za-z0-9_]", "_", name) for name in names)))
 
 
 def expanded(pattern: str) -> tuple[str, ...]:
-    """Return the hosts of `gpu[01:08]`, which Ansible writes so in its inventories; a name without a range is itself.
+    """Return the hosts of `gpu[01:08]`, the notation of Ansible inventories; a name without a range is itself.
 
     Raises:
         InputError: a range that ends before it begins or is too long, or other brackets.
@@ -283,7 +284,7 @@ def _host_problems(stated: ClusterFile, path: Path) -> Iterator[InputError]:
 
 
 def _of_both(cluster: Cluster, own: OwnInventory | None) -> Iterator[InputError]:
-    """Yield what a file and the cluster's own inventory do not say together."""
+    """Yield what is missing in both a file and the cluster's own inventory."""
     stated, path = cluster.stated, cluster.file
     slurm = cluster.orchestrator == SLURM
     if not slurm and not cluster.kubeconfig:
@@ -301,7 +302,7 @@ def _of_both(cluster: Cluster, own: OwnInventory | None) -> Iterator[InputError]
 
 
 def _shared(clusters: Iterable[Cluster]) -> Iterator[InputError]:
-    """Yield what two clusters have in common and may not: the tests of one would be taken for those of the other."""
+    """Yield what two clusters share and must not: the tests of one would be taken for those of the other."""
     clusters = list(clusters)
     for what in ("name", "site_name", "kubeconfig", "slurm_conf", "inventory", "run_dir"):
         by_value: dict[str, list[Cluster]] = {}
@@ -310,7 +311,7 @@ def _shared(clusters: Iterable[Cluster]) -> Iterator[InputError]:
             value = getattr(cluster if what in ("site_name", "kubeconfig") else cluster.stated, what)
             by_value.setdefault(value, []).append(cluster)
         for value, found in by_value.items():
-            # Of two of one name the directory of runs is one for that reason alone.
+            # Two clusters of one name share the directory of runs for that reason alone.
             names = {c.name for c in found} if what in ("run_dir", "site_name") else {c.file for c in found}
             if value and len(names) > 1:
                 others = first_of([c.file.name for c in found[1:]], 3)
@@ -326,10 +327,10 @@ def _cluster(stated: ClusterFile, own: OwnInventory | None, path: Path) -> Clust
         file=path,
         stated=stated,
         hosts=own.hosts if own is not None else tuple(_hosts(stated)),
-        # Two clusters whose inventories are copies of one would be one site: one history, one row of fleet-status.
+        # Two clusters with copies of one inventory would be one site: one history, one row of fleet-status.
         site_name=str(stated.vars.get("gpufleet_site_name") or stated.name),
         orchestrator=stated.orchestrator or _plain(variables.get("gpufleet_orchestrator")) or KUBERNETES,
-        # A template is a path of its own, whatever it becomes.
+        # A template counts as a distinct path, whatever its value.
         kubeconfig=stated.kubeconfig or str(variables.get("gpufleet_kubeconfig") or ""),
     )
 
@@ -347,6 +348,6 @@ def _hosts(stated: ClusterFile) -> Iterator[ClusterHost]:
 
 
 def _plain(value: Any) -> str:
-    """Return the text of a variable; nothing of a template, whose value nobody knows before a run."""
+    """Return the text of a variable; empty for a template, whose value is unknown before a run."""
     text = "" if value is None else str(value)
     return "" if "{{" in text or "{%" in text else text

@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The clusters of a fleet side by side, by the runs that lie in directories: which are accepted, at which gate the
-others stand, and what runs on them."""
+"""The clusters of a fleet side by side, from the runs in directories: which are accepted, at which gate the others are,
+and what runs on them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from ...verdict.saved import record_from_plain
 # Everything here is pure: records in, rows and sentences out.
 
 REHEARSAL = "rehearsal"
-# Where the nodes of a roll at work may be, and how tests of a cycle may have ended; with any other something is bad.
+# The stages of nodes in a running roll, and the results of tests in a cycle, that are no bad news; any other is.
 GOOD_SO_FAR = frozenset((
     "pending", "cordoned", "drained", "changing", "changed", "rebooting", "rebooted", "verified", "returned", "passed",
     "skipped",
@@ -39,12 +39,11 @@ GOOD_SO_FAR = frozenset((
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedRun:
-    """A run of a cluster: its directory, its record, and what it saw of the cluster.
+    """A run of a cluster: its directory, its record, and what it observed of the cluster.
 
-    `cluster` is its name, `uid` that of its namespace kube-system where it was read; `at_work` tells that its process
-    was seen to live. `problem` says why the record
-    cannot be read or does not hold. `recipe` names charts and versions, `drivers` the driver of each host whose driver
-    is known.
+    `cluster` is its name, `uid` that of its namespace kube-system where it was read. `at_work`: its process was alive.
+    `problem` says why the record cannot be read or does not hold. `recipe` names charts and versions, `drivers` the
+    driver of each host whose driver is known.
     """
 
     cluster: str
@@ -59,12 +58,12 @@ class SavedRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterState:
-    """Where a cluster stands: its newest bring-up, and the runs after it that did not end well.
+    """The state of a cluster: its newest bring-up, and the later runs that did not end well.
 
     The bring-up is the newest run over all eight gates that decided something, else the newest run of any gates, else
     the newest of all. `gates` has for each gate the newest verdict, of the bring-up or of a run after it.
-    `passed_since` has by the directory of a held run that of a later one over the same, which passed. `running` are
-    runs at work in which nothing is bad so far: they take no acceptance away, and give none.
+    `passed_since` maps the directory of a run that did not pass to that of a later run over the same, which passed.
+    `running` are runs at work without a bad result so far: they neither take acceptance away nor give it.
     """
 
     name: str
@@ -81,7 +80,7 @@ class ClusterState:
 
     @property
     def accepted(self) -> bool:
-        """Whether it is accepted hardware, and no run since then says otherwise."""
+        """Whether it is accepted hardware, and no run since then contradicts that."""
         record = self.bring_up.record
         if record is None or self.bring_up.problem or self.held or record.rehearsal or record.what_if:
             return False
@@ -91,7 +90,7 @@ class ClusterState:
 
     @property
     def word(self) -> str:
-        """The state in one word or two."""
+        """The state in one or two words."""
         record = self.bring_up.record
         if record is None or self.bring_up.problem:
             return "not known"
@@ -113,19 +112,19 @@ class ClusterState:
 
     @property
     def oldest_proof(self) -> str:
-        """The time of the oldest pass that its gates stand on (RFC 3339), empty where there is none."""
+        """The time of the oldest pass that its gates rest on (RFC 3339), empty where there is none."""
         moments = (v.taken_over.oldest if v.taken_over else v.started for v in self.gates.values() if v.opens_next)
         return min((moment for moment in moments if moment), default="")
 
     @property
     def driver(self) -> str:
-        """The versions of the driver, the most frequent first, with hosts where there are several."""
+        """The driver versions, most frequent first, with hosts where there are several."""
         found = Counter(self.bring_up.drivers.values()).most_common()
         return found[0][0] if len(found) == 1 else ", ".join(f"{version} ({hosts})" for version, hosts in found)
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """What holds it, a sentence each; none where it is accepted."""
+        """Why it is not accepted, a sentence each; empty where it is."""
         if self.accepted or self.bring_up in self.running:
             return ()
         record = self.bring_up.record
@@ -139,13 +138,13 @@ class ClusterState:
 
     @property
     def shown_bring_up(self) -> str:
-        """The directory of the newest bring-up; `none` where there are only runs without gates, as validations."""
+        """The directory of the newest bring-up; `none` where there are only runs without gates, such as validations."""
         record = self.bring_up.record
         of_gates = record is None or (record.scope and record.work is None and not record.check_mode)
         return self.bring_up.place if of_gates else "none"
 
     def _doubt(self, run: SavedRun) -> str:
-        """Return what a later run said, with what clears it: a bring-up, or reading it, never a narrower run."""
+        """Return the problem of a later run, with what clears it: a bring-up, or reading it, never a narrower run."""
         text = f"{run.problem or _summary(run)} ({run.place})"
         if run.record is None:
             return f"{text}; restore its run.json, or move the directory away"
@@ -157,14 +156,14 @@ class ClusterState:
 def cluster_states(
     runs: Iterable[SavedRun], looked: Callable[[SavedRun], SavedRun] = lambda run: run
 ) -> tuple[ClusterState, ...]:
-    """Return the state of each cluster, by name. Two clusters of one name are two; a run that says not which of them
-    it is about counts for both.
+    """Return the state of each cluster, by name.
 
-    A run that is about no host and no cluster is none of any: a forgotten inventory, a validation of files.
+    Two clusters of one name are two; a run that does not show which of them it is about counts for both. A run about no
+    host and no cluster belongs to none: a forgotten inventory, a validation of files.
 
     Args:
         runs: what is known of each run from its record.
-        looked: returns a run with what takes a look at its files; asked of those that count, and of no older one.
+        looked: adds to a run what takes a look at its files; called for those that count, and for no older one.
     """
     by_name: dict[str, list[SavedRun]] = {}
     for run in filter(_of_a_cluster, runs):
@@ -172,7 +171,7 @@ def cluster_states(
     states = []
     for name, found in sorted(by_name.items()):
         uids = sorted({run.uid for run in found} - {""})
-        # A rehearsal that is called so: `rehearsal (rehearsal)` says nothing more.
+        # A rehearsal of that name: `rehearsal (rehearsal)` adds nothing.
         simulated = name.removesuffix(f" ({REHEARSAL})")
         shown = simulated if simulated == REHEARSAL and simulated not in by_name else name
         for uid in uids or [""]:
@@ -203,7 +202,7 @@ def _state(name: str, runs: list[SavedRun], looked: Callable[[SavedRun], SavedRu
     unread = [run for run in runs if run.record is None]
     every = sorted((run for run in runs if run.record is not None), key=_started)
     running = [run for run in every if _goes_well(run)]
-    # What runs has proven nothing yet. Where there is nothing else, it is what there is.
+    # A running run has proven nothing yet. Where there is nothing else, it is shown.
     known = [run for run in every if run not in running] or every
     of_gates = [run for run in known if _decides(run)]
     whole = [run for run in of_gates if run.record is not None and set(run.record.scope) == set(GATE_IDS)]
@@ -228,7 +227,7 @@ def _state(name: str, runs: list[SavedRun], looked: Callable[[SavedRun], SavedRu
 
 
 def _of_a_cluster(run: SavedRun) -> bool:
-    """Tell whether a run is about a cluster: it has hosts or reached one, or names a site and was refused before."""
+    """Whether a run is about a cluster: it has hosts or reached one, or names a site and was refused before."""
     record = run.record
     if record is None or record.nodes or run.uid:
         return True
@@ -240,7 +239,7 @@ def _started(run: SavedRun) -> str:
 
 
 def _decides(run: SavedRun) -> bool:
-    """Tell whether it is about gates and decided one of them; a run that proves a wave is about a few hosts."""
+    """Whether it is about gates and decided one of them; a run that proves a wave is about a few hosts."""
     record = run.record
     if record is None or record.work is not None or record.check_mode or record.what_if or record.wave:
         return False
@@ -248,8 +247,8 @@ def _decides(run: SavedRun) -> bool:
 
 
 def _ended_well(run: SavedRun) -> bool:
-    """Tell whether a later run casts no doubt: it passed, or changed and proved nothing, as one in check mode or one
-    that was refused before it began."""
+    """Whether a later run casts no doubt: it passed, or changed and proved nothing, as in check mode or when refused
+    before it began."""
     record = run.record
     if record is None or run.problem:
         return False
@@ -258,8 +257,7 @@ def _ended_well(run: SavedRun) -> bool:
 
 
 def _goes_well(run: SavedRun) -> bool:
-    """Tell whether a run is at work, and nothing that it decided so far is bad. One whose process ended is not, however
-    it ended."""
+    """Whether a run is at work without a bad result so far. A run whose process ended is not at work."""
     record = run.record
     if not run.at_work or record is None or run.problem or record.problem or record.check_mode or record.unconfirmed:
         return False
@@ -271,7 +269,7 @@ def _goes_well(run: SavedRun) -> bool:
 
 
 def _since(run: SavedRun) -> str:
-    """Return since when a run is at work, and where it is."""
+    """Return since when a run is at work, and at which gate or phase."""
     record = run.record
     if record is None:
         return ""
@@ -282,7 +280,7 @@ def _since(run: SavedRun) -> str:
 
 
 def _covers(run: SavedRun, of: SavedRun) -> bool:
-    """Tell whether a run is a later one over everything that the other was about."""
+    """Whether a run is later than the other and covers everything that it was about."""
     after, before = run.record, of.record
     if after is None or before is None or _started(run) <= _started(of) or after.driver_only:
         return False
@@ -300,18 +298,18 @@ def _summary(run: SavedRun) -> str:
     return run_summary(run.record) if run.record is not None else ""
 
 
-# A run directory, one of a site's .run, or one of a directory with a checkout or inventory for each cluster.
+# A run directory, one in a site's .run, or one in a directory with a checkout or inventory for each cluster.
 _DEPTHS = (RUN, f"*/{RUN}", f"*/*/{RUN}", f"*/.run/*/{RUN}")
 # What every judgement writes (report/run_report.py).
 _REPORT = "report.json"
 
 
 def states_of(places: Iterable[Path], *, confirm: bool = False) -> tuple[ClusterState, ...]:
-    """Return where each cluster stands that has runs there.
+    """Return the state of each cluster that has runs there.
 
     Args:
         places: directories of runs.
-        confirm: whether verdicts are computed again from what the runs observed.
+        confirm: whether verdicts are computed again from the observations of the runs.
 
     Raises:
         NotFoundError: one of the places has no run.
@@ -321,9 +319,9 @@ def states_of(places: Iterable[Path], *, confirm: bool = False) -> tuple[Cluster
 
 
 def unconfirmed_record(run_dir: Path) -> RunRecord | None:
-    """Return the record that a later judgement wrote into the reports, if it could not confirm the run; else None.
+    """Return the record that a later judgement wrote into the reports if it could not confirm the run; else None.
 
-    It can only take a pass away: whatever else is written there is not read, and a file that is none says nothing.
+    It can only take a pass away: nothing else in it is read, and a file of another form is ignored.
     """
     path = run_dir / _REPORT
     try:
@@ -334,7 +332,7 @@ def unconfirmed_record(run_dir: Path) -> RunRecord | None:
 
 
 def _run_dirs(place: Path) -> list[Path]:
-    """Return the directories of the runs there, links resolved. What a run keeps of itself (looks) is no other run.
+    """Return the directories of the runs there, links resolved. Copies that a run keeps of itself (looks) do not count.
 
     Raises:
         NotFoundError: there is no run.
@@ -352,13 +350,13 @@ def _run_dirs(place: Path) -> list[Path]:
 
 
 def _saved(path: Path) -> SavedRun:
-    """Return the run of that directory by its record; one that cannot be read is its problem."""
+    """Return the run of that directory from its record; if it cannot be read, that is its problem."""
     try:
         record = Run(path).record
     except (BringupError, OSError) as error:
         return SavedRun(cluster=str(path), place=str(path), problem=f"its record cannot be read: {error}")
     name = f"{record.site} ({REHEARSAL})" if record.rehearsal else record.site
-    # The keeper lives as long as the run: one that was killed is at work no more, whatever its record says.
+    # The keeper lives as long as the run: a killed run is not at work, whatever its record says.
     at_work = is_locked(path / KEEPER_LOCK)
     return SavedRun(cluster=name, uid=cluster_uid_of(path), place=str(path), at_work=at_work, record=record)
 
@@ -388,14 +386,14 @@ def _looked(saved: SavedRun, *, confirm: bool) -> SavedRun:
 
 
 def _rejudged(path: Path) -> tuple[str, ...]:
-    # Judging loads every gate; where files are compared alone, nothing of them is needed.
+    # Judging loads every gate; a comparison of files alone needs none of them.
     from ..judge.app import rejudge
 
     return tuple(rejudge(Run(path))[1])
 
 
 def _site_state(path: Path) -> SiteState:
-    """Return what the run saw of the site; nothing where that was not saved or cannot be read."""
+    """Return what the run observed of the site; empty where that was not saved or cannot be read."""
     try:
         return load(SiteState, path / STATE) if (path / STATE).is_file() else SiteState()
     except BringupError:
