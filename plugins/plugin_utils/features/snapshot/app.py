@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Takes a snapshot as a user asks for it: the cluster, its Helm releases with their owners, the hosts of a run."""
+"""Takes the snapshot that a user requests: the cluster, its Helm releases with their owners, the hosts of a run."""
 
 from __future__ import annotations
 
@@ -40,17 +40,20 @@ from ...snapshot.model import Collected, CollectorResult, Host, Node, Release, S
 from ...workload.node_pods import NodePods, Printed, run_on_nodes
 from ...workload.nodes import Toleration, known_tolerations, tolerations_with
 
-# Hosts of a snapshot on nodes that nobody logs in to: each is asked by a pod of its own.
+# Hosts of a snapshot on nodes without SSH access: each is read by a pod on it.
 
-# For the container's start and end.
+# For the start and end of the container.
 _AROUND_S = 10.0
 _HINT = "see why, and take the snapshot again: what a pod there needs is in docs/snapshot.md"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestedPods:
-    """Which nodes are asked by pods: those with GPUs, or `everywhere`; `image` and `runtime_class` are of the pods,
-    empty for the release's image and the cluster's usual runtime; `tolerations` are those of the pods."""
+    """The nodes that pods read: those with GPUs, or `everywhere`.
+
+    `image` and `runtime_class` are those of the pods, empty for the release's image and the cluster's default runtime;
+    `tolerations` are those of the pods.
+    """
 
     everywhere: bool = False
     image: str = ""
@@ -62,9 +65,10 @@ class RequestedPods:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverSsh:
-    """What a run knows of hosts: those that it read, why it did not read others, and the names in the inventory by
-    those in the cluster. `failed` is why nothing of it is known, `told` where it is from, `rehearsal` whether they
-    are simulated."""
+    """The hosts that a run read, why it did not read others, and inventory names by the names in the cluster.
+
+    `failed` is why no host is known, `told` the source, `rehearsal` whether the hosts are simulated.
+    """
 
     hosts: Mapping[str, Host] = field(default_factory=dict)
     missing: Mapping[str, str] = field(default_factory=dict)
@@ -75,12 +79,12 @@ class OverSsh:
 
 
 def with_pods(cluster: Cluster, snapshot: Snapshot, over_ssh: OverSsh, asked: RequestedPods) -> Collection:
-    """Return the hosts that were read over SSH, with those beside them that pods read.
+    """Return the hosts that were read over SSH, together with those that pods read.
 
     Args:
-        cluster: where.
-        snapshot: whose nodes are looked at.
-        over_ssh: what is known of hosts.
+        cluster: the cluster.
+        snapshot: the snapshot whose nodes are read.
+        over_ssh: the hosts that are known already.
         asked: which nodes, and how.
     """
     read, names = dict(over_ssh.hosts), over_ssh.names
@@ -149,18 +153,18 @@ def take_snapshot(
     only: frozenset[str] | None = None,
     pods: RequestedPods | None = None,
 ) -> Snapshot:
-    """Return the snapshot of a cluster now.
+    """Return a new snapshot of a cluster.
 
     Args:
         connection: the cluster.
         helm: the program, for the releases.
-        run_dir: a run whose gate nodes read the hosts; without one they are not part of it.
+        run_dir: a run whose gate nodes read the hosts; without one the snapshot has no hosts.
         limit_s: seconds a collector may take.
-        only: the collectors that are asked; None for all.
-        pods: which nodes are asked by pods; None for none.
+        only: the collectors to run; None for all.
+        pods: which nodes are read by pods; None for none.
 
     Raises:
-        BringupError: no collector got an answer.
+        BringupError: every collector failed.
     """
     more, over_ssh = [], _over_ssh(run_dir)
     with Cluster(connection, request_timeout_s=limit_s, patience_s=limit_s) as cluster:
@@ -170,7 +174,7 @@ def take_snapshot(
             more.append(run_collector("releases", lambda look: _releases(look, client), cluster, limit_s))
         more.append(_hosts(over_ssh) if pods is None else with_pods(cluster, snapshot, over_ssh, pods))
     if over_ssh.rehearsal:
-        # Hosts that are simulated make the whole a rehearsal, whatever the cluster is.
+        # Simulated hosts make the whole a rehearsal, whatever the cluster is.
         snapshot = replace(snapshot, rehearsal=True)
     for found in more:
         snapshot = replace(snapshot, collectors={**snapshot.collectors, found.name: found.result}, **found.parts)
@@ -180,16 +184,16 @@ def take_snapshot(
 def requested_snapshot(
     connection: Connection, place: str, options: Mapping[str, Any], *, check_mode: bool = False
 ) -> Snapshot:
-    """Return the snapshot at a place, or one that is taken now where none is named.
+    """Return the snapshot at a place, or a new one where no place is named.
 
     Args:
-        connection: the cluster, which is also asked for a snapshot in a ConfigMap.
-        place: file, address or ConfigMap; empty for now.
+        connection: the cluster, which is also read for a snapshot in a ConfigMap.
+        place: file, address or ConfigMap; empty for a new snapshot.
         options: those of the modules that take snapshots (doc_fragments/snapshot.py).
-        check_mode: makes no pods.
+        check_mode: creates no pods.
 
     Raises:
-        BringupError: it cannot be read, or no collector got an answer.
+        BringupError: it cannot be read, or every collector failed.
     """
     if place:
         return read_snapshot(place, lambda: Cluster(connection))
@@ -252,7 +256,7 @@ def _over_ssh(run_dir: Path | None) -> OverSsh:
 
 
 def _hosts(over_ssh: OverSsh) -> Collection:
-    """Return what a run knows of hosts, where no node is asked by a pod."""
+    """Return the hosts of a run, where no node is read by a pod."""
     parts = {"hosts": all_hosts(over_ssh.hosts, over_ssh.missing)}
     if over_ssh.failed is not None:
         return Collection(name="hosts", parts={}, result=over_ssh.failed)
@@ -268,7 +272,7 @@ def _hosts(over_ssh: OverSsh) -> Collection:
 
 
 def summary(snapshot: Snapshot) -> dict[str, Any]:
-    """Return a snapshot in short."""
+    """Return a summary of a snapshot."""
     return {
         "taken": snapshot.taken,
         "made_by": snapshot.made_by,
@@ -288,7 +292,8 @@ def summary(snapshot: Snapshot) -> dict[str, Any]:
 
 
 def not_complete(snapshot: Snapshot) -> UnavailableError:
-    """Return the error of a snapshot of which a collector failed: kept as accepted, it would let any drift through."""
+    """Return the error for a snapshot of which a collector failed: accepted as it is, it would let any drift
+    through."""
     parts = [f"{name} ({found.reason})" for name, found in sorted(snapshot.failed.items())]
     fixes = [found.hint for found in snapshot.failed.values() if found.hint]
     hint = "; ".join([*dict.fromkeys(fixes), "or keep it without them: -e gpufleet_snapshot_incomplete=true"])
@@ -298,8 +303,8 @@ def not_complete(snapshot: Snapshot) -> UnavailableError:
 
 
 def unseen(snapshot: Snapshot) -> list[str]:
-    """Return one line for each collector that failed, one for hosts that were not read, and one for what the run of
-    the hosts did not ask them, with the fix."""
+    """Return one line for each collector that failed, one for hosts that were not read, and one for what the run did
+    not read on the hosts, with the fix."""
     lines = [
         f"collector {name} failed: {found.reason}. Fix: {found.hint or 'see the reason'}"
         for name, found in sorted(snapshot.failed.items())

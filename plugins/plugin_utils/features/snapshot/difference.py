@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What differs between two snapshots: each fact once, the most important first, by the rules of recipes/drift.yaml."""
+"""What differs between two snapshots: each fact once, most important first, by the rules of recipes/drift.yaml."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from ...runtime.files import RECIPES
 from ...runtime.strict import decode, read_yaml
 from ...snapshot.model import WHOLE_HOST, Collected, Host, Node, Snapshot, has_gpus
 
-# How a change between two snapshots is told: what moves by itself, and how much it matters (recipes/drift.yaml).
+# How a change between two snapshots is rated: what changes by itself, and how much it matters (recipes/drift.yaml).
 
 _RULES = RECIPES / "drift.yaml"
 
 
 class Importance(str, Enum):
-    """How much a change matters, the most important first."""
+    """How much a change matters, most important first."""
 
     CRITICAL = "critical"
     HIGH = "high"
@@ -41,7 +41,7 @@ class Importance(str, Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IgnoredPath:
-    """What moves by itself; see the head of the file."""
+    """A path that changes by itself; see the head of the file."""
 
     path: str
     reason: str
@@ -50,12 +50,12 @@ class IgnoredPath:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepeatedPath(IgnoredPath):
-    """Paths that repeat, whole or in part, what the path `of` says of the same host."""
+    """Paths that repeat, whole or in part, the value of path `of` of the same host."""
 
     of: str
 
     def repeats(self, fact: ComparedFact, other: ComparedFact) -> bool:
-        """Tell whether a fact says nothing that the other one, of path `of` and the same host, does not."""
+        """Return whether a fact repeats the other one, of path `of` and the same host."""
         if not re.fullmatch(self.path, fact.path):
             return False
         pairs = ((fact.before, other.before), (fact.after, other.after))
@@ -64,7 +64,7 @@ class RepeatedPath(IgnoredPath):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiteRule:
-    """What a site knows to move by itself: regular expressions of the whole path and of whose fact it is."""
+    """A site's rule for what changes by itself: regular expressions of the whole path and of its subject."""
 
     path: str
     subject: str = ".*"
@@ -79,7 +79,7 @@ class SiteRule:
                 raise InputError("ignore", f"{text!r} is no regular expression: {error}.", hint) from None
 
     def fits(self, path: str, subject: str) -> bool:
-        """Tell whether it is about that fact."""
+        """Return whether the rule covers that fact."""
         return bool(re.fullmatch(self.path, path) and re.fullmatch(self.subject, subject))
 
 
@@ -100,13 +100,13 @@ class PassingNode:
     value: str = ""
 
     def fits(self, node: Node) -> bool:
-        """Tell whether a node is such a one."""
+        """Return whether a node has that label."""
         return self.label in node.labels and self.value in ("", node.labels[self.label])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriftRules:
-    """The whole file."""
+    """The content of the file."""
 
     ignored: tuple[IgnoredPath, ...]
     repeated: tuple[RepeatedPath, ...]
@@ -120,14 +120,14 @@ def drift_rules() -> DriftRules:
     """Return the rules.
 
     Raises:
-        InputError: the file is not what it should be.
+        InputError: the file does not have the expected form.
     """
     return decode(DriftRules, read_yaml(_RULES), str(_RULES))
 
 
 @cache
 def ignored(path: str) -> IgnoredPath | None:
-    """Return the rule by which a path moves by itself, if any."""
+    """Return the rule by which a path changes by itself, if any."""
     return next((rule for rule in drift_rules().ignored if re.fullmatch(rule.path, path)), None)
 
 
@@ -139,25 +139,26 @@ def importance_of(path: str) -> Importance:
 
 
 def passes_by(there: Any) -> bool:
-    """Tell whether something is a node that nobody misses: made and removed by an autoscaler, and without GPUs."""
+    """Return whether this is a node that comes and goes: created and removed by an autoscaler, and without GPUs."""
     if not isinstance(there, Node) or has_gpus(there):
         return False
     return any(rule.fits(there) for rule in drift_rules().passing_nodes)
 
 
-# What differs between two snapshots: each fact once, the most important first, what moves by itself left out aloud.
+# What differs between two snapshots: each fact once, most important first. What changes by itself is left out, and
+# counted.
 
 _THERE, _GONE = "there", "not there"
 _NO_HOST = Host()
-# These are seen in every way in which a host is read.
+# Every way of reading a host observes these.
 _OF_HOST = re.compile(r"host\.(gpus|adapters|modules)\[[^]]*\]")
-# These every program records that lists nodes.
+# Every program that lists nodes records these.
 _OF_NODES = re.compile(r"node\.(labels|taints)\[.*\]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotChange:
-    """One fact that differs, with all that it differs for; a value that is not there is empty."""
+    """One fact that differs, with all its subjects; a missing value is empty."""
 
     importance: Importance
     path: str
@@ -167,15 +168,18 @@ class SnapshotChange:
 
     @property
     def text(self) -> str:
-        """One line for people."""
+        """The change as one line."""
         where = f" ({first_of(self.subjects, 8)})" if any(self.subjects) else ""
         return f"{self.importance.value}: {self.path}: {self.before or 'nothing'} -> {self.after or 'nothing'}{where}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drift:
-    """All changes; `ignored` and `not_compared` are lines for people. `incomplete`: a side could not look, so that
-    there may be more. `one_sided`: the collectors of which one side has nothing, because it was not asked for."""
+    """All changes; `ignored` and `not_compared` are lines of text.
+
+    `incomplete`: a side could not read something, so that there may be more. `one_sided`: the collectors that only one
+    side ran.
+    """
 
     changes: tuple[SnapshotChange, ...] = ()
     ignored: tuple[str, ...] = ()
@@ -185,7 +189,7 @@ class Drift:
     one_sided: tuple[str, ...] = ()
 
     def lines(self) -> list[str]:
-        """Return everything for people: changes first, then what was not looked at, and why."""
+        """Return all lines of text: changes first, then what was not compared, and why."""
         number = len(self.changes)
         none = "nothing differs in what could be compared" if self.incomplete else "nothing differs"
         lines = [change.text for change in self.changes] or [none]
@@ -195,13 +199,13 @@ class Drift:
         return [*lines, f"never part of a snapshot: {'; '.join(self.not_kept)}"]
 
     def reaches(self, level: Importance) -> bool:
-        """Tell whether a change is that important, or may be: a drift that is not complete counts as one."""
+        """Return whether a change is that important, or may be: an incomplete drift counts as one."""
         return self.incomplete or any(change.importance.rank <= level.rank for change in self.changes)
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedFact:
-    """One difference of one subject, before it is rated and joined with the same of others."""
+    """One difference of one subject, before it is rated and merged with others."""
 
     path: str
     subject: str
@@ -226,8 +230,10 @@ def drift_between(before: Snapshot, after: Snapshot, own: tuple[SiteRule, ...] =
 
 
 def _recorded_otherwise(fact: ComparedFact, before: Snapshot, after: Snapshot) -> bool:
-    """Tell whether the sides differ in what they record: programs do, and ways to read a host. Within one, nothing is a
-    value like any other."""
+    """Return whether the sides differ in what they record, by the program or by the way a host was read.
+
+    Within one way of reading, an empty value is a value like any other.
+    """
     left, right = before.hosts.get(fact.subject), after.hosts.get(fact.subject)
     if before.made_by.split()[:1] != after.made_by.split()[:1]:
         if fact.path.startswith("host.modules["):
@@ -245,7 +251,7 @@ def drift_of(
     incomplete: bool = False,
     own: tuple[SiteRule, ...] = (),
 ) -> Drift:
-    """Return facts that differ rated, joined and in order; those that move by themselves are counted."""
+    """Return facts that differ: rated, merged and in order. Those that change by themselves are counted."""
     left_out = Counter[str]()
     joined: dict[tuple[str, str, str], list[str]] = {}
     facts = tuple(facts)
@@ -283,7 +289,7 @@ def drift_of(
 
 
 def _repeated(facts: tuple[ComparedFact, ...], own: tuple[SiteRule, ...]) -> dict[ComparedFact, str]:
-    """Return the facts that only repeat another one that is told, with the reason."""
+    """Return the facts that only repeat another reported one, with the reason."""
     rules = drift_rules().repeated
     paths = {rule.of for rule in rules}
     told = {
@@ -299,7 +305,7 @@ def _repeated(facts: tuple[ComparedFact, ...], own: tuple[SiteRule, ...]) -> dic
     return found
 
 
-# By the fact that a host did not give, what of it is then not known.
+# By the fact that a host did not return, the fields that are then unknown.
 _OF_FACT = {
     "smi": ("driver", "cuda", "gpus"), "nvidia_proc": ("driver", "gpus"), "modules": ("modules",),
     "kernel_release": ("kernel",), "os": ("os",), "ofed": ("ofed",), "hcas": ("adapters",),
@@ -307,7 +313,7 @@ _OF_FACT = {
     "fabric_manager": ("units",), "cgroup_units": ("units",),
     WHOLE_HOST: tuple(name for name in Host.__dataclass_fields__ if name not in ("unread", "read_by")),
 }  # fmt: skip
-# By collector: the kind that paths and subjects are called by, and the field of the snapshot.
+# By collector: the kind in paths and subjects, and the field of the snapshot.
 _PARTS = {
     "nodes": (("node", "nodes"),),
     "devices": (("shared", "shared_devices"),),
@@ -338,13 +344,13 @@ def _not_compared(before: Snapshot, after: Snapshot) -> tuple[list[str], bool]:
 
 
 def _asked_of_one(collector: str, before: Snapshot, after: Snapshot) -> bool:
-    """Tell whether only one side was asked for what a collector reads."""
+    """Return whether only one side ran a collector."""
     states = {snapshot.collectors[collector].state for snapshot in (before, after)}
     return Collected.NOT_ASKED in states and len(states) > 1
 
 
 def _unread_of_hosts(before: Snapshot, after: Snapshot) -> tuple[bool, list[str]]:
-    """Return whether one side has what the other asked a host for in vain, and the lines that say so."""
+    """Return whether one side has what the other failed to read on a host, and the lines that report it."""
     hosts = sorted(before.hosts.keys() & after.hosts.keys())
     sides = [{(fact, name) for name in hosts for fact in side.hosts[name].unread} for side in (before, after)]
     lines, lost = [], False
@@ -368,8 +374,8 @@ def _unread_of_hosts(before: Snapshot, after: Snapshot) -> tuple[bool, list[str]
 
 
 def _not_read(before: Snapshot, after: Snapshot) -> list[str]:
-    """Return a line for each side on which hosts could not be asked that the other knows, too; one where they are the
-    same."""
+    """Return a line for each side with hosts that could not be read but that the other side knows; one line where they
+    are the same."""
     both = sorted(before.hosts.keys() & after.hosts.keys())
     lost = [[f"{name} ({why})" for name in both if (why := side.hosts[name].not_read)] for side in (before, after)]
     sides = {"both snapshots": lost[0]} if lost[0] == lost[1] else {
@@ -400,7 +406,7 @@ def _facts(before: Snapshot, after: Snapshot) -> Iterator[ComparedFact]:
         if _asked_of_one(collector, before, after):
             continue
         for kind, name in parts:
-            # Whose references changed is told of the workload; of its own an image has only its digests.
+            # A changed reference is reported with the workload; an image by itself has only its digests.
             both = Collected.FAILED not in states and not (kind == "image" and (before.workloads or after.workloads))
             yield from _of_part(kind, getattr(before, name), getattr(after, name), both)
 
@@ -416,7 +422,7 @@ def _of_part(kind: str, before: Mapping[str, Any], after: Mapping[str, Any], bot
         if left == right:
             continue
         if left is None or right is None:
-            # A collector that failed may just not have come to it.
+            # A collector that failed may just not have reached it.
             if both:
                 path = "node.by_autoscaler" if passes_by(left or right) else kind
                 yield ComparedFact(path, name, _GONE if left is None else _THERE, _GONE if right is None else _THERE)
@@ -428,14 +434,14 @@ def _of_part(kind: str, before: Mapping[str, Any], after: Mapping[str, Any], bot
 
 
 def _comparable(host: Host, other: Host) -> Host:
-    """Return a host without what either side did not give: that is not gone."""
+    """Return a host without the fields that either side did not return: these are not gone."""
     unknown = {name for fact in (*host.unread, *other.unread) for name in _OF_FACT.get(fact, ())}
     changes: dict[str, Any] = {name: getattr(_NO_HOST, name) for name in unknown}
     return replace(host, unread={}, read_by="", **changes)
 
 
 def _differences(before: Any, after: Any, path: str) -> Iterator[tuple[str, str, str]]:
-    """Yield path and both values of all that differs: fields of ours as `.name`, keys of others as `[key]`."""
+    """Yield path and both values of every difference: fields as `.name`, keys of mappings as `[key]`."""
     if before == after:
         return
     if is_dataclass(before) and type(before) is type(after):
@@ -457,7 +463,7 @@ def _differences(before: Any, after: Any, path: str) -> Iterator[tuple[str, str,
 
 
 def _by_key(taints: Iterable[str]) -> dict[str, str]:
-    """Return by the keys of taints their values and effects."""
+    """Return the values and effects of taints by key."""
     found: dict[str, list[str]] = {}
     for taint in taints:
         word, _colon, effect = taint.rpartition(":")
@@ -470,12 +476,12 @@ def _as_it_is(value: Any) -> Any:
     return value
 
 
-# Lists of which one member says nothing of the others: each is a fact of its own.
+# Lists whose members are independent: each is a fact by itself.
 _SPLIT: dict[str, Callable[[Any], Any]] = {"taints": _by_key, "modules": lambda names: dict.fromkeys(names, "")}
 
 
 def _value(mapping: Mapping[str, Any], key: str) -> str:
-    """Return a key's value; what is there without a value is told from what is not there."""
+    """Return a key's value; a key without a value is distinct from a missing key."""
     if key not in mapping:
         return ""
     return _THERE if mapping[key] in ("", None) or is_dataclass(mapping[key]) else _text(mapping[key])

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What differs between a resolved recipe and a cluster as a snapshot saw it."""
+"""What differs between a resolved recipe and a snapshot of a cluster."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def resolved_recipe(path: Path) -> dict[str, Any]:
     """Return the resolved recipe in a file.
 
     Raises:
-        InputError: it cannot be read, or is none.
+        InputError: it cannot be read, or is no resolved recipe.
     """
     return require_resolved(read_yaml(path), str(path))
 
@@ -36,7 +36,7 @@ def require_resolved(data: Any, source: str) -> dict[str, Any]:
     """Return decoded data if it is a resolved recipe.
 
     Raises:
-        InputError: it is none.
+        InputError: it is not.
     """
     if not isinstance(data, dict) or "componentRefs" not in data or "deploymentOrder" not in data:
         hint = "resolve one: ansible-playbook gpufleet.bringup.recipe -e gpufleet_recipe_dest=recipe.yaml"
@@ -45,7 +45,7 @@ def require_resolved(data: Any, source: str) -> dict[str, Any]:
 
 
 def drift_from_recipe(recipe: Mapping[str, Any], snapshot: Snapshot, own: tuple[SiteRule, ...] = ()) -> Drift:
-    """Return what a cluster lacks of a recipe, the most important first, without what the site's own rules leave out.
+    """Return what a cluster lacks of a recipe, most important first, without what the site's own rules leave out.
 
     Raises:
         BringupError: the recipe is wrong.

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""One report of what changed of a cluster and of what it reaches: snapshot and baseline; page and metrics. Pure."""
+"""One report of changes in a cluster and in its performance: snapshot and baseline; page and metrics. Pure."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _NOT_COMPARED = "not one figure could be compared with an accepted one"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotDrift:
-    """What module drift_info found: the importance of every change, whether one is important or may be, whether both
-    sides could look at everything, all of it in lines, and the parts (`hosts`) that only one side was asked for."""
+    """The result of module drift_info: the importance of every change, whether one is important or may be, whether both
+    sides were complete, all of it in lines, and the parts (`hosts`) that only one side has."""
 
     importances: tuple[Importance, ...]
     important: bool
@@ -35,8 +35,8 @@ class SnapshotDrift:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FigureDrift:
-    """What module baseline_info found: how many figures of each kind were compared, the kinds of which anything was
-    lost, and all of it in lines."""
+    """The result of module baseline_info: how many figures of each kind were compared, the kinds with a loss, and all
+    of it in lines."""
 
     compared: Counter[str]
     worse: tuple[str, ...]
@@ -45,7 +45,8 @@ class FigureDrift:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriftFacts:
-    """Both, at one moment; without `figures` no run was named. `hosts_run` is the run that read the hosts, if any."""
+    """Both results, at one moment. Without a named run there are no `figures`. `hosts_run` is the run that read the
+    hosts, if any."""
 
     site: str
     rehearsal: bool
@@ -57,9 +58,9 @@ class DriftFacts:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Return why somebody has to look at it, a sentence each; nothing where all is as it was."""
+        """Why a person has to look at it, a sentence each; empty where nothing changed."""
         found, seen = list[str](), self.snapshot
-        # Whoever asked for no failure (fail_on: never) gets none for what could not be compared either.
+        # With fail_on: never, what could not be compared is no failure either.
         if seen.important and not seen.complete:
             changed = (
                 f"; {count(len(seen.importances), 'change')}, the most important {self._worst}"
@@ -76,17 +77,18 @@ class DriftFacts:
 
     @property
     def passed(self) -> bool:
-        """Whether all that one side has was compared, and nothing that matters changed."""
+        """Whether everything was compared on both sides, and nothing important changed."""
         return not self.reasons and not self.snapshot.one_sided
 
     @property
     def hosts_missed(self) -> bool:
-        """Whether the run that was to say what hosts are did not ask them all of it: a validation asks them nothing."""
+        """Whether the run that should have read the hosts did not read all of it: a validation reads nothing on
+        hosts."""
         return bool(self.hosts_run) and any(_OF_HOSTS.match(line) for line in self.snapshot.lines)
 
     @property
     def found(self) -> tuple[str, ...]:
-        """Return the verdict in parts: the reasons, or that there are none, and what was not compared."""
+        """The verdict in parts: the reasons, or that there are none, and what was not compared."""
         left_out = self.snapshot.one_sided
         if not left_out:
             return self.reasons or (_SAME,)
