@@ -1,9 +1,10 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What all runs of fio say together: figures of each host, how hosts compare, who is to be measured again. Pure.
+"""Evaluate all fio runs together: figures of each host, how hosts compare, which ones are measured again. Pure.
 
-The observer asks it whether to run again, the judges ask it for their verdicts, so that both see the same.
+The observer calls it to decide whether to run again, and the judges for their verdicts, so that both get the same
+result.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from ..benchmark.records import SavedRuns
 from .run import Pattern, StorageReading
 from .settings import PATTERNS, StorageSettings
 
-# The runs of fio over the hosts as values: what was planned, what was run, and what their logs say.
+# The fio runs of the hosts as values: what was planned, what was run, and what their logs contain.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +38,7 @@ SavedObservation = SavedRuns[Plan, HostRecord]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A run with what its log says."""
+    """A run with what its log contains."""
 
     record: HostRecord
     reading: StorageReading
@@ -45,23 +46,27 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True)
 class Results(HostResults[Plan, Run]):
-    """Plan and runs."""
+    """The plan and all runs."""
 
 
-# Which runs were beside each other: a shared volume is as fast as its moment, so what a host reached then is held
-# against what others reached at the same moment. Pure. Tools that measure a file system from many clients begin on
-# all of them together for this reason (IOR synchronises its processes by MPI: wiki.lustre.org/IOR, "Purpose").
+# Which runs were made at the same moment. A shared volume is only as fast as its current load allows, so the figure of
+# a host is compared with what others reached at the same moment. Pure. Tools that measure a file system from many
+# clients start all of them together for this reason (IOR synchronises its processes by MPI: wiki.lustre.org/IOR,
+# "Purpose").
 
-# A run is of the moment of another one if they share at least half of the shorter one's time.
+# Two runs are of the same moment if they overlap for at least half of the shorter one's time.
 _SHARED = 0.5
 _Key = tuple[str, str]
 
 
 class Moments:
-    """The runs of a cohort by when they were: hosts are measured in groups, one after the other."""
+    """The runs of a cohort, grouped by when they were made: hosts are measured in groups, one after the other."""
 
     def __init__(self, runs: Iterable[Run], least: int) -> None:
-        """Keep the runs whose time is known; fewer than `least` others beside one say nothing of its moment."""
+        """Keep the runs whose time is known.
+
+        A group with fewer than `least` other runs is too small to compare with.
+        """
         self.least = least
         self._groups: list[list[Run]] = []
         self._group_of: dict[tuple[str, int], int] = {}
@@ -78,14 +83,16 @@ class Moments:
     def parts(
         self, runs: Iterable[Run], key: _Key, rate: Callable[[Run], float], well: Collection[str]
     ) -> tuple[tuple[float, bool], ...]:
-        """Return which part of the rate of others at the same moment a host had in each of its runs, and whether these
-        others are no suspects themselves; runs beside which too few others are known are left out.
+        """Return for each run of a host its rate divided by the median rate of others at the same moment.
+
+        The second value is true if the median is of hosts that are not suspects themselves. Runs with too few others
+        beside them are left out.
 
         Args:
             runs: all runs of the host.
-            key: what is compared; the same one always comes with the same `rate` and `well`.
-            rate: the figure of a run, more being better.
-            well: the hosts that are no suspects; they are the measure where enough of them were there.
+            key: what is compared; one key always comes with the same `rate` and `well`.
+            rate: the figure of a run; more is better.
+            well: the hosts that are not suspects. The median is taken over them if enough of them are in the group.
         """
         parts = []
         for run in runs:
@@ -106,7 +113,7 @@ class Moments:
     def _of_group(
         self, group: int, key: _Key, rate: Callable[[Run], float], well: Collection[str]
     ) -> tuple[list[float], list[float]]:
-        """Return the figures of all runs of a moment, and those of hosts that are no suspects, the lowest first."""
+        """Return the figures of all runs of a moment, and those of hosts that are not suspects, both ascending."""
         if (group, key) not in self._rates:
             runs = self._groups[group]
             sound = sorted(rate(run) for run in runs if run.record.host in well)
@@ -115,7 +122,7 @@ class Moments:
 
 
 def _without(figures: list[float], own: float) -> list[float]:
-    """Return ascending figures without one that is among them."""
+    """Return the figures, which are in ascending order, without one occurrence of `own`."""
     at = bisect_left(figures, own)
     return figures[:at] + figures[at + 1 :]
 
@@ -126,7 +133,7 @@ def _together(one: tuple[float, float], other: tuple[float, float]) -> bool:
 
 
 def _span(run: Run) -> tuple[float, float] | None:
-    """Return from when to when a run was, seconds since the epoch; None where its record does not say."""
+    """Return start and end of a run in seconds since the epoch. None: its record does not have them."""
     try:
         begun = datetime.fromisoformat(run.record.started).timestamp()
     except ValueError:
@@ -135,16 +142,23 @@ def _span(run: Run) -> tuple[float, float] | None:
 
 
 _TRIES_TO_PLACE = 2
-# Deviation of the median of many figures in deviations of their mean: sqrt(pi / 2).
+# Standard error of the median over that of the mean, for many figures: sqrt(pi / 2).
 _OF_MEDIAN = 1.2533
-# So many hosts of a cohort may be as slow by chance before one that is proves nothing.
+# Largest expected number of hosts of a cohort that are this slow by chance. Above it, a slow host proves nothing.
 _CHANCE = 0.005
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One figure of every pattern; `reversed`: less is better, so that its inverse is compared; `doubted`: hosts that
-    differ widely leave who is far below them in doubt (a high percentile differs so much on any volume)."""
+    """One figure of every pattern.
+
+    Attributes:
+        name: its name.
+        unit: its unit.
+        reversed: less is better, so that the inverse is compared.
+        doubted: where hosts differ widely, a host far below the others is in doubt. Not for a high percentile of
+            latency, which differs that much on any volume.
+    """
 
     name: str
     unit: str
@@ -152,23 +166,23 @@ class Metric:
     doubted: bool = False
 
     def of(self, pattern: Pattern) -> float:
-        """Return the figure."""
+        """Return the figure of a pattern, in `unit`."""
         return pattern.ms["p99"] if self.reversed else pattern.mib_s
 
     def rate(self, value: float) -> float:
-        """Return what is compared, more being better; also the other way round."""
+        """Return the value that is compared: more is better. Applied twice, it returns the value itself."""
         return 1 / value if self.reversed else value
 
     def bound(self, settings: StorageSettings, pattern: str) -> float:
-        """Return what the site states, 0 for nothing."""
+        """Return the limit that the site configures for a pattern, in `unit`. 0: none."""
         return (settings.p99_ms if self.reversed else settings.floor_mib_s).get(pattern, 0.0)
 
     def limits(self, settings: StorageSettings) -> PeerLimits:
-        """Return the peer rule."""
+        """Return the limits of the comparison with peers."""
         return settings.latency_peers if self.reversed else settings.throughput_peers
 
     def far(self, settings: StorageSettings) -> float:
-        """Return the part of the peers' rate under which it is bad."""
+        """Return the part of the peers' rate below which a host is bad."""
         return 1 / settings.latency_bad if self.reversed else 1 - settings.peer_bad
 
 
@@ -178,11 +192,13 @@ METRICS = (THROUGHPUT, LATENCY)
 
 
 class Figures:
-    """The median of each host's runs, and how hosts compare that are alike: of one SKU, and with the same way to the
-    volume, past the page cache or through it."""
+    """The median of each host's runs, and how the hosts of a cohort compare.
+
+    A cohort is hosts of one SKU that access the volume in the same way: with direct I/O, or through the page cache.
+    """
 
     def __init__(self, results: Results) -> None:
-        """Keep the runs with figures."""
+        """Keep the runs that have figures."""
         self.plan: Plan = results.plan
         self.runs: Mapping[str, tuple[Run, ...]] = {
             host.name: tuple(run for run in results.of(host.name) if run.reading.problem is None)
@@ -197,12 +213,12 @@ class Figures:
         self._far: dict[tuple[str, str, str], frozenset[str]] = {}
 
     def cohort(self, host: str) -> str:
-        """Return what a host has in common with those that it is compared with."""
+        """Return the cohort of a host: its SKU, and whether it uses direct I/O."""
         way = "direct" if self.runs[host][0].reading.direct else "cached"
         return f"{self.plan.host(host).sku} {way}"
 
     def cohorts(self) -> dict[str, list[str]]:
-        """Return the hosts with figures by their cohort."""
+        """Return the hosts with figures, by cohort."""
         found: dict[str, list[str]] = {}
         for host, runs in self.runs.items():
             if runs:
@@ -210,11 +226,11 @@ class Figures:
         return found
 
     def value(self, metric: Metric, host: str, pattern: str) -> float:
-        """Return the median of a host's runs."""
+        """Return the median of a host's runs, in the unit of the metric."""
         return median(metric.of(run.reading.patterns[pattern]) for run in self.runs[host])
 
     def peers(self, metric: Metric, cohort: str, pattern: str) -> PeerVerdict:
-        """Return how the hosts of a cohort compare, in rates."""
+        """Return how the hosts of a cohort compare, as rates."""
         key = (metric.name, cohort, pattern)
         if key not in self._peers:
             settings = self.plan.settings
@@ -224,12 +240,12 @@ class Figures:
         return self._peers[key]
 
     def below_bound(self, metric: Metric, host: str, pattern: str) -> bool:
-        """Tell whether a host misses what the site states."""
+        """Return whether a host misses the limit that the site configures."""
         bound = metric.bound(self.plan.settings, pattern)
         return bool(bound) and metric.rate(self.value(metric, host, pattern)) < metric.rate(bound)
 
     def missed(self, metric: Metric, host: str) -> tuple[str, ...]:
-        """Return the patterns in which a host is slower than its peers allow or the site states."""
+        """Return the patterns in which a host is slower than its peers allow, or than the site's limit."""
         cohort = self.cohort(host)
         return tuple(
             pattern
@@ -239,8 +255,11 @@ class Figures:
         )
 
     def _was_company(self, metric: Metric, host: str, pattern: str) -> bool:
-        """Tell whether a host was no suspect the first time, and was as fast as others when it was measured again
-        beside suspects: what the volume was like then is no fault of it."""
+        """Return whether a host became a suspect only because of the moment at which it was measured again.
+
+        It was fast enough in its first run, and in the later ones as fast as others at the same moment: the volume was
+        slow then, not the host.
+        """
         peers, first = self.peers(metric, self.cohort(host), pattern), self.runs[host][0]
         least = max(peers.limit, self._least(metric) * peers.median)
         well = metric.rate(metric.of(first.reading.patterns[pattern])) >= least
@@ -248,8 +267,10 @@ class Figures:
         return well and len(self.runs[host]) > 1 and part is not None and part >= self._least(metric)
 
     def moment(self, metric: Metric, host: str, pattern: str) -> float | None:
-        """Return which part of the rate of others at the same moment a host has, the median over its runs; None where
-        too few were measured beside it."""
+        """Return a host's rate divided by that of others at the same moment, as the median over its runs.
+
+        None: too few others were measured beside it.
+        """
         parts = [part for part, _sure in self._parts_of(metric, host, pattern)]
         return median(parts) if parts else None
 
@@ -264,15 +285,15 @@ class Figures:
         return self._parts[key]
 
     def _sure_parts(self, metric: Metric, host: str, pattern: str) -> list[float]:
-        """Return the parts beside hosts that are no suspects."""
+        """Return the parts that were computed from hosts that are not suspects."""
         return [part for part, sure in self._parts_of(metric, host, pattern) if sure]
 
     def _least(self, metric: Metric) -> float:
-        """Return the part of the rate of others from which on a host is as fast as they are."""
+        """Return the part of the others' rate from which on a host counts as being as fast as they are."""
         return 1 - metric.limits(self.plan.settings).tolerance
 
     def _moments_of(self, metric: Metric, cohort: str, pattern: str) -> tuple[Moments, frozenset[str]]:
-        """Return the moments of a cohort, and which of its hosts are no suspects."""
+        """Return the moments of a cohort, and which of its hosts are not suspects."""
         key = (metric.name, cohort, pattern)
         if key not in self._well:
             hosts = self.cohorts()[cohort]
@@ -283,9 +304,11 @@ class Figures:
         return self._moments[cohort], self._well[key]
 
     def doubtful(self, metric: Metric, host: str) -> tuple[str, ...]:
-        """Return the patterns in which a host is not slow by the rule, and nobody can say that it is not: it is far
-        below its peers, which differ so much that this proves nothing, or far below those of its moment. What reaches
-        the floor of the site is no matter of doubt."""
+        """Return the patterns in which it cannot be decided whether a host is slow.
+
+        The host is far below its peers, but they differ so much that this proves nothing; or it is far below the others
+        at its moment. A pattern for which the site configures a floor is never in doubt.
+        """
         if not metric.doubted:
             return ()
         least, found = self._least(metric), []
@@ -301,15 +324,19 @@ class Figures:
         return tuple(found)
 
     def of_its_moment(self, metric: Metric, host: str, pattern: str) -> bool:
-        """Tell whether hosts that are no suspects were as slow as a host at the same moment, at least once, so that it
-        is not known to be slow itself."""
+        """Return whether, at least once, hosts that are not suspects were as slow as this host at the same moment.
+
+        It is then not known whether the host itself is slow.
+        """
         best = max(self._sure_parts(metric, host, pattern), default=0.0)
         return best >= self._least(metric) and not self.below_bound(metric, host, pattern)
 
     def wanders(self, metric: Metric, cohort: str, pattern: str) -> float:
-        """Return how far hosts of a cohort are from themselves from one moment to the next: the standard deviation of
-        the logarithm of their part, over all that were measured more than once; 0 where none was. What makes a host
-        slow each time alike is not in it."""
+        """Return how much hosts of a cohort vary from one moment to the next.
+
+        This is the standard deviation of the logarithm of their parts, pooled over all hosts that were measured more
+        than once. 0: none was. A host that is equally slow each time does not add to it.
+        """
         key = (metric.name, cohort, pattern)
         if key not in self._wanders:
             squares, free = 0.0, 0
@@ -323,9 +350,12 @@ class Figures:
         return self._wanders[key]
 
     def by_chance(self, metric: Metric, host: str, pattern: str) -> bool:
-        """Tell whether a host could be as slow as it was by what hosts of its cohort differ from themselves by, so that
-        its runs are no proof: the median of n of them deviates by 1.25 / sqrt(n) deviations of one. Transients have
-        heavy tails, so where hosts that are no suspects were as low in some of their runs, that is counted as well."""
+        """Return whether a host can be this slow by chance, so that its runs prove nothing.
+
+        The limit follows from how much hosts of its cohort vary: the median of n runs deviates by 1.25 / sqrt(n)
+        standard deviations of one run. Transients have heavy tails, so runs of hosts that are not suspects and were as
+        low are counted as well.
+        """
         parts = self._sure_parts(metric, host, pattern)
         if not parts or self.below_bound(metric, host, pattern):
             return False
@@ -339,7 +369,7 @@ class Figures:
         return as_low > 0 and len(self.cohorts()[cohort]) * often ** len(parts) > _CHANCE
 
     def _parts_of_company(self, metric: Metric, cohort: str, pattern: str) -> list[float]:
-        """Return the parts of all hosts of a cohort that are no suspects, the lowest first."""
+        """Return the parts of all hosts of a cohort that are not suspects, in ascending order."""
         key = (metric.name, cohort, pattern)
         if key not in self._company:
             _moments, well = self._moments_of(metric, cohort, pattern)
@@ -347,8 +377,10 @@ class Figures:
         return self._company[key]
 
     def slow_itself(self, metric: Metric, host: str) -> tuple[str, ...]:
-        """Return the patterns in which a host is slower than its peers allow, others at its moments were not, and it is
-        no chance."""
+        """Return the patterns in which the host itself is slow.
+
+        It is slower than its peers allow, others were not as slow at the same moments, and it is not by chance.
+        """
         return tuple(
             name
             for name in self.missed(metric, host)
@@ -356,8 +388,11 @@ class Figures:
         )
 
     def blind(self, metric: Metric, cohort: str) -> str:
-        """Return the pattern in which a host with half of what is bad could pass for one of its peers, because they
-        differ so much and the site states no floor; empty where there is none."""
+        """Return a pattern in which a slow host could not be detected. Empty: none.
+
+        The hosts differ so much, and the site configures no floor, that a host which lost half of what is bad could
+        pass as one of its peers.
+        """
         least = (1 - self.plan.settings.peer_bad) / 2
         for pattern in PATTERNS if metric.doubted else ():
             enough = self.peers(metric, cohort, pattern).enough and not metric.bound(self.plan.settings, pattern)
@@ -366,15 +401,20 @@ class Figures:
         return ""
 
     def sees(self, metric: Metric, cohort: str, pattern: str) -> float:
-        """Return the part of its peers' rate that a host must have lost for sure to be seen: a host with less cannot
-        reach, by `peer_spreads` deviations of what hosts differ by, what is no matter of doubt."""
+        """Return the part of its peers' rate below which a host is certain to be detected.
+
+        Above it, the host can reach the tolerated rate by `peer_spreads` standard deviations of the differences between
+        hosts.
+        """
         limits, peers = metric.limits(self.plan.settings), self.peers(metric, cohort, pattern)
         spread = peers.spread / peers.median if peers.median > 0 else 0.0
         return (1 - limits.tolerance) / (1 + limits.spreads * spread)
 
     def far(self, metric: Metric, host: str, pattern: str) -> bool:
-        """Tell whether a host is so slow in a pattern that it fails, and is not only marginal; or as slow as one that
-        is and was measured often enough to fail."""
+        """Return whether a host is so slow in a pattern that it fails and is not only marginal.
+
+        That includes a host as slow as one that fails and was measured often enough to do so.
+        """
         return host in self._far_ones(metric, self.cohort(host), pattern) or self._beyond(metric, host, pattern)
 
     def _beyond(self, metric: Metric, host: str, pattern: str) -> bool:
@@ -393,12 +433,12 @@ class Figures:
         return self._far[key]
 
     def _slow_rates(self, metric: Metric, cohort: str, pattern: str) -> dict[str, float]:
-        """Return what is compared of the hosts that are slow in a pattern by themselves."""
+        """Return the compared rates of the hosts that are slow themselves in a pattern."""
         slow = [host for host in self.cohorts()[cohort] if pattern in self.slow_itself(metric, host)]
         return {host: metric.rate(self.value(metric, host, pattern)) for host in slow}
 
     def alike(self, metric: Metric, cohort: str) -> frozenset[str]:
-        """Return the hosts of a cohort that are slow by themselves, and those that are as slow as one of them."""
+        """Return the hosts of a cohort that are slow themselves, and those that are as slow as one of them."""
         found = set[str]()
         for pattern in PATTERNS:
             slow = self._slow_rates(metric, cohort, pattern)
@@ -407,13 +447,13 @@ class Figures:
         return frozenset(found)
 
     def blamed(self, metric: Metric, cohort: str) -> tuple[str, ...]:
-        """Return the patterns in which no single host of a cohort is to blame: too many are slow, or all."""
+        """Return the patterns in which no single host of a cohort is to blame, because too many or all are slow."""
         if len(self.cohorts()[cohort]) < 2:
             return ()
         return tuple(pattern for pattern in PATTERNS if self.peers(metric, cohort, pattern).cohort_to_blame)
 
     def suspects(self, host: str) -> bool:
-        """Tell whether another run of a host would say more about it."""
+        """Return whether another run of a host could decide more about it."""
         cohort = self.cohort(host)
         return any(
             pattern not in self.blamed(metric, cohort)
@@ -423,7 +463,7 @@ class Figures:
 
 
 def to_measure_again(results: Results) -> list[str]:
-    """Return the hosts that a suspicion is about, and those that something of the moment kept from being measured."""
+    """Return the hosts to measure again: the suspects, and those whose run failed for a temporary reason."""
     figures, again = Figures(results), []
     for host in results.plan.open_hosts:
         made = results.of(host.name)

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""How hosts are judged by what they reach on the shared volume: one rule for throughput and latency. Pure."""
+"""Judge each host by what it reaches on the shared volume, with one rule for throughput and latency. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,15 @@ INTEGRITY = KEY
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """What a check calls its findings: a host that is slow, and all of them; `after` judges hosts before it."""
+    """The causes that a check reports.
+
+    Attributes:
+        metric: the figure.
+        slow: cause for one slow host.
+        all_slow: cause for all hosts being slow.
+        setting: the setting of the site's limit.
+        after: check and figure that judge a host first.
+    """
 
     metric: Metric
     slow: str
@@ -47,7 +55,7 @@ _STATE = "measure again when less uses the volume, or state what is expected, by
 
 
 def judge_metric(spec: CheckSpec, rule: Rule, results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Return an outcome for every host; one for those that are slow for what they share."""
+    """Return an outcome for every host. Hosts that are slow because of something they share get one together."""
     figures = Figures(results)
     told: list[Outcome] = []
     covered: set[str] = set()
@@ -63,7 +71,7 @@ def judge_metric(spec: CheckSpec, rule: Rule, results: Results, context: JudgeCo
 def _together(
     spec: CheckSpec, rule: Rule, context: JudgeContext, figures: Figures, cohort: str, hosts: list[str]
 ) -> tuple[Outcome | None, tuple[str, ...]]:
-    """Return the one outcome about several hosts, and which; None where each is judged by itself."""
+    """Return the one outcome for several hosts, with their names. None: each host is judged by itself."""
     metric = rule.metric
     slow = [host for host in hosts if figures.slow_itself(metric, host)]
     if rule.after is not None:
@@ -104,8 +112,10 @@ def _together(
 def _blind(
     spec: CheckSpec, rule: Rule, context: JudgeContext, figures: Figures, cohort: str, hosts: list[str]
 ) -> tuple[Outcome | None, tuple[str, ...]]:
-    """Return the outcome about hosts that differ so much that comparing them would show no slow one, and which are not
-    judged for it; None where it would."""
+    """Return the outcome for hosts that differ so much that a comparison would not detect a slow one, with their names.
+
+    These hosts are not judged by this figure. None: a slow host would be detected.
+    """
     metric = rule.metric
     pattern = figures.blind(metric, cohort)
     about = [host for host in hosts if not figures.missed(metric, host) and not figures.doubtful(metric, host)]
@@ -129,7 +139,7 @@ def _judge(answer: Answer, rule: Rule, figures: Figures, host: BenchmarkHost) ->
     if missed and rule.after is not None and figures.missed(rule.after[1], host.name):
         return answer.blocked(by=rule.after[0], because=_told(figures, metric, host.name, missed[0]), **details)
     if missed:
-        # What it is slow in by itself first.
+        # Patterns in which the host itself is slow come first.
         order = (*figures.slow_itself(metric, host.name), *missed)
         pattern = next((name for name in order if figures.far(metric, host.name, name)), order[0])
         text = _told(figures, metric, host.name, pattern)
@@ -160,7 +170,7 @@ def _judge(answer: Answer, rule: Rule, figures: Figures, host: BenchmarkHost) ->
 
 
 def _known(figures: Figures, metric: Metric, host: str, pattern: str) -> bool:
-    """Tell whether there is something that a good figure was held against."""
+    """Return whether there was something to compare a good figure with: a limit of the site, or enough peers."""
     return (
         bool(metric.bound(figures.plan.settings, pattern))
         or figures.peers(metric, figures.cohort(host), pattern).enough
@@ -180,7 +190,7 @@ def _times(figures: Figures, metric: Metric, host: str, pattern: str) -> str:
 
 
 def _doubt(figures: Figures, metric: Metric, host: str, pattern: str) -> str:
-    """Say that a host is slow, and why that is no proof."""
+    """Return the text for a host that is slow without proof."""
     peers, part = figures.peers(metric, figures.cohort(host), pattern), figures.moment(metric, host, pattern)
     text = f"{pattern}: {metric.name} {figures.value(metric, host, pattern):,.4g} {metric.unit}, its peers have "
     text += f"{metric.rate(peers.median):,.4g}"
@@ -209,7 +219,7 @@ def _details(figures: Figures, metric: Metric, host: str) -> Mapping[str, Any]:
 
 
 def _conditions(figures: Figures, run: Run) -> tuple[Measure, ...]:
-    """Return what two figures must have in common to be compared (recipes/figures.yaml)."""
+    """Return the conditions that must be equal for two figures to be compared (recipes/figures.yaml)."""
     settings = figures.plan.settings
     return (
         Measure("volume", settings.volume_word),
@@ -223,7 +233,7 @@ def _conditions(figures: Figures, run: Run) -> tuple[Measure, ...]:
 
 
 def evidence(runs: tuple[Run, ...]) -> tuple[Evidence, ...]:
-    """Return the logs of runs of one host."""
+    """Return the logs of the runs of one host."""
     return tuple(
         Evidence(
             f"fio, run {run.record.attempt}",

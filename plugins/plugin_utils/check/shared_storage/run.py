@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The job that measures the shared volume on one host, and what its log says. Pure."""
+"""The job that measures the shared volume on one host, and how its log is read. Pure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _DIRECT = re.compile(rf"^{_MARK} direct ([01])$", re.M)
 _REPORT = re.compile(rf"^{_MARK} begin$(.*)^{_MARK} end (\d+)$", re.M | re.S)
 _ERRNO = re.compile(r"\berr=\s*(\d+)")
 _SIDES = {"sequential-write": "write", "sequential-read": "read", "random-read": "read", "random-write": "write"}
-# What the kernel says when the storage itself fails: EIO, EROFS, ENOTCONN, ESTALE, EREMOTEIO.
+# Errors of the kernel when the storage itself fails: EIO, EROFS, ENOTCONN, ESTALE, EREMOTEIO.
 _STORAGE_FAILS = (5, 30, 107, 116, 121)
 _MS = 1e6
 _PERCENTILES = {"p50": 50.0, "p99": 99.0, "p99.9": 99.9}
@@ -49,7 +49,7 @@ HINTS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pattern:
-    """What one pattern of access reached."""
+    """What one access pattern reached. `ms` has the latency in milliseconds by percentile (p50, p99, p99.9)."""
 
     mib_s: float
     iops: float
@@ -58,7 +58,7 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorageReading:
-    """What the log of a host says: figures by pattern, or why there are none."""
+    """What the log of a host contains: figures by pattern, or why there are none. `direct`: with direct I/O."""
 
     patterns: Mapping[str, Pattern] = field(default_factory=dict)
     version: str = ""
@@ -67,7 +67,7 @@ class StorageReading:
 
 
 def storage_job(name: str, host: BenchmarkHost, settings: StorageSettings, run_word: str) -> JobSpec:
-    """Return the job. `run_word` names its directory, and no other run may have it."""
+    """Return the job. `run_word` names its directory and must be unique to the run."""
     script, jobs = ((_PROGRAM / file).read_text(encoding="utf-8") for file in ("storage.sh", "shared-volume.fio"))
     return JobSpec(
         name=name,
@@ -98,13 +98,13 @@ def storage_job(name: str, host: BenchmarkHost, settings: StorageSettings, run_w
 
 
 def command_of(spec: JobSpec) -> tuple[str, ...]:
-    """Return the command for a record, without the text of the program."""
+    """Return the command for the record, without the text of the script."""
     stated = (f"{key}={spec.env[key]}" for key in ("FIO_SIZE", "FIO_THREADS", "FIO_RATE", "FIO_RUNTIME"))
     return (spec.command[-1], *stated)
 
 
 def read_storage(state: str, reason: str, log: str, settings: StorageSettings) -> StorageReading:
-    """Return what the log of a job says, whose state and reason are those of its result."""
+    """Return what the log of a job contains. `state` and `reason` are those of its result."""
     launch = launch_problem(state, reason)
     if launch is not None:
         return StorageReading(problem=Problem(*launch))
@@ -121,7 +121,7 @@ def read_storage(state: str, reason: str, log: str, settings: StorageSettings) -
 
 
 def read_result(result: JobResult, settings: StorageSettings) -> StorageReading:
-    """Return what the result of a job says."""
+    """Return what the result of a job contains."""
     return read_storage(result.state, result.reason, result.log, settings)
 
 
@@ -152,7 +152,10 @@ def _of_report(text: str, code: int, direct: bool, settings: StorageSettings) ->
 
 
 def _wrong(report: FioReport, code: int, settings: StorageSettings) -> Problem | None:
-    """Return why a report has no figures; what was read wrong counts only where all of it had been written."""
+    """Return why a report has no figures. None: it has all.
+
+    Corrupt data are a defect only if everything had been written before.
+    """
     written = _side(report, "sequential-write")
     write = report.job("sequential-write")
     whole = bool(write and written and not write.error and written.io_bytes == settings.written_bytes)

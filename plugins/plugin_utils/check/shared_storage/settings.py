@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Settings of everything that measures the shared volume: which volume, how much is written, what is slow.
+"""Settings of every measurement of the shared volume: which volume, how much is written, what is slow.
 
-They are settings of check storage-integrity, beside which others judge the same runs before gate training_acceptance
-trains; the test of one idle node takes them, too.
+They belong to check storage-integrity. The other storage checks of gate training_acceptance judge the same runs, before
+it trains. The test of one idle node uses them as well.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ KEY = "storage-integrity"
 PATTERNS = ("sequential-write", "sequential-read", "random-read", "random-write")
 _DIRECTORY = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*")
 _MIB = 1 << 20
-# What is left free beside what is written.
+# Free space that is required, as a multiple of what is written.
 _SPARE = 1.1
-# A large fleet is measured in as many groups, of more hosts.
+# In a large fleet the groups have more hosts, so that there are no more groups than this.
 _MOST_GROUPS = 16
 
 
@@ -112,7 +112,7 @@ class StorageSettings:
 
     @property
     def declared(self) -> bool:
-        """Whether a shared volume is stated."""
+        """Whether a shared volume is configured."""
         return bool(self.volume or self.claim)
 
     @property
@@ -124,39 +124,39 @@ class StorageSettings:
 
     @property
     def volume_word(self) -> str:
-        """Which volume it is, for comparisons: its kind, and a digest of everything that the site states of it."""
+        """The volume as text, for comparisons: its kind, and a digest of everything that the site configures for it."""
         digest = hashlib.sha256(json.dumps(self.source, sort_keys=True).encode()).hexdigest()[:12]
         return f"{', '.join(sorted(self.source))} {digest}"
 
     def at_a_time(self, hosts: int) -> int:
-        """Return how many hosts of a fleet of so many are measured at the same time."""
+        """Return how many of `hosts` hosts are measured at the same time."""
         return max(self.parallel, math.ceil(hosts / _MOST_GROUPS))
 
     @property
     def written_bytes(self) -> int:
-        """What a host writes."""
+        """Bytes that a host writes."""
         return self.size_mib * self.threads * _MIB
 
     @property
     def needed_kib(self) -> int:
-        """What must be free for it."""
+        """Free space that it needs, in KiB."""
         return int(self.written_bytes * _SPARE) // 1024
 
     @property
     def rate_of_a_thread(self) -> int:
-        """Bytes a second, 0 without a limit."""
+        """Limit of one thread in bytes per second. 0: no limit."""
         if not self.rate_mib_s:
             return 0
         return max(4096, int(self.rate_mib_s * _MIB / self.threads))
 
     @property
     def throughput_peers(self) -> PeerLimits:
-        """The peer rule for what is moved in a second."""
+        """The limits of the peer comparison for throughput."""
         return self._peers(self.peer_tolerance)
 
     @property
     def latency_peers(self) -> PeerLimits:
-        """The peer rule for the inverse of a latency."""
+        """The limits of the peer comparison for the inverse of a latency."""
         return self._peers(1 - 1 / self.latency_factor)
 
     def _peers(self, tolerance: float) -> PeerLimits:

@@ -34,7 +34,7 @@ SPEC = CheckSpec(
 
 
 def judge(seen: AlertDelivery, context: JudgeContext) -> tuple[Outcome, ...]:
-    """The cause says where the alert got lost."""
+    """Return one outcome. Its cause is the stage at which the alert got lost."""
     answer = Answer.about_cluster(SPEC, context)
     if seen.problem is not None:
         problem = seen.problem
@@ -53,7 +53,7 @@ def judge(seen: AlertDelivery, context: JudgeContext) -> tuple[Outcome, ...]:
 
 
 def _lost(trace: AlertDelivery, answer: Answer, details: dict[str, Any]) -> Outcome | None:
-    """Return where the alert got lost, None if it arrived."""
+    """Return the stage at which the alert got lost. None: it arrived."""
     limits = trace.settings.alert
     if trace.rule_error:
         hint = "Prometheus cannot evaluate `vector(1)`: look at its log"

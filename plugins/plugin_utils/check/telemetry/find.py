@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Where Prometheus and Alertmanager are: as the site says, else the ones that the cluster has."""
+"""Where Prometheus and Alertmanager are: as the site configures it, else as found in the cluster."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ Json = dict[str, Any]
 MONITORING = "monitoring.coreos.com"
 PROMETHEUSES = Kind(f"{MONITORING}/v1", "Prometheus", "prometheuses")
 PROMETHEUS, ALERTMANAGER = "prometheus", "alertmanager"
-# An answer that did not come is asked for again; one that says something is not.
+# A request is repeated only if no response came.
 _TRIES = 4
 _PORTS = {PROMETHEUS: 9090, ALERTMANAGER: 9093}
 
 
 def prometheus_session(cluster: Cluster | None, settings: MetricsSettings) -> HttpSession:
-    """Return the way to Prometheus.
+    """Return a session with Prometheus.
 
     Raises:
         NotFoundError: the cluster has none.
@@ -50,7 +50,7 @@ def prometheus_session(cluster: Cluster | None, settings: MetricsSettings) -> Ht
 
 
 def alertmanager_session(cluster: Cluster, settings: MetricsSettings) -> HttpSession:
-    """Return the way to the cluster's Alertmanager (errors as prometheus_session)."""
+    """Return a session with the cluster's Alertmanager (errors as prometheus_session)."""
     return HttpSession(
         _route(cluster, find_service(cluster, ALERTMANAGER), settings), timeout_s=settings.timeout_s, tries=_TRIES
     )
@@ -94,7 +94,7 @@ def service_of_prometheus(cluster: Cluster) -> ServiceRef:
     try:
         owners = cluster.find_all(PROMETHEUSES, service.namespace) or []
     except ForbiddenError:
-        # Who may not look at them may look at what Prometheus has.
+        # The shards cannot be verified without this permission, but the metrics may still be readable.
         return service
     for owner in owners:
         shards = (owner.get("spec") or {}).get("shards") or 1
@@ -108,7 +108,7 @@ def service_of_prometheus(cluster: Cluster) -> ServiceRef:
 
 
 def find_service(cluster: Cluster, program: str) -> ServiceRef:
-    """Return the Service of the cluster's Prometheus or Alertmanager: it selects that program and has its port.
+    """Return the Service of the cluster's Prometheus or Alertmanager, found by its selector and port.
 
     Raises:
         NotFoundError: there is none.
@@ -120,7 +120,7 @@ def find_service(cluster: Cluster, program: str) -> ServiceRef:
         ports = [port["port"] for port in spec.get("ports") or []]
         if word.items() <= (spec.get("selector") or {}).items() and _PORTS[program] in ports:
             found.append(service)
-    # The operator makes a headless one beside the chart's.
+    # The operator creates a headless Service beside the chart's.
     proper = [service for service in found if service["spec"].get("clusterIP") != "None"] or found
     names = sorted(f"{item['metadata']['namespace']}/{item['metadata']['name']}" for item in proper)
     if not names:

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What the series say about every host: what is missing, old, double or strange. Pure."""
+"""Assign the series to hosts, and find what is missing, stale, duplicate or unknown. Pure."""
 
 from __future__ import annotations
 
@@ -14,13 +14,19 @@ from functools import cached_property
 
 from .model import ExpectedGpu, ExpectedHost, Exporter, FleetMetrics, Series
 
-# DCGM writes numbers like 9223372036854775794 where a GPU does not have a value.
+# DCGM writes numbers like 9223372036854775794 for a value that a GPU does not have.
 _LARGEST = 1e9
 
 
 @dataclass(frozen=True, slots=True)
 class Stranger:
-    """A GPU or a host that nobody expects: what it is, the inventory's host that it is at, if any, and its name."""
+    """A GPU or host that is not in the inventory, or a GPU at another host.
+
+    Attributes:
+        cause: slug.
+        host: the host of the inventory where it was found; empty: none.
+        text: what was found.
+    """
 
     cause: str
     host: str
@@ -28,7 +34,7 @@ class Stranger:
 
 
 class Fleet:
-    """The series sorted by the hosts and GPUs that they belong to."""
+    """The series, by the hosts and GPUs that they belong to."""
 
     def __init__(self, metrics: FleetMetrics) -> None:
         self.metrics = metrics
@@ -44,23 +50,23 @@ class Fleet:
             self._exporters[exporter.host].append(exporter)
 
     def owner(self, series: Series) -> str:
-        """Return the host that a series belongs to: the one that has the GPU, else the one that it names."""
+        """Return the host of a series: the one that has the GPU, else the one in its labels."""
         return self.owners.get(series.uuid) or series.host
 
     @property
     def blind(self) -> bool:
-        """Whether there is not one series of any host."""
+        """Whether there is not a single series."""
         return not self.metrics.series
 
     def exporters(self, host: ExpectedHost) -> tuple[Exporter, ...]:
         return tuple(self._exporters[host.name])
 
     def relevant(self, host: ExpectedHost) -> tuple[Series, ...]:
-        """Return the series that prove a host's GPUs: of the right field, with a value that can be one."""
+        """Return the series that prove a host's GPUs: of the expected field, with a plausible value."""
         mig = {gpu.uuid for gpu in host.gpus if gpu.mig}
         settings = self.metrics.settings.metrics
         if not host.gpus:
-            # Nobody said which are in MIG mode: a slice shows by its number.
+            # It is not known which GPUs are in MIG mode, but the series of a slice has an instance id.
             mig = {s.uuid for s in self._by_host[host.name] if s.field == settings.mig_field and s.instance}
         return tuple(
             series
@@ -72,44 +78,47 @@ class Fleet:
         )
 
     def missing(self, host: ExpectedHost) -> tuple[ExpectedGpu, ...]:
-        """Return the known GPUs of a host without a series, or without one for each of their slices."""
+        """Return the known GPUs of a host that lack a series, or lack one for some of their slices."""
         seen: dict[str, set[str]] = defaultdict(set)
         for series in self.relevant(host):
             seen[series.uuid].add(series.instance)
         return tuple(gpu for gpu in host.gpus if gpu.uuid not in seen or not set(gpu.instances) <= seen[gpu.uuid])
 
     def lacking(self, host: ExpectedHost) -> int:
-        """Return how many GPUs of a host lack a proof, by their UUIDs if they are known, else by their number."""
+        """Return how many GPUs of a host lack a series: counted by UUID if the UUIDs are known, else by number."""
         by_number = 0 if host.gpus else host.count - len(self.seen_uuids(host))
         return len(self.missing(host)) or max(by_number, 0)
 
     def seen_uuids(self, host: ExpectedHost) -> frozenset[str]:
-        """Return the UUIDs with a proof at a host."""
+        """Return the UUIDs of a host's GPUs that have a series."""
         return frozenset(series.uuid for series in self.relevant(host))
 
     def is_silent(self, host: ExpectedHost) -> bool:
-        """Whether no series belongs to a host."""
+        """Whether a host has no series."""
         return not self._by_host[host.name]
 
     def stale(self, host: ExpectedHost) -> tuple[tuple[Series, float], ...]:
-        """Return the newest series of every GPU or slice whose last sample is too old, with its age."""
+        """Return the series whose last sample is too old, with its age in seconds.
+
+        Only the newest series of a GPU or slice counts.
+        """
         newest: dict[tuple[str, str], Series] = {}
         for series in self.relevant(host):
             key = (series.uuid, series.instance)
             if key not in newest or series.at > newest[key].at:
                 newest[key] = series
         aged = [(series, self.metrics.at - series.at) for series in newest.values()]
-        # A sample far in the future says as little about now as an old one.
+        # A sample far in the future is as useless as an old one.
         return tuple((series, age) for series, age in aged if abs(age) > self.limit_s(series))
 
     def limit_s(self, series: Series) -> float:
-        """Return the largest age of a sample in seconds."""
+        """Return the largest age of a sample, in seconds."""
         return self.metrics.settings.metrics.fresh_intervals * series.interval_s
 
     def doubles(self, host: ExpectedHost) -> dict[str, tuple[str, ...]]:
-        """Return the UUIDs of a host that more than one target brings, with these targets.
+        """Return the UUIDs of a host that more than one target exports, with these targets.
 
-        Several series of one target are none: pods that share a GPU have one each.
+        Several series from one target are no duplicates: pods that share a GPU have one each.
         """
         targets: dict[tuple[str, str], set[str]] = defaultdict(set)
         for series in self.relevant(host):
@@ -118,7 +127,7 @@ class Fleet:
 
     @cached_property
     def strangers(self) -> tuple[Stranger, ...]:
-        """What is there and not in the inventory, each once."""
+        """What has metrics and is not in the inventory, each once."""
         return tuple(dict.fromkeys(self._strangers()))
 
     def _strangers(self) -> Iterable[Stranger]:
@@ -155,7 +164,7 @@ class Fleet:
         return bool({series.claims, series.node} & set(self.metrics.neighbours))
 
     def settled(self) -> bool:
-        """Whether a little more time would change nothing."""
+        """Whether waiting longer would change nothing."""
         if self.blind or self.strangers:
             return False
         return not any(

@@ -1,11 +1,10 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check: the series are there that the site's alerts need, so that the alerts can fire at all.
+"""Check: the series that the site's alerts need exist, so that the alerts can fire.
 
 dcgm-exporter leaves out a field that DCGM gives no value for: from 4.5.3 on the XID field was gone on hosts without
-XIDs, while utilisation was there (NVIDIA/dcgm-exporter issues 646 and 700). An alert on a series that is not there is
-silent for ever.
+XIDs, while utilisation was there (NVIDIA/dcgm-exporter issues 646 and 700). An alert on a missing series never fires.
 """
 
 from __future__ import annotations
@@ -31,7 +30,10 @@ _SHOWN = 5
 
 
 def judge(seen: FleetMetrics, context: JudgeContext) -> tuple[Outcome, ...]:
-    """A field that hosts lack is marginal: whether an alert of the site needs it there, a person decides."""
+    """Return one outcome.
+
+    A field that hosts lack is marginal: a person decides whether an alert of the site needs it there.
+    """
     answer, fleet = Answer.about_cluster(SPEC, context), Fleet(seen)
     blocked = without_metrics(answer, fleet)
     if blocked is not None:
@@ -45,7 +47,7 @@ def judge(seen: FleetMetrics, context: JudgeContext) -> tuple[Outcome, ...]:
     if unread or unseen:
         text = f"not recorded: {', '.join(unread) or 'the series'} of {', '.join(unseen) or 'the hosts'}"
         return (answer.unknown("fields-unread", text, "run the gate again"),)
-    # A host that has no metrics at all is told by check gpu-metrics-complete, and the rest is not all.
+    # A host without any metrics is reported by check gpu-metrics-complete. This check judges the others.
     silent = [host.name for host in seen.hosts if host.in_scope and fleet.is_silent(host)]
     speaking = [host.name for host in seen.hosts if host.in_scope and host.name not in silent]
     having = {entry.field: frozenset(entry.hosts) for entry in seen.alert_fields}

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check: every GPU of every expected host has its metrics; in MIG mode every slice has the profiling field."""
+"""Check: every GPU of every expected host has metrics. In MIG mode, every slice has the profiling field."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SPEC = CheckSpec(
 
 
 def judge(seen: FleetMetrics, context: JudgeContext) -> tuple[Outcome, ...]:
-    """A host without any metrics is one missing host, not eight missing GPUs."""
+    """Return the outcomes by host. A host without any metrics is one missing host, not eight missing GPUs."""
     return per_host(SPEC, seen, context, _judge_host, needs_series=False)
 
 

@@ -23,7 +23,10 @@ SPEC = CheckSpec(
 
 
 def judge(seen: FleetMetrics, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Prometheus shows a value for five minutes: only the time of the sample gives its age."""
+    """Return the outcomes by host.
+
+    Prometheus returns a value for five minutes, so only the sample's timestamp gives its age.
+    """
     return per_host(SPEC, seen, context, _judge_host)
 
 

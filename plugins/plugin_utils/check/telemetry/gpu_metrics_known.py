@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check: there are no metrics of GPUs or hosts that the inventory does not know."""
+"""Check: no metrics come from GPUs or hosts that are not in the inventory."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SHOWN = 5
 
 
 def judge(seen: FleetMetrics, context: JudgeContext) -> tuple[Outcome, ...]:
-    """One outcome for every kind of stranger."""
+    """Return one outcome for each cause: unknown GPU, unknown host, GPU at another host."""
     answer, fleet = Answer.about_cluster(SPEC, context), Fleet(seen)
     blocked = without_metrics(answer, fleet)
     if blocked is not None:
@@ -43,7 +43,7 @@ def judge(seen: FleetMetrics, context: JudgeContext) -> tuple[Outcome, ...]:
         text = "; ".join(stranger.text for stranger in same[:_SHOWN])
         more = f"; and {len(same) - _SHOWN} more" if len(same) > _SHOWN else ""
         nodes = tuple(dict.fromkeys(node_subject(stranger.host) for stranger in same if stranger.host))
-        # A host that nobody knows is no fault of ours; a GPU that is not where it should be is.
+        # An unknown host is no fault of this fleet. A GPU at the wrong place is.
         make = answer.marginal if cause == "stranger-host" else answer.failed
         outcomes.append(make(cause, text + more, _HINTS[cause], evidence=evidence, more_subjects=nodes))
     if outcomes:

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check: Prometheus answers and has GPU metrics at all. Without them every later gate runs unseen."""
+"""Check: Prometheus responds and has GPU metrics. Without them every later gate runs unmonitored."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def judge(seen: FleetMetrics, context: JudgeContext) -> tuple[Outcome, ...]:
             text = f"not one series of {field}: {down[0].target} does not answer ({down[0].error})"
             hint = "look at the exporters: kubectl get pods -A -l app=nvidia-dcgm-exporter"
         return (answer.failed("telemetry-blind", text, hint, evidence=seen_in(seen, field)),)
-    # How many hosts and GPUs have them is said by check gpu-metrics-complete, which knows how many there are.
+    # Check gpu-metrics-complete reports how many hosts and GPUs have them: it knows how many there are.
     return (answer.passed(f"{seen.where} has {field}", evidence=seen_in(seen, field)),)
 
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check: no GPU is counted twice. What is scraped twice doubles every sum and fires every alert twice."""
+"""Check: each GPU is exported by one target. If it is scraped twice, every sum doubles and every alert fires twice."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""One host as the checks of its metrics see it: what is expected of it, and the series that belong to it."""
+"""One host for the checks of its metrics: what is expected of it, and the series that belong to it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class MetricsHost(host_context.HostContext[Fleet]):
         return self.seen.expected[self.name]
 
     def gpu(self, uuid: str) -> Subject:
-        """Return the subject of a GPU, by its place on the host if that is known."""
+        """Return the subject of a GPU: its index on the host if known, else its UUID."""
         uuids = [gpu.uuid for gpu in self.expected.gpus]
         return self.part(SubjectKind.GPU, f"gpu{uuids.index(uuid)}" if uuid in uuids else uuid)
 
@@ -38,7 +38,7 @@ class MetricsHost(host_context.HostContext[Fleet]):
         return tuple(self.gpu(gpu.uuid) for gpu in gpus)
 
     def affected(self, everything: Collection[str], uuids: Iterable[str]) -> tuple[Subject, ...]:
-        """Return the subjects of affected GPUs; none if it is all of them, for then it is the host."""
+        """Return the subjects of the affected GPUs. Empty if all are affected: then the host is the subject."""
         found = tuple(dict.fromkeys(uuids))
         return () if set(found) == set(everything) else tuple(self.gpu(uuid) for uuid in found)
 
@@ -51,15 +51,17 @@ def per_host(
     *,
     needs_series: bool = True,
 ) -> tuple[Outcome, ...]:
-    """Return the outcomes of every host in scope (see kit.host_context.per_host), what holds all hosts told once.
+    """Return the outcomes of every host in scope (see kit.host_context.per_host).
+
+    What affects all hosts is reported once.
 
     Args:
         spec: the check.
-        metrics: what was seen.
+        metrics: the observation.
         context: the context of the judgement.
         judge_host: judges one host.
-        needs_series: what lacks is reported by check gpu-metrics-complete alone: a host without any series is not
-            judged, and one with series of some of its GPUs does not pass.
+        needs_series: leave missing series to check gpu-metrics-complete. A host without any series is not judged, and
+            one with series of only some of its GPUs does not pass.
     """
 
     def before(host: MetricsHost) -> Outcome | None:
@@ -70,7 +72,7 @@ def per_host(
         passed = result.status is Status.PASSED if isinstance(result, Outcome) else not result.findings
         return (_not_whole(host) if needs_series and passed else None) or result
 
-    # How many GPUs are expected was found out when the observer looked.
+    # No SKU is needed here: the observer already recorded how many GPUs are expected.
     outcomes = host_context.per_host(
         MetricsHost, spec, Fleet(metrics), context, judge_seen, before=before, needs_sku=False
     )
@@ -78,7 +80,7 @@ def per_host(
 
 
 def without_metrics(answer: Answer, fleet: Fleet) -> Outcome | None:
-    """Return why no metrics can be judged, None if there are some."""
+    """Return why no metrics can be judged. None: there are some."""
     if fleet.metrics.problem is not None:
         return answer.blocked(by=SCRAPED, because="Prometheus could not be asked")
     return answer.blocked(by=SCRAPED, because="Prometheus has no GPU metrics at all") if fleet.blind else None
@@ -96,7 +98,10 @@ def _not_known(host: MetricsHost, needs_series: bool) -> Outcome | None:
 
 
 def _not_whole(host: MetricsHost) -> Outcome | None:
-    """Return why a host passes nothing whose GPUs are not all seen: what is not there may be old or double, too."""
+    """Return why a host with missing GPUs does not pass: what is missing could be stale or duplicate too.
+
+    None: it is complete.
+    """
     lacking = host.seen.lacking(host.expected)
     if not lacking:
         return None

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What the gate saw, as values that are saved with the run."""
+"""What the gate observed, as values that are saved with the run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EVIDENCE, SLICES, SKU = "nvidia-smi on the host", "ResourceSlice of the DRA driv
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedGpu:
-    """One GPU that must have metrics. `instances` are its slices in MIG mode, as far as they are known."""
+    """One GPU that must have metrics. `instances` are its known MIG slices."""
 
     uuid: str
     mig: bool = False
@@ -25,9 +25,15 @@ class ExpectedGpu:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedHost:
-    """What a host must have metrics of. Without `gpus` their UUIDs are not known, and only their number counts.
+    """What a host must have metrics of.
 
-    `in_scope` is false for a host that is set aside: its metrics are no strangers, and nobody waits for them.
+    Attributes:
+        name: the host.
+        node: its node.
+        count: its number of GPUs.
+        source: where this is known from.
+        gpus: its GPUs. Empty: their UUIDs are not known, and only their number is checked.
+        in_scope: false for a quarantined host. Its metrics are known, but not required.
     """
 
     name: str
@@ -45,10 +51,20 @@ class ExpectedHost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """One series of a GPU or a slice. `at` is the time of its last sample and `value` what that says.
+    """One series of a GPU or a slice.
 
-    `host` is the inventory's name of the host that it names, empty if it is none of these; `claims` is the word that it
-    names it by, `node` what its scrape target says.
+    Attributes:
+        field: the metric.
+        uuid: the GPU.
+        claims: the host name in its labels.
+        host: the host of the inventory with that name; empty: none.
+        instance: the MIG instance.
+        target: job and instance of its scrape target.
+        interval_s: scrape interval.
+        at: time of its last sample, by the clock of Prometheus.
+        value: value of that sample.
+        gpu: index of the GPU.
+        node: the node of its scrape target.
     """
 
     field: str
@@ -66,7 +82,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exporter:
-    """One scrape target that belongs to a host of the inventory: its health and last error."""
+    """One scrape target of a host of the inventory: its health and last error."""
 
     host: str
     target: str
@@ -76,7 +92,7 @@ class Exporter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldSeen:
-    """The hosts of the inventory that have a series of a field, for each of their GPUs that has metrics at all."""
+    """The hosts of the inventory that have a series of a field, for each of their GPUs that has any metrics."""
 
     field: str
     hosts: tuple[str, ...]
@@ -84,7 +100,7 @@ class FieldSeen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """Why something could not be looked at."""
+    """Why something could not be observed."""
 
     cause: str
     subject: str
@@ -94,10 +110,10 @@ class Problem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetMetrics:
-    """The metrics of the fleet at one moment; `at` and the times of samples are of Prometheus' clock.
+    """The metrics of the fleet at one moment. `at` and the times of samples are by the clock of Prometheus.
 
-    `neighbours` are nodes of the same cluster that are not in the inventory: an island that is added to a live cluster
-    has some. `alert_fields` says of which hosts the series are there that alerts need, None where nobody looked.
+    `neighbours` are nodes of the same cluster that are not in the inventory; there are some if an island is added to a
+    live cluster. `alert_fields` lists the hosts that have the series which alerts need. None: it was not recorded.
     """
 
     hosts: tuple[ExpectedHost, ...]
@@ -114,7 +130,7 @@ class FleetMetrics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleSeen:
-    """One rule of the recipe's groups as Prometheus has it: `health` is ok, unknown or err, with `error`."""
+    """One rule of the recipe's groups as Prometheus reports it: `health` is ok, unknown, or err with `error`."""
 
     group: str
     name: str
@@ -124,21 +140,21 @@ class RuleSeen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlertDelivery:
-    """The way of one test alert: seconds after its rule was made, None for what never happened.
+    """How far one test alert came. Times are in seconds after its rule was created; None: it did not happen.
 
     Args:
         name: value of its label `gpufleet_test`.
         loaded_s: Prometheus has the rule.
-        firing_s: Prometheus says that it fires.
+        firing_s: Prometheus reports it as firing.
         received_s: its receiver has it.
-        rule_error: what Prometheus says against the rule.
+        rule_error: error of the rule as Prometheus reports it.
         alertmanagers: where Prometheus sends alerts.
-        routed: receivers that Alertmanager sends it to; None: it does not have the alert, or could not be asked.
-        asked: whether Alertmanager could be asked.
+        routed: receivers that Alertmanager sends it to. None: it does not have the alert, or could not be queried.
+        asked: Alertmanager could be queried.
         evidence: file with what the receiver wrote.
         leftovers: what could not be removed.
         problem: why it was not tested.
-        recipe_rules: what Prometheus has of the groups that the recipe states; None where nobody asked.
+        recipe_rules: which rules of the recipe's groups Prometheus has. None: it was not queried.
     """
 
     settings: TelemetrySettings

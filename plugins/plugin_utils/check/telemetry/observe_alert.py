@@ -1,9 +1,12 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Observes the way of a test alert: rule, Prometheus, Alertmanager, receiver. All of it is ours and removed afterwards.
+"""Observe a test alert on its way: rule, Prometheus, Alertmanager, receiver.
 
-The receiver is a pod of ours whose log is read: what is not in it has not arrived, whoever says that it was sent.
+The test creates all its objects and removes them.
+
+The receiver is a pod whose log is read. An alert that is not in the log has not arrived, even if it was reported as
+sent.
 """
 
 from __future__ import annotations
@@ -36,15 +39,20 @@ from .observe_metrics import unreachable
 from .recipe_rules import rules_of
 from .settings import GATE, AlertSettings, TelemetrySettings
 
-# How an operator selects what it takes up: the labels that an object of ours needs to be among it. Pure.
+# How an operator selects its objects, and the labels that an object of the test needs to be selected. Pure.
 
 Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
-    """What objects of ours must be to be taken up: their labels, those of their namespace, and, if only the owner's
-    own namespace is looked at, that namespace."""
+    """What an object of the test needs to be selected by an operator.
+
+    Attributes:
+        labels: its labels.
+        namespace_labels: the labels of its namespace.
+        only_namespace: the one namespace that is searched, that of the owner. Empty: any with the labels.
+    """
 
     labels: dict[str, str] = field(default_factory=dict)
     namespace_labels: dict[str, str] = field(default_factory=dict)
@@ -52,10 +60,10 @@ class Way:
 
 
 def way_into(owner: Json, what: str) -> Way:
-    """Return how an object is taken up by the selectors `<what>Selector` and `<what>NamespaceSelector` of an owner.
+    """Return what the selectors `<what>Selector` and `<what>NamespaceSelector` of an owner need to select an object.
 
     Raises:
-        InputError: it selects nothing, or in a way that labels alone cannot meet.
+        InputError: they select nothing, or labels alone cannot meet them.
     """
     spec, metadata = owner.get("spec") or {}, owner["metadata"]
     subject = f"{owner.get('kind') or 'object'} {metadata['namespace']}/{metadata['name']}"
@@ -70,15 +78,15 @@ def way_into(owner: Json, what: str) -> Way:
 
 
 def labels_for(selector: Mapping[str, Any], subject: str) -> dict[str, str]:
-    """Return labels that a label selector matches.
+    """Return labels that match a label selector.
 
     Raises:
-        InputError: it contradicts itself or has an operator that is not known.
+        InputError: it contradicts itself, or has an unknown operator.
     """
     found: dict[str, str] = dict(selector.get("matchLabels") or {})
     for entry in selector.get("matchExpressions") or []:
         key, operator, values = entry.get("key", ""), entry.get("operator"), entry.get("values") or []
-        # What ours does not have, and what nobody calls so, is met already.
+        # An absent label meets DoesNotExist, and NotIn too.
         if operator == "DoesNotExist" or (operator == "NotIn" and found.get(key) not in values):
             continue
         if operator == "Exists":
@@ -90,16 +98,16 @@ def labels_for(selector: Mapping[str, Any], subject: str) -> dict[str, str]:
     return found
 
 
-# What the receiver of the test alert wrote down. Pure.
+# Reading the log of the receiver. Pure.
 
 
 def is_listening(log: str) -> bool:
-    """Whether the log of the receiver says that it listens."""
+    """Return whether the log has the entry that the receiver is listening."""
     return any("listening" in entry for entry in _entries(log))
 
 
 def received(log: str, name: str) -> bool:
-    """Whether a notice of the firing test alert is among what the receiver wrote."""
+    """Return whether the log has a notification of the firing test alert."""
     for entry in _entries(log):
         alerts = entry.get("alerts")
         if isinstance(alerts, list) and ["firing", name] in alerts:
@@ -113,16 +121,16 @@ def _entries(log: str) -> list[dict[str, object]]:
         try:
             entry = json.loads(line)
         except ValueError:
-            # Only whole lines of ours count; the last one may still be on its way.
+            # Only complete lines of the receiver count. The last one may be cut off.
             continue
         if isinstance(entry, dict):
             found.append(entry)
     return found
 
 
-# The receiver of the test alert: a pod of ours, from its start until nobody asks for its log any more. What it does
-# not write has not arrived only as long as it is there: of one that ended, was evicted or started again nobody knows
-# what it would have got.
+# The receiver of the test alert: a pod that runs until its log is no longer read. A missing log entry proves that the
+# alert did not arrive only while the pod runs: if it ended, was evicted or restarted, what it would have received is
+# unknown.
 
 NAME, PORT = "receiver", 8080
 _TEMPLATE = RECIPES / "workloads" / "alert-receiver.yaml.j2"
@@ -135,7 +143,7 @@ _REMOVED = PodEnd("its pod is gone: somebody else removed it", "run the gate aga
 
 @dataclass(slots=True)
 class Receiver:
-    """The receiver in an open namespace; its log is kept in a file of the run directory."""
+    """The receiver in an open namespace. Its log is saved to a file of the run directory."""
 
     namespace: TemporaryNamespace
     context: ObserveContext
@@ -143,11 +151,15 @@ class Receiver:
     _restarts: int = field(init=False, default=0)
 
     def start(self, alert: AlertSettings, longest_s: float) -> None:
-        """Make it and wait until it listens; `longest_s` is when the test is over for sure.
+        """Create the pod and wait until it listens.
+
+        Args:
+            alert: settings of the test.
+            longest_s: deadline of the pod in seconds, after which the test is certain to be over.
 
         Raises:
             UnavailableError: its pod ended, or was ended.
-            DeadlineError: it does not get ready.
+            DeadlineError: it does not become ready.
         """
         namespace = self.namespace
         variables = {
@@ -174,10 +186,10 @@ class Receiver:
             pause(_POLL_S)
 
     def stays(self) -> None:
-        """Look whether it was there all the time.
+        """Verify that the pod has been running all the time.
 
         Raises:
-            UnavailableError: it was not, or is not ready now.
+            UnavailableError: it has not, or it is not ready.
         """
         pod = self._pod()
         ended = end_of(pod) if pod is not None else _REMOVED
@@ -187,16 +199,16 @@ class Receiver:
             self._give_up(ended)
 
     def log(self, tail_lines: int = 0, *, previous: bool = False) -> str:
-        """Return what it wrote; empty where that cannot be read."""
+        """Return what it wrote. Empty: that cannot be read."""
         namespace = self.namespace
         try:
             return namespace.cluster.logs(NAME, namespace.name, tail_lines=tail_lines, previous=previous)
         except BringupError:
-            # Not yet, or a kubelet that is busy: what counts is what comes in the end.
+            # The container may not have started, or the kubelet may be busy. Only the last read counts.
             return ""
 
     def keep(self, log: str) -> None:
-        """Write a log of it to the run directory."""
+        """Write a log of the pod to the run directory."""
         write_atomic(self.context.run_dir / self.path, redact(log))
 
     def _pod(self) -> dict[str, Any] | None:
@@ -206,7 +218,7 @@ class Receiver:
         raise UnavailableError(_SUBJECT, f"did not stay: {self._with_words(ended)}.", ended.hint)
 
     def _with_words(self, end: PodEnd) -> str:
-        """Return the text with the last lines of the container that is meant, which are kept as evidence too."""
+        """Return the text with the last lines of the container that it is about. They are saved as evidence too."""
         before = self.log(_LAST_LINES, previous=True) if end.restarted else ""
         said = before or self.log(_LAST_LINES)
         if not said.strip():
@@ -226,23 +238,23 @@ ALERTMANAGERS = Kind(f"{MONITORING}/v1", "Alertmanager", "alertmanagers")
 _TEMPLATES = RECIPES / "workloads"
 _LOG = Path("evidence") / GATE / "alert-receiver.log"
 _PREFIX, _PRIORITY = "gpufleet-test", -100
-# How much the clocks of API server and Prometheus may differ.
+# Largest expected difference between the clocks of API server and Prometheus, in seconds.
 _CLOCKS_S = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """How the objects must be to be taken up."""
+    """What the rule and the route need to be selected by their operators."""
 
     rule: Way
     config: Way
 
 
 def observe(context: ObserveContext) -> AlertDelivery:
-    """Send one alert on its way and return how far it came.
+    """Send one test alert and return how far it came.
 
     Raises:
-        BringupError: the API server does not answer.
+        BringupError: the API server does not respond.
     """
     settings = context.settings_of(GATE, TelemetrySettings)
     with Cluster(connection_from(context.connections)) as cluster:
@@ -270,7 +282,7 @@ def _problem(cause: str, error: BringupError) -> Problem:
 
 
 def _forbidden(cluster: Cluster, settings: TelemetrySettings) -> Problem | None:
-    """Return which needed permissions are denied, asked before anything is made; None if none is."""
+    """Return which permissions are missing, before anything is created. None: all are granted."""
     denied = [permission.text for permission in ask_all(cluster, settings.permissions) if not permission.allowed]
     if not denied:
         return None
@@ -327,14 +339,14 @@ def _tested(
 
 
 def _mark(cluster: Cluster, namespace: TemporaryNamespace, plan: _Plan) -> None:
-    """Give the namespace the labels by which the operators look into it."""
+    """Set the labels on the namespace by which the operators select it."""
     labels = plan.rule.namespace_labels | plan.config.namespace_labels
     if labels:
         cluster.patch(NAMESPACES, namespace.name, {"metadata": {"labels": labels}})
 
 
 def _longest_s(alert: AlertSettings) -> float:
-    """Return when the test is over for sure, seconds after its begin."""
+    """Return after how many seconds from its start the test is certain to be over."""
     return alert.ready_s + alert.load_s + alert.fire_s + alert.arrive_s + alert.cleanup_s + MARGIN_S
 
 
@@ -346,10 +358,10 @@ def _followed(
     plan: _Plan,
     trace: AlertDelivery,
 ) -> AlertDelivery:
-    """Make the rule and the route, and follow the alert as long as it goes on.
+    """Create the rule and the route, and follow the alert until it arrives or a deadline passes.
 
     Raises:
-        BringupError: the receiver did not stay, so that nobody knows what would have arrived.
+        BringupError: the receiver did not stay, so that it is not known what would have arrived.
     """
     alert, started = trace.settings.alert, time.monotonic()
     for obj in _objects(receiver.namespace, plan, alert):
@@ -386,28 +398,28 @@ def _objects(namespace: TemporaryNamespace, plan: _Plan, alert: AlertSettings) -
 
 
 def _seen(prometheus: Prometheus, log: str, trace: AlertDelivery, now_s: float) -> AlertDelivery:
-    """Return how far the alert is: the rule and its state at Prometheus, the notice at the receiver."""
+    """Return how far the alert is: rule and state in Prometheus, notification at the receiver."""
     try:
         rules = prometheus.alert_rules()
     except BringupError as error:
-        # It may be busy with its new configuration; only what it does not get over counts.
+        # It may be loading its new configuration. Only an error that persists counts.
         return replace(trace, problem=_problem("alert-test-failed", error))
     trace = replace(trace, problem=None)
     rule = next((rule for rule in rules if rule.labels.get("gpufleet_test") == trace.name), None)
     if rule is not None:
-        # A rule that was never evaluated yet is only loaded.
+        # A rule with health `unknown` is loaded, but was not evaluated yet.
         trace = replace(trace, rule_error=rule.last_error if rule.health == "err" else "")
         trace = trace if trace.loaded_s is not None or rule.health == "unknown" else replace(trace, loaded_s=now_s)
         if rule.state == "firing" and trace.firing_s is None:
             trace = replace(trace, firing_s=now_s)
-    # Only an alert that Prometheus evaluated counts: nobody else knows its name.
+    # Only an alert that Prometheus evaluated counts. Nothing else knows its name.
     if trace.firing_s is not None and received(log, trace.name):
         trace = replace(trace, received_s=now_s)
     return trace
 
 
 def _asked(cluster: Cluster, trace: AlertDelivery) -> AlertDelivery:
-    """Ask Alertmanager about an alert that did not arrive; it only helps to say where it got lost."""
+    """Query Alertmanager about an alert that did not arrive. This only helps to locate where it got lost."""
     try:
         alerts = Alertmanager(alertmanager_session(cluster, trace.settings.metrics)).alerts("gpufleet_test", trace.name)
     except BringupError:
@@ -417,7 +429,7 @@ def _asked(cluster: Cluster, trace: AlertDelivery) -> AlertDelivery:
 
 
 def _sweep_foreign(cluster: Cluster, namespace: TemporaryNamespace, plan: _Plan) -> None:
-    """Remove the rule where it had to lie in another namespace than the test's own, and what dead tests left there."""
+    """Remove the rule if it is outside the namespace of the test, and rules that dead tests left there."""
     if not plan.rule.only_namespace:
         return
     labels = ",".join(f"{key}={value}" for key, value in namespace.labels.items() if key != "gpufleet.io/test")
@@ -439,10 +451,10 @@ def _standing(trace: AlertDelivery) -> str:
 
 
 def restore(data: Any, run_dir: Path, site: Site) -> AlertDelivery:
-    """Return how far the alert came; that it arrived is said by the receiver's log, which is looked at again.
+    """Return how far the alert came. The saved log of the receiver is read again to verify that it arrived.
 
     Raises:
-        InputError: it is not what this release writes, or the log does not have the alert.
+        InputError: the data are not what this release writes, or the log does not have the alert.
     """
     seen = _AS_SAVED.restore(data, run_dir, site)
     if seen.evidence and seen.received_s is not None and not received(_kept(run_dir / seen.evidence), seen.name):

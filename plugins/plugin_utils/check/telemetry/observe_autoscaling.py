@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Observes pods that a metric of GPUs scales: up by one, and down again.
+"""Observe how pods scale by a GPU metric: up by one, and down again.
 
-Prometheus, its adapter and the autoscaler are the cluster's; pods, autoscaler object and its target are ours. The GPUs
-do what they do: the target is chosen from the value that the autoscaler read, so that nobody has to load them.
+Prometheus, its adapter and the autoscaler are those of the cluster; pods, HorizontalPodAutoscaler and its target are
+the test's. The GPUs need no load: the target is derived from the value that the autoscaler reads.
 """
 
 from __future__ import annotations
@@ -35,16 +35,15 @@ from ..spec import ObserveContext, observer_of
 from .find import prometheus_session
 from .settings import GATE, TelemetrySettings
 
-# Pods that a metric of GPUs scaled, as values. Reading is pure. What an autoscaler does with an external metric and a
-# target for each pod: as many replicas as the sum of the values of the metric divided by the target, rounded up,
-# within its limits; it leaves a tenth more or less alone (kubernetes.io, "Horizontal Pod Autoscaling": algorithm
-# details). What it says of itself is in autoscaling/v2 HorizontalPodAutoscalerStatus: `averageValue` is the value
-# divided by the replicas that there are.
+# Pods that were scaled by a GPU metric, as values. Reading is pure. For an external metric with a target per pod, an
+# autoscaler sets as many replicas as the sum of the values divided by the target, rounded up and within its limits; it
+# ignores a deviation of up to a tenth (kubernetes.io, "Horizontal Pod Autoscaling": algorithm details). Its status is
+# autoscaling/v2 HorizontalPodAutoscalerStatus: `averageValue` is the value divided by the current replicas.
 
 Json = dict[str, Any]
 LEAST, MOST = 1, 3
-# By how much of its target a value may miss it before an autoscaler does anything (kubernetes/kubernetes,
-# cmd/kube-controller-manager: --horizontal-pod-autoscaler-tolerance; the objects of the test state no other).
+# By how much of its target a value may miss it before an autoscaler acts (kubernetes/kubernetes,
+# cmd/kube-controller-manager: --horizontal-pod-autoscaler-tolerance; the objects of the test set no other).
 _TOLERANCE = 0.1
 _QUANTITY = re.compile(r"^(-?\d+(?:\.\d+)?)([num]|[kMGTPE]i?|Ki|)$")
 _UNITS = {"n": 1e-9, "u": 1e-6, "m": 1e-3, "": 1.0, "k": 1e3}
@@ -53,9 +52,17 @@ _STEPS = "KMGTPE"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """How pods and their autoscaler stand at one moment: `asked` replicas of the Deployment, pods `there`, `ready`
-    ones, what the autoscaler `wants`, the value that it read (None: it has none), and what it says of itself; `refused`
-    is why the API server takes no pods, empty if it does."""
+    """The state of pods and autoscaler at one moment.
+
+    Attributes:
+        asked: replicas in the spec of the Deployment.
+        there: pods that exist.
+        ready: pods that are ready.
+        wants: replicas that the autoscaler desires.
+        value: the metric that it read. None: it has none.
+        said: reason and message of its failed condition.
+        refused: why admission rejects the pods. Empty: it does not.
+    """
 
     asked: int = 0
     there: int = 0
@@ -66,14 +73,20 @@ class Standing:
     refused: str = ""
 
     def is_at(self, replicas: int) -> bool:
-        """Tell whether the pods are as many, and nothing moves."""
+        """Return whether all counts equal `replicas`, so that nothing is changing."""
         return {self.asked, self.there, self.ready, self.wants} == {replicas}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One target that the autoscaler was given: how it stood `took_s` later, when it had done what the target asks or
-    its time was over. `most` is the largest number of replicas on the way."""
+    """One target that the autoscaler was given.
+
+    Attributes:
+        target: the value per pod.
+        end: the state when the pods matched the target, or when the time was over.
+        most: largest number of replicas on the way.
+        took_s: seconds until `end`.
+    """
 
     target: float
     end: Standing
@@ -82,17 +95,25 @@ class Step:
 
     @property
     def right(self) -> int | None:
-        """How many replicas the value and the target make of those that there are; None where there is no value."""
+        """Replicas that follow from value, target and current replicas. None: there is no value."""
         return None if self.end.value is None else replicas_kept(self.end.value, self.target, self.end.there)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Autoscaling:
-    """Everything. `problem` is a slug when no test was possible, with `reason`.
+    """The whole observation.
 
-    `served`: the API server has the API of external metrics; `rest` is how the autoscaler stood before anything was to
-    be scaled; `watts` are the smallest and largest value of the series in Prometheus, empty where it has none or was
-    not asked; `prometheus` says why Prometheus does not answer.
+    Attributes:
+        metric: the external metric.
+        problem: slug of why no test was possible.
+        reason: its text.
+        served: the API server serves the API of external metrics.
+        rest: the state before anything was to be scaled.
+        watts: smallest and largest value of the series in Prometheus. Empty: it has none, or was not queried.
+        prometheus: why Prometheus does not respond.
+        up: the step up.
+        down: the step down.
+        leftovers: what could not be removed.
     """
 
     metric: str = ""
@@ -109,20 +130,22 @@ class Autoscaling:
 
 
 def replicas_of(value: float, target: float) -> int:
-    """Return how many replicas an autoscaler with our limits makes of a value."""
+    """Return how many replicas an autoscaler with the limits of the test sets for a value."""
     return min(max(math.ceil(value / target), LEAST), MOST)
 
 
 def replicas_kept(value: float, target: float, there: int) -> int:
-    """Return how many replicas an autoscaler makes of a value where there are so many: these, if they fit it within
-    the tolerance (kubernetes/kubernetes, pkg/controller/podautoscaler/replica_calculator.go).
+    """Return how many replicas an autoscaler sets for a value where `there` exist.
+
+    These are kept if they fit the value within the tolerance (kubernetes/kubernetes,
+    pkg/controller/podautoscaler/replica_calculator.go).
     """
     fits = LEAST <= there <= MOST and abs(value / (target * there) - 1.0) <= _TOLERANCE
     return there if fits else replicas_of(value, target)
 
 
 def quantity(text: str) -> float | None:
-    """Return a Kubernetes quantity (`46500m`, `1k`, `2Ki`) as a number, None for what is none."""
+    """Return a Kubernetes quantity (`46500m`, `1k`, `2Ki`) as a number. None: it is not one."""
     match = _QUANTITY.match(text)
     if match is None:
         return None
@@ -133,7 +156,7 @@ def quantity(text: str) -> float | None:
 
 
 def standing(deployment: Json, autoscaler: Json) -> Standing:
-    """Return how a Deployment and its HorizontalPodAutoscaler stand."""
+    """Return the state of a Deployment and its HorizontalPodAutoscaler."""
     pods, status = deployment.get("status") or {}, autoscaler.get("status") or {}
     replicas = int(status.get("currentReplicas") or 0)
     average = _average(status)
@@ -153,13 +176,13 @@ def standing(deployment: Json, autoscaler: Json) -> Standing:
 
 
 def _refused(deployment: Json) -> str:
-    """Return which answer of admission keeps pods of a Deployment from being made (its condition ReplicaFailure)."""
+    """Return the message of admission that rejects pods of a Deployment (its condition ReplicaFailure). Empty: none."""
     found = condition(deployment, "ReplicaFailure")
     message = " ".join(str(found.get("message") or "").split())[:400]
     return message if found.get("status") == "True" and meaning_of(message) == "refused" else ""
 
 
-# False is its good word: the replicas are what the value asks, whatever the limits.
+# For this condition False is good: the replicas follow from the value, unaffected by the limits.
 _CAPPED = "ScalingLimited"
 
 
@@ -175,9 +198,9 @@ CHECK_ID = "pod-autoscaling"
 AUTOSCALERS = Kind("autoscaling/v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers")
 _GROUP = "external.metrics.k8s.io"
 _NAME = "scaled"
-# No mean of anything per GPU comes near it.
+# A target that no mean of a GPU metric reaches.
 _OUT_OF_REACH = 1e12
-# One and a half targets make two replicas, and still do when the value moves by a third.
+# 1.5 targets make two replicas, and still do when the value changes by a third.
 UP, DOWN = 1.5, 0.25
 _POLL_S = 1.0
 _MADE = ("namespaces", "priorityclasses", "pods")
@@ -204,10 +227,10 @@ class AutoscalingSettings:
 
 
 def observe(context: ObserveContext) -> Autoscaling:
-    """Run the test and remove what it made.
+    """Run the test and remove what it created.
 
     Raises:
-        BringupError: the API server does not answer, or refuses the test's objects.
+        BringupError: the API server does not respond, or refuses the objects of the test.
     """
     settings, facts = context.settings_of(CHECK_ID, AutoscalingSettings), stack_facts().autoscaling
     seen = Autoscaling(metric=settings.metric or facts.metric)
@@ -223,7 +246,7 @@ def observe(context: ObserveContext) -> Autoscaling:
 
 
 def _until_served(cluster: Cluster, settings: AutoscalingSettings, progress: Progress) -> bool:
-    """Tell whether the API server has external metrics; an adapter that was just installed gets its time."""
+    """Return whether the API server serves external metrics. A newly installed adapter is given time."""
     deadline = Deadline.after(settings.metric_s)
     while not cluster.served_versions(_GROUP):
         if deadline.left_s <= 0:
@@ -234,10 +257,10 @@ def _until_served(cluster: Cluster, settings: AutoscalingSettings, progress: Pro
 
 
 def _scaled(cluster: Cluster, context: ObserveContext, seen: Autoscaling, settings: AutoscalingSettings) -> Autoscaling:
-    # It has the settings of another gate, which nobody loads who only judges this one.
+    # Imported here: it loads the settings of another gate, which judging alone does not need.
     from ..kit.tolerations import tolerations_of
 
-    # Nothing is made that could not be removed.
+    # Nothing is created that could not be removed.
     of_gate = context.settings_of(GATE, TelemetrySettings).permissions
     making = [entry for entry in of_gate if entry.resource in _MADE]
     refuse_without(cluster, (*making, *stack_facts().autoscaling.permissions), GATE)
@@ -271,17 +294,17 @@ def _scaled(cluster: Cluster, context: ObserveContext, seen: Autoscaling, settin
 
 
 def rests(now: Standing) -> bool:
-    """Tell whether there is nothing to wait for before something is to be scaled."""
+    """Return whether there is nothing left to wait for before scaling starts."""
     return bool(now.refused) or (bool(now.value) and now.is_at(LEAST))
 
 
 def _held(namespace: TemporaryNamespace, rest: Standing) -> str:
-    """Return by which scheduling gate the pod is held that is not ready at rest, empty if by none."""
+    """Return which scheduling gate holds the pod that is not ready. Empty: none."""
     return "" if rest.is_at(LEAST) else first_held(namespace.pods())
 
 
 def objects(namespace: TemporaryNamespace, metric: str, settings: AutoscalingSettings) -> list[dict[str, Any]]:
-    """Return the pods' Deployment and its autoscaler, whose target no value reaches.
+    """Return the Deployment of the pods and its autoscaler, with a target that no value reaches.
 
     Raises:
         InputError: the template does not render with these values.
@@ -305,25 +328,25 @@ def objects(namespace: TemporaryNamespace, metric: str, settings: AutoscalingSet
 
 
 class ScalingTest:
-    """Gives the autoscaler targets and looks what it does."""
+    """Sets targets of the autoscaler and observes the reaction."""
 
     def __init__(self, namespace: TemporaryNamespace, settings: AutoscalingSettings, progress: Progress) -> None:
-        """Remember where."""
+        """Store the place of the test."""
         self._namespace, self._settings, self._progress = namespace, settings, progress
         self._most, self._value = 0, 0.0
 
     def look(self) -> Standing:
-        """Return how it stands now."""
+        """Return the current state."""
         cluster, place = self._namespace.cluster, self._namespace.name
         now = standing(cluster.get(DEPLOYMENTS, _NAME, place), cluster.get(AUTOSCALERS, _NAME, place))
         self._most = max(self._most, now.asked, now.there)
-        # While pods come and go, the autoscaler's mean and its number of replicas may be of two moments.
+        # While pods come and go, the mean in the status and its number of replicas may be from two moments.
         if now.value and now.asked == now.there == now.wants:
             self._value = now.value
         return now
 
     def wait(self, what: str, limit_s: float, done: Callable[[Standing], bool]) -> Standing:
-        """Look until it is done, at most so long; return the last look."""
+        """Poll until `done`, for `limit_s` seconds at most. Return the last state."""
         deadline = Deadline.after(limit_s)
         while True:
             now = self.look()
@@ -333,9 +356,9 @@ class ScalingTest:
             pause(_POLL_S)
 
     def step(self, share: float) -> Step:
-        """Set the target at which the value makes so many targets; follow until the pods are as many as that asks.
+        """Set the target so that the value is `share` targets, and wait until the number of pods follows.
 
-        A value that moved so far that the target does not ask for what it was set for gets a new one.
+        If the value changes so much that the target means another number of replicas, a new target is set.
         """
         self._most, started = 0, time.monotonic()
         meant = replicas_of(share, 1.0)
@@ -370,7 +393,7 @@ def _quantity(value: float) -> str:
 
 
 def _beside_prometheus(cluster: Cluster, context: ObserveContext, seen: Autoscaling) -> Autoscaling:
-    """Add what Prometheus itself says of the series behind the metric."""
+    """Add the range of the series behind the metric, as Prometheus itself has it."""
     metrics = context.settings_of(GATE, TelemetrySettings).metrics
     try:
         vector = Prometheus(prometheus_session(cluster, metrics)).query(stack_facts().autoscaling.series)

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Observes the GPU metrics that Prometheus has; a fleet that was just installed gets some time to appear."""
+"""Observe the GPU metrics in Prometheus. A newly installed fleet is given some time to appear."""
 
 from __future__ import annotations
 
@@ -30,9 +30,8 @@ from .fleet import Fleet
 from .model import EVIDENCE, SKU, SLICES, ExpectedGpu, ExpectedHost, Exporter, FieldSeen, FleetMetrics, Problem, Series
 from .settings import GATE, TelemetrySettings
 
-# Which GPUs must have metrics, as well as it is known. What nvidia-smi said on the host in this run comes first.
-# Where no gate asked it, the DRA driver's list counts if it has as many GPUs as the SKU; else only their number is
-# expected, and any UUID will do.
+# Which GPUs must have metrics, from the best source available: first nvidia-smi on the host in this run, then the DRA
+# driver's list if it has as many GPUs as the SKU. Otherwise only the number of GPUs is expected, with any UUIDs.
 
 DRA_DRIVER = "gpu.nvidia.com"
 
@@ -44,9 +43,9 @@ def expected_hosts(
 
     Args:
         site: the site.
-        run_dir: the run, whose evidence holds what nvidia-smi printed.
+        run_dir: the run, whose evidence has the output of nvidia-smi.
         hardware: SKU facts.
-        slices: the cluster's ResourceSlices; none where there is no cluster.
+        slices: the cluster's ResourceSlices; empty without a cluster.
     """
     facts = load_hosts(run_dir, site, only=("smi",))
     listed = uuids_by_node(slices)
@@ -88,7 +87,7 @@ def uuids_by_node(slices: Sequence[dict[str, Any]]) -> dict[str, tuple[str, ...]
         if spec.get("driver") != DRA_DRIVER or not spec.get("nodeName"):
             continue
         for device in spec.get("devices") or []:
-            # Until v1beta1 the attributes lay one level deeper.
+            # Until v1beta1 the attributes were one level deeper.
             attributes = (device.get("basic") or device).get("attributes") or {}
             uuid = (attributes.get("uuid") or {}).get("string", "")
             if uuid.startswith("GPU-"):
@@ -96,9 +95,9 @@ def uuids_by_node(slices: Sequence[dict[str, Any]]) -> dict[str, tuple[str, ...]
     return {node: tuple(sorted(set(uuids))) for node, uuids in found.items()}
 
 
-# From samples of Prometheus to series of GPUs of hosts. Pure. Exporters and relabelling call things by different
-# names: the host is what a label says that is a name of the inventory, else the node of the scrape target. A label
-# that our own target took from the exporter is `exported_<label>`.
+# From samples of Prometheus to series of the GPUs of hosts. Pure. Exporters and relabelling name things differently:
+# the host is the label value that is a name of the inventory, else the node of the scrape target. A label that clashes
+# with one of the target is `exported_<label>`.
 
 _NODE_OF_TARGET = (
     "__meta_kubernetes_pod_node_name",
@@ -113,7 +112,7 @@ class Names:
     """The names by which hosts of the inventory are known."""
 
     def __init__(self, hosts: Sequence[ExpectedHost]) -> None:
-        """Take names and node names; the first part of a long name is one, too, unless two hosts share it."""
+        """Take host and node names. The first part of a long name counts too, unless two hosts share it."""
         self._full = {name: host.name for host in hosts for name in (host.name, host.node)}
         short: dict[str, set[str]] = {}
         for name, host in self._full.items():
@@ -121,7 +120,7 @@ class Names:
         self._short = {name: next(iter(owners)) for name, owners in short.items() if len(owners) == 1}
 
     def host(self, word: str) -> str:
-        """Return the inventory's name of a host, empty if it is none of them."""
+        """Return the inventory's name of a host. Empty: it is not in the inventory."""
         return self._full.get(word) or self._short.get(word.partition(".")[0], "") if word else ""
 
 
@@ -143,7 +142,7 @@ def series_of(
     found = []
     for sample in values.samples:
         moment = at.get(_key(sample))
-        # It came or went between the two queries: the next look has it or has not.
+        # The series came or went between the two queries. The next poll decides.
         if moment is None:
             continue
         found.append(_series(field, sample, moment, by_identity.get(_identity(sample.labels)), names, settings))
@@ -177,7 +176,7 @@ def _uuid(labels: Mapping[str, str]) -> str:
 
 
 def _host_words(sample: Sample, target: Target | None, settings: TelemetrySettings) -> list[str]:
-    """Return the words by which a sample or its target name a host; what the target says of its node comes last."""
+    """Return the host names in the labels of a sample, followed by the node names of its target."""
     words = [sample.labels[name] for name in settings.host_labels if sample.labels.get(name)]
     if target is not None:
         words += [target.discovered[name] for name in _NODE_OF_TARGET if target.discovered.get(name)]
@@ -192,9 +191,9 @@ def field_seen(
     settings: TelemetrySettings,
     series: Sequence[Series],
 ) -> FieldSeen:
-    """Return the hosts of the inventory that have a field for all of their GPUs that have `series`.
+    """Return the hosts of the inventory that have a field for every GPU that has any of `series`.
 
-    A sample that names no GPU is about its host. Other arguments as series_of.
+    A sample without a GPU counts for its whole host. Other arguments as series_of.
     """
     by_identity = {_identity(target.labels): target for target in targets}
     speaking, having = defaultdict[str, set[str]](set), defaultdict[str, set[str]](set)
@@ -209,9 +208,10 @@ def field_seen(
 
 
 def exporters_of(targets: Sequence[Target], series: Sequence[Series], names: Names) -> tuple[Exporter, ...]:
-    """Return the targets of hosts of the inventory that export GPUs, whether they answer or not.
+    """Return the targets that export GPU metrics of hosts of the inventory, whether they respond or not.
 
-    One that does not answer has no series; it belongs to a pool that has some, or is called like an exporter.
+    A target that does not respond has no series. It is recognised by its pool, if others of that pool have series, or
+    by `dcgm` in its name.
     """
     speaking = {entry.target for entry in series}
     pools = {target.pool for target in targets if " ".join(_words(target.labels)) in speaking}
@@ -245,7 +245,7 @@ _POLL_S = 1.0
 
 
 def observe(context: ObserveContext) -> FleetMetrics:
-    """Look until everything is there and fresh, at most `settle_s` seconds; the last look counts.
+    """Poll until everything is there and fresh, for `settle_s` seconds at most. The last state counts.
 
     Raises:
         InputError: a setting is wrong.
@@ -265,7 +265,7 @@ def observe(context: ObserveContext) -> FleetMetrics:
 
 
 def unreachable(error: BringupError) -> Problem:
-    """Return what a check says when Prometheus cannot be asked."""
+    """Return the problem that checks report if Prometheus cannot be queried."""
     return Problem(cause="prometheus-unreachable", subject=error.subject, reason=error.reason, hint=error.hint)
 
 
@@ -281,13 +281,16 @@ def _expected(context: ObserveContext, cluster: Cluster | None) -> tuple[Expecte
         try:
             slices = cluster.find_all(RESOURCE_SLICES)
         except BringupError as error:
-            # They only add what nvidia-smi may have said already.
+            # They are only the second source, after nvidia-smi.
             context.emit(f"no ResourceSlices: {error}")
     return expected_hosts(context.site, context.run_dir, context.hardware, slices or [])
 
 
 def _neighbours(context: ObserveContext, cluster: Cluster | None) -> tuple[str, ...]:
-    """Return the nodes of the cluster that the inventory does not have; none where they may not be listed."""
+    """Return the nodes of the cluster that are not in the inventory.
+
+    Empty: there are none, or they may not be listed.
+    """
     ours = {host.node_name or host.name for host in context.site.hosts}
     if cluster is None:
         return ()
@@ -333,7 +336,7 @@ def _look(
 
 
 def _targets(prometheus: Prometheus, settings: TelemetrySettings) -> tuple[Target, ...]:
-    """Return the scrape targets; what only stores metrics has none, and then the site states the interval."""
+    """Return the scrape targets. A store without targets needs the setting of the scrape interval."""
     try:
         return prometheus.targets()
     except BringupError:

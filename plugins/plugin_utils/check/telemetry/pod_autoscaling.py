@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check: pods scale by a metric of GPUs, up and down again.
+"""Check: pods scale up and down again by a GPU metric.
 
-The whole way is tried: exporters, Prometheus, its adapter, the API of external metrics, the autoscaler, and the pods.
+The whole path is tested: exporters, Prometheus, its adapter, the API of external metrics, the autoscaler and the pods.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ SPEC = CheckSpec(
     ),
     settings=AutoscalingSettings,
 )
-# The mean of a series lies between its smallest and its largest value, which were read at another moment.
+# The mean of a series is between its smallest and largest value, but these were read at another moment.
 _MOVES = 2.0
 _API = "v1beta1.external.metrics.k8s.io"
 
 
 def judge(seen: Autoscaling, context: JudgeContext) -> tuple[Outcome, ...]:
-    """The first thing on the way that does not hold is the cause."""
+    """Return one outcome. Its cause is the first stage on the path that fails."""
     answer = Answer.about_cluster(SPEC, context)
     if seen.problem:
         hint = mending(seen.reason) or "run the gate again with the recipe"
@@ -62,7 +62,7 @@ def judge(seen: Autoscaling, context: JudgeContext) -> tuple[Outcome, ...]:
 
 
 def _metric(seen: Autoscaling, answer: Answer) -> Outcome | None:
-    """Return what is wrong with the metric, None if it is the GPUs'."""
+    """Return what is wrong with the metric. None: it is that of the GPUs."""
     value = seen.rest.value if seen.rest is not None else None
     ours = seen.metric == stack_facts().autoscaling.metric
     series = stack_facts().autoscaling.series
@@ -91,7 +91,7 @@ def _metric(seen: Autoscaling, answer: Answer) -> Outcome | None:
 
 
 def _scaling(seen: Autoscaling, answer: Answer) -> Outcome | None:
-    """Return what is wrong with the way up or down, None if both were gone."""
+    """Return what is wrong with scaling up or down. None: both worked."""
     facts = _facts(seen)
     for step, word in ((seen.up, "up"), (seen.down, "down")):
         if step is None:

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The rules that a recipe brings to Prometheus (PrometheusRule among its manifests), and which it has of them."""
+"""The rules that the recipe adds to Prometheus (PrometheusRule among its manifests), and which of them it has."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from ...runtime.clock import Deadline, pause
 from ...runtime.progress import Progress
 from .model import RuleSeen
 
-# A group is evaluated at its interval only; Prometheus takes a minute where neither the group nor the site states one.
+# A group is evaluated only at its interval, which is one minute in Prometheus if neither group nor site sets it.
 _INTERVAL_S = 60.0
 _POLL_S = 1.0
 
 
 def stated_rules(recipe: Mapping[str, Any] | None) -> Counter[tuple[str, str]]:
-    """Return how many rules of each group and name the recipe states; an alert with several windows has several."""
+    """Return the number of rules in the recipe by group and name. An alert with several windows has several rules."""
     stated: Counter[tuple[str, str]] = Counter()
     for entry in (recipe or {}).get("componentRefs") or ():
         for manifest in manifests_of(entry, "", []):
@@ -39,7 +39,7 @@ def name_of(rule: Mapping[str, Any]) -> str:
 
 
 def lacking(stated: Counter[tuple[str, str]], seen: Iterable[RuleSeen]) -> list[tuple[str, str]]:
-    """Return group and name of the rules of which Prometheus has fewer than the recipe states."""
+    """Return group and name of the rules of which Prometheus has fewer than the recipe."""
     there = Counter((rule.group, rule.name) for rule in seen)
     return sorted(key for key, count in stated.items() if there[key] < count)
 
@@ -47,8 +47,10 @@ def lacking(stated: Counter[tuple[str, str]], seen: Iterable[RuleSeen]) -> list[
 def rules_of(
     prometheus: Prometheus, recipe: Mapping[str, Any] | None, progress: Progress
 ) -> tuple[RuleSeen, ...] | None:
-    """Return what Prometheus has of the recipe's groups once each rule was evaluated, at the latest after two of its
-    intervals; None where it does not say."""
+    """Return what Prometheus has of the recipe's groups, once each rule was evaluated.
+
+    It waits for two evaluation intervals at most. None: Prometheus did not return its rules.
+    """
     stated = stated_rules(recipe)
     if not stated:
         return ()

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check: Prometheus has the rules that the recipe brings, and evaluates them without an error."""
+"""Check: Prometheus has the rules of the recipe, and evaluates them without an error."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SPEC = CheckSpec(
     title="Prometheus evaluates the rules of the recipe",
     per=SubjectKind.CLUSTER,
     disturbs=Disturbance.PLAIN_PODS,
-    # The answer comes with that of the test alert.
+    # The observation is that of the test alert.
     duration_s=DELIVERY.duration_s,
     applies=(needs("kubernetes"),),
     causes=("recipe-rule-broken", "recipe-rule-not-loaded"),
@@ -29,7 +29,7 @@ _NAMED = 6
 
 
 def judge(seen: AlertDelivery, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Whether rules are taken up at all is told by the test alert; this is about the recipe's own."""
+    """Judge the recipe's rules. Whether any rule is loaded at all is the test alert's check."""
     answer, stated = Answer.about_cluster(SPEC, context), stated_rules(context.recipe)
     if seen.problem is not None and seen.problem.cause == "prometheus-unreachable":
         return (answer.blocked(by=SCRAPED, because=f"{seen.problem.subject}: {seen.problem.reason}"),)

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Settings of gate telemetry: where Prometheus is, what is asked, and how the alert test runs."""
+"""Settings of gate telemetry: where Prometheus is, what is queried, and how the alert test runs."""
 
 from __future__ import annotations
 
