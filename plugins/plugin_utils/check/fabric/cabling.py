@@ -30,7 +30,7 @@ _MOST = 8
 
 
 def judge(seen: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Cables that changed places are one finding. A generated plan tells rails apart, not ports."""
+    """Cables that were swapped with each other are one finding. A generated plan distinguishes rails, not ports."""
     return judge_links(SPEC, seen, context, _judge)
 
 
@@ -44,7 +44,7 @@ def _judge(answer: Answer, seen: FabricFacts) -> Report | Outcome:
 
 
 def _not_told_apart(answer: Answer, hosts: tuple[str, ...], seen: FabricFacts) -> Outcome:
-    """Their links are there and judged; whether two of them have changed places is not known."""
+    """Report hosts whose links are up and judged, but where it is not known whether two of them were swapped."""
     text = (
         f"the adapters of {first_of(hosts, _MOST)} are in the fabric under other names than the plan has, and no host "
         "said which GUID is which: whether each is in its own place is not known"

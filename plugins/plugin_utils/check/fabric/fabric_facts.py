@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What one host saw of the fabric: subnet managers, every port twice, error counters twice; and the cabling plan."""
+"""What one host observed of the fabric: subnet managers, ports and error counters twice each, and the cabling plan."""
 
 from __future__ import annotations
 
@@ -26,9 +26,11 @@ _NO_MANAGER = "iberror: failed: query"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubnetFacts:
-    """One subnet, looked at through `port` (empty: the port that the tools chose). `master` is None if the tools found
-    no subnet manager; `managers` are those that answered, `silent_lids` those that did not; `switches` what each
-    switch says of itself, by its LID, where it was asked."""
+    """One subnet, observed through `port` (empty: the port that the tools chose).
+
+    `master` is None if the tools found no subnet manager. `managers` are those that responded, `silent_lids` the LIDs
+    of those that did not. `switches` is what each queried switch reports of itself, by its LID.
+    """
 
     port: str
     master: SmInfo | ProbeFailure | None
@@ -47,7 +49,7 @@ class SubnetFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FabricFacts:
-    """What gate fabric judges. `reason` tells why nothing was seen; `evidence` is relative to the run directory."""
+    """What gate fabric judges. `reason` is why nothing was observed; `evidence` is relative to the run directory."""
 
     host: str
     plan: CablingPlan
@@ -58,7 +60,7 @@ class FabricFacts:
 
 
 def subnets_of(evidence: HostEvidence) -> tuple[SubnetFacts, ...]:
-    """Return every subnet that was looked at, one for each adapter port in the names of tools (`sminfo@mlx5_0:1`)."""
+    """Return every observed subnet: one for each adapter port in the names of tools (`sminfo@mlx5_0:1`)."""
     suffixes = sorted(name.removeprefix("sminfo") for name in evidence.tools if name.partition("@")[0] == "sminfo")
     return tuple(_subnet(evidence.tools, suffix) for suffix in suffixes)
 
@@ -92,7 +94,7 @@ def _switch_lids(tools: Mapping[str, ToolRun], suffix: str) -> list[str]:
 
 
 def _master(run: ToolRun | None) -> SmInfo | ProbeFailure | None:
-    """Return who answers as the subnet manager; None where the tool asked and nobody did."""
+    """Return the subnet manager that responds; None where the tool queried one and got no response."""
     if run is not None and run.rc not in (0, None) and _NO_MANAGER in run.stdout + run.stderr:
         return None
     value: SmInfo | ProbeFailure = _value("sminfo", run)

@@ -1,11 +1,12 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check fabric-features: switches route adaptively and reduce in the network (SHARP) as the site states.
+"""Check fabric-features: switches use adaptive routing and in-network reduction (SHARP) as the site configured.
 
-Declared where the site states it. Of SHARP the fabric shows that every switch has its aggregation node and that the
-vendor's diagnosis has no error about them; SHARP's own test, where the site wants it, that a job can be made (without
-aggregation manager or reservation NCCL falls back to rings without a word). That jobs use it is NCCL's to say.
+Declared where the site configures it. For SHARP the gate checks that every switch has its aggregation node and that the
+vendor's diagnosis has no error about them. Where the site wants it, SHARP's own test shows that a job can be created:
+without aggregation manager or reservation NCCL falls back to rings without any message. Whether jobs use SHARP, only
+the log of NCCL shows.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ _ENGINE = (
 
 
 def judge(seen: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """What is stated of each subnet; what is not stated is not judged."""
+    """Judge each subnet by what is configured; what is not configured is not judged."""
     settings = context.settings_of(SPEC.id, FabricFeaturesSettings)
     return judge_links(SPEC, seen, context, lambda answer, facts: _judge(answer, facts, settings))
 
@@ -67,7 +68,7 @@ def _judge(answer: Answer, seen: FabricFacts, settings: FabricFeaturesSettings) 
         if settings.sharp_job:
             asked = load_host_tools().named(_JOB_TOOL)
             job = subnet.sharp_job or ProbeFailure(asked, "not-collected", f"{asked.shown} was not run")
-            # Its errors go to the other stream; that it ended with another status than 0 is its answer.
+            # Its errors go to stderr. That it exited with a status other than 0 is a valid result.
             if isinstance(job, ProbeFailure) and job.kind != "failed":
                 return unusable(answer, seen, job)
             findings += _job(job, subnet.port)

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Settings of check fabric-features, apart from its judge: a run reads them before any check is loaded."""
+"""Settings of check fabric-features, in a file without its judge: a run reads them before it loads any check."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FABRIC_FEATURES = "fabric-features"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FabricFeaturesSettings:
-    """Settings of check fabric-features, which is declared where one of them is stated."""
+    """Settings of check fabric-features, which is declared where one of them is configured."""
 
     adaptive_routing: bool | None = setting(
         "Whether all switches must route adaptively (true), or none (false); null: not stated."

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check ibdiagnet: the vendor's own diagnosis finds no error. Declared where the site says that it is installed."""
+"""Check ibdiagnet: the vendor's diagnosis finds no error. Declared where the site's inventory has it as installed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SPEC = CheckSpec(
 
 
 def judge(seen: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Every stage without an error, and no line of an error; warnings do not count."""
+    """Judge that every stage has no error and no line reports one; warnings do not count."""
     return judge_links(SPEC, seen, context, _judge)
 
 

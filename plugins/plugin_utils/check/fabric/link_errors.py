@@ -1,8 +1,10 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check link-errors: error counters of no port in the fabric grow. What was counted before the gate looked says nothing
-about today; it is told."""
+"""Check link-errors: the error counters of no port in the fabric grow between two readings.
+
+Errors counted before the gate are reported, but prove nothing about the present.
+"""
 
 from __future__ import annotations
 
@@ -56,14 +58,17 @@ SPEC = CheckSpec(
     causes=("link-errors-growing",),
     settings=LinkErrorSettings,
 )
-# Counters that tell how often a link was ever lost.
+# Counters of how often a link was ever lost.
 _LOST = "LinkDownedCounter"
 
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """One counter of one port at both readings; `wide`: it has 64 bits and no end in practice. `guid` is what the
-    report calls the port's, of a switch the whole's."""
+    """One counter of one port at both readings.
+
+    `wide`: it has 64 bits, so in practice it never saturates. `guid` is the port's as the report has it; for a switch,
+    that of the whole device.
+    """
 
     end: End
     guid: int
@@ -79,7 +84,7 @@ class _Change:
 
 @dataclass(frozen=True, slots=True)
 class _Cable:
-    """What the counters of a cable, or of a switch's own port, are reported under."""
+    """The name and subjects under which the counters of a cable, or of a switch's own port, are reported."""
 
     name: str
     subjects: tuple[Subject, ...]
@@ -87,17 +92,17 @@ class _Cable:
 
 
 def judge(seen: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Judged by growth between two readings, of every port that was seen, planned or not; nothing is ever cleared."""
+    """Judge every observed port, planned or not, by growth between two readings. Counters are never cleared."""
     return judge_links(SPEC, seen, context, lambda answer, facts: growth_report(answer, facts, "link-errors-growing"))
 
 
 def growth_report(
     answer: Answer, seen: FabricFacts, cause: str, counted: Callable[[FabricView, PortErrors], bool] = lambda *_: True
 ) -> Report | Outcome:
-    """Return what grew between both readings, or why that cannot be judged.
+    """Return the counters that grew between both readings, or why that cannot be judged.
 
     Args:
-        answer: the check that asks, whose site is judged.
+        answer: that of the check, whose site is judged.
         seen: both readings; `interval_s` lies between them.
         cause: the cause of a counter that grew.
         counted: whether the counters of a port are judged by this check.
@@ -125,13 +130,16 @@ def growth_report(
 
 
 def _uncovered(facts: FabricFacts) -> list[str]:
-    """Return what the reports do not cover: ports that did not answer, fewer ports than have a signal, or more devices
-    than the list of links has, so that one of the two does not see the whole fabric."""
+    """Return what the reports do not cover.
+
+    These are ports that did not respond, fewer ports than have a signal, or more devices than the list of links has. In
+    the last case one of the two tools does not reach the whole fabric.
+    """
     found: list[str] = []
     for subnet in facts.subnets:
         links = subnet.links if not isinstance(subnet.links, ProbeFailure) else ()
         up = sum(end.up for end in links)
-        # Every port of an adapter has a GUID of its own, so there are never fewer of them than devices.
+        # Every port of an adapter has a GUID of its own, so there are never fewer GUIDs than devices.
         devices = len({end.guid or end.name for end in links})
         for report in (subnet.errors_before, subnet.errors):
             if isinstance(report, ProbeFailure):
@@ -148,7 +156,7 @@ def _uncovered(facts: FabricFacts) -> list[str]:
 def _changes(
     facts: FabricFacts, overlay: Overlay, counted: Callable[[FabricView, PortErrors], bool]
 ) -> tuple[dict[_Cable, list[_Change]], list[str]]:
-    """Return every counter by its cable, and the ports that the list of links does not have."""
+    """Return every counter by its cable, and the ports that are missing in the list of links."""
     planned = {name: entry for entry in overlay.cables for name in _names(overlay, entry)}
     found: dict[_Cable, list[_Change]] = {}
     strangers: list[str] = []
@@ -176,7 +184,7 @@ def _ports(report: ErrorReport | ProbeFailure) -> dict[tuple[int, int], PortErro
 
 
 def _names(overlay: Overlay, entry: CableState) -> list[PortId]:
-    """Return the ports of a planned cable, where it really goes."""
+    """Return the ports of a planned cable: those that it really connects."""
     ends = (entry.near, entry.other if entry.near is not None and entry.near.up else entry.far)
     return [port_id(end) for end in ends if end is not None]
 
@@ -188,7 +196,7 @@ def _place(
     place: PortId = (port.guid, "", port.port)
     seen = view.ends.get(place)
     if seen is None and port.guid not in view.names:
-        # Old releases print the GUID of the device in place of the port's, where these differ.
+        # Old releases print the GUID of the device in place of the port's, where the two differ.
         seen = view.find(End(port.node.strip(), port.port))
     if seen is None:
         name = view.names.get(port.guid)
@@ -204,7 +212,7 @@ def _place(
 
 
 def _unplanned_cable(view: FabricView, seen: LinkEnd, facts: FabricFacts) -> _Cable:
-    """Return a cable that the plan does not have: between switches, of storage, of a host outside the inventory."""
+    """Return a cable that is not in the plan: between switches, of storage, of a host outside the inventory."""
     other, far = view.peer(seen), view.peer_end(seen)
     ends = sorted({view.end(seen), *([far] if far is not None else [])}, key=lambda end: (end != view.end(seen), end))
     both = [entry for entry in (seen, other) if entry is not None]
@@ -220,7 +228,7 @@ def _unplanned_cable(view: FabricView, seen: LinkEnd, facts: FabricFacts) -> _Ca
 
 
 def _history(changes: Mapping[_Cable, list[_Change]]) -> str:
-    """Return what was counted before the gate looked."""
+    """Return the text of what was counted before the gate."""
     every = [change for own in changes.values() for change in own]
     lost = [change for change in every if change.counter == _LOST and change.after]
     text = f"{sum(change.after for change in every if change.counter != _LOST)} older errors"

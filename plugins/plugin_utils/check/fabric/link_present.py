@@ -26,7 +26,7 @@ SPEC = CheckSpec(
 
 
 def judge(seen: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """A switch that is not there is one finding, not one for each of its cables; so is a host."""
+    """A missing switch is one finding, not one for each of its cables; so is a missing host."""
     return judge_links(SPEC, seen, context, _judge)
 
 

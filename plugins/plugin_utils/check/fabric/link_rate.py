@@ -26,12 +26,12 @@ SPEC = CheckSpec(
     applies=(needs(*REQUIRES),),
     causes=("degraded-width", "degraded-speed"),
 )
-# The tools print five digits of a rate.
+# The tools print rates with five digits.
 _ROUNDING = 0.001
 
 
 def judge(seen: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Rated by the plan; the actual width and speed are what the port says that it runs at."""
+    """Judge the width and speed that the ports report against those of the plan."""
     return judge_links(SPEC, seen, context, _judge)
 
 
@@ -57,7 +57,7 @@ def _judge(answer: Answer, seen: FabricFacts) -> Report | Outcome:
 
 
 def _rate(end: LinkEnd) -> float:
-    """Return the signalling rate of the whole link; where its ends disagree the slower one counts."""
+    """Return the signalling rate of the whole link in Gb/s; where its ends disagree the slower one counts."""
     return int(end.width.removesuffix("X")) * end.lane_gbps
 
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What the checks of gate fabric share: when the links cannot be judged, and what was read."""
+"""What the checks of gate fabric share: when links cannot be judged, and the evidence."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ CABLE = "look at the LEDs and reseat the cable on both ends; `mlxlink -d <hca> -
 
 
 def evidence_of(facts: FabricFacts, source: str) -> tuple[Evidence, ...]:
-    """Return the evidence that a command left on the host that looked at the fabric."""
+    """Return the evidence of a command on the host that observed the fabric."""
     return (Evidence(source, facts.host, "", facts.evidence),)
 
 
 def unusable(answer: Answer, facts: FabricFacts, failure: ProbeFailure) -> Outcome:
-    """Return the outcome for a tool that gave nothing usable."""
+    """Return the outcome of a tool that gave nothing usable."""
     return answer.tool_failure(failure, facts.host, facts.evidence)
 
 
@@ -36,7 +36,7 @@ def judge_links(
     context: JudgeContext,
     judge_seen: Callable[[Answer, FabricFacts], Report | Outcome],
 ) -> tuple[Outcome, ...]:
-    """Return the outcomes of a check about links, where the links can be judged; `judge_seen` makes them."""
+    """Return the outcomes of a check about links. `judge_seen` makes them where the links can be judged."""
     answer = Answer.about_site(spec, context)
     result = _not_judgeable(answer, seen) or judge_seen(answer, seen)
     outcomes = conclude_parts(answer, result) if isinstance(result, Report) else (result,)
@@ -49,8 +49,11 @@ def judge_links(
 
 
 def conclude_parts(answer: Answer, report: Report) -> tuple[Outcome, ...]:
-    """Return an outcome about the site if all is good, else one for every finding, about the links and switches that
-    it names: a waiver for one of them is then no waiver for all."""
+    """Return one outcome about the site if all is good, else one for every finding.
+
+    An outcome of a finding is about the links and switches that it names, so that a waiver for one of them does not
+    cover the others.
+    """
     if not report.findings:
         return conclude(answer, report)
     outcomes: list[Outcome] = []
@@ -68,7 +71,8 @@ def _unplanned(answer: Answer, hosts: list[str]) -> Outcome:
 
 
 def _not_judgeable(answer: Answer, facts: FabricFacts) -> Outcome | None:
-    """Return why the links cannot be judged (nothing seen, no subnet manager, no list of links), None if they can."""
+    """Return why the links cannot be judged (nothing observed, no subnet manager, no list of links), None if they
+    can."""
     if not facts.subnets:
         return answer.blocked(by="subnet-manager", because="nothing of the fabric was seen")
     if any(subnet.master is None and subnet.master_again is None for subnet in facts.subnets):

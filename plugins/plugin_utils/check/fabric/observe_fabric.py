@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Observer of gate fabric: which host looked at the fabric, and the cabling plan."""
+"""Observer of gate fabric: which host observed the fabric, and the cabling plan."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .settings import GATE, FabricSettings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedFabric:
-    """What is saved: the evidence file, and the time between both looks at the counters."""
+    """What is saved: the evidence file, and the seconds between both readings of the counters."""
 
     file: str
     interval_s: float
@@ -31,10 +31,11 @@ class SavedFabric:
 
 
 def observe(context: ObserveContext) -> SavedFabric:
-    """Return where the evidence is; the plan is kept as cabling.json in the run directory.
+    """Return the path of the evidence; the plan is saved as cabling.json in the run directory.
 
     Raises:
-        InputError: no host looked, more than one did, or the plan, the node-name map or the settings are not valid.
+        InputError: not exactly one host observed the fabric, or the plan, the node-name map or the settings are not
+            valid.
     """
     settings = context.settings_of(GATE, FabricSettings)
     plan = plan_of(context, settings)
@@ -48,7 +49,7 @@ def observe(context: ObserveContext) -> SavedFabric:
 
 
 def plan_of(context: ObserveContext, settings: FabricSettings) -> CablingPlan:
-    """Return the plan that the site states or that follows from its adapters, with the names and GUIDs of both.
+    """Return the plan that the site configures, or the one made from its adapters, completed with names and GUIDs.
 
     Raises:
         InputError: no host has InfiniBand, or the plan, the node-name map or the settings are not valid.
@@ -69,7 +70,7 @@ def restore(data: Any, run_dir: Path, site: Site) -> FabricFacts:
     """Return the facts from plan and evidence of that run.
 
     Raises:
-        InputError: what was saved is not what this release writes.
+        InputError: the saved data is not what this release writes.
     """
     del site
     if not isinstance(data, dict) or data.get("schema_version") != 1:

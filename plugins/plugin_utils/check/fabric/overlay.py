@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The plan laid over what was seen: for every planned cable in scope, where its ends are. Pure."""
+"""The plan laid over the observation: where the ends of every planned cable in scope are. Pure."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from ...verdict.majority import more_than_half
 from .fabric_facts import FabricFacts
 from .view import FabricView, PortId, fabric_view, port_id
 
-# Links between switches that a generated plan does not name: each is held against most of its kind. Pure.
+# Links between switches that a generated plan does not name: each is compared with most of its kind. Pure.
 
 _ROUNDING = 0.001
 
 
 def uplinks(view: FabricView) -> tuple[PlannedLink, ...]:
-    """Return the links between switches that have a signal, rated as most of them run.
+    """Return the links between switches that have a signal, with the rate of most of them as the planned one.
 
-    A link that is not there cannot be known without a plan that names it; one that runs slower than its peers can.
+    Without a plan that names it, a missing link cannot be found; one that runs slower than its peers can.
     """
     pairs = {}
     for seen in view.ends.values():
@@ -35,7 +35,8 @@ def uplinks(view: FabricView) -> tuple[PlannedLink, ...]:
     rates = Counter(rate for ends in pairs.values() for end in ends if (rate := _rate(end)) is not None)
     if not rates:
         return ()
-    # Among equally many the faster one: two cables of which one is slow are not both slow.
+    # Where two rates are equally frequent the faster one is expected: of two cables one of which is slow, not both are
+    # slow.
     width, speed = max(rates, key=lambda rate: (rates[rate], LANE_GBPS[rate[1]], int(rate[0].removesuffix("x"))))
     return tuple(PlannedLink(near=near, far=far, width=width, speed=speed) for near, far in sorted(pairs))
 
@@ -49,9 +50,17 @@ def _rate(end: LinkEnd) -> tuple[str, str] | None:
 
 @dataclass(frozen=True, slots=True)
 class CableState:
-    """One planned cable: what is known of its two planned ends, and on which port its near end really is (None:
-    nowhere); `other` is what that port says. `one_sided`: one end says that it is connected, and the other end knows
-    nothing of it. `unnamed`: the near end is an adapter of the host, and nobody knows whether it is the planned one."""
+    """One planned cable, and where its ends were observed.
+
+    Attributes:
+        link: the planned link.
+        near: the observed near end.
+        far: the observed port at which the far end is planned.
+        actual: the port that the near end is really connected to, None for none.
+        other: what that port reports.
+        one_sided: one end reports that it is connected, and the other end does not.
+        unnamed: the near end is an adapter of the host, but it is not known whether it is the planned one.
+    """
 
     link: PlannedLink
     near: LinkEnd | None
@@ -74,7 +83,7 @@ class CableState:
 
     @property
     def silent(self) -> bool:
-        """Whether the switch sees a signal on the cable's port, and nobody answers behind it."""
+        """Whether the switch reports a signal on the cable's port but nothing responds behind it."""
         return not self.connected and self.far is not None and self.far.up and self.far.peer is None
 
     @property
@@ -85,7 +94,7 @@ class CableState:
 
 @dataclass(frozen=True, slots=True)
 class Overlay:
-    """The planned cables in scope, and what explains several of them at once."""
+    """The planned cables in scope, with the dead switches and absent hosts that each explain several missing links."""
 
     view: FabricView
     cables: tuple[CableState, ...]
@@ -94,18 +103,18 @@ class Overlay:
 
     @property
     def unnamed_hosts(self) -> tuple[str, ...]:
-        """Hosts in the fabric whose adapters are not told apart."""
+        """Hosts in the fabric whose adapters cannot be told apart."""
         return tuple(dict.fromkeys(seen.link.host for seen in self.cables if seen.unnamed))
 
     @property
     def explained(self) -> frozenset[str]:
-        """Names of the links that a dead switch or an absent host explains."""
+        """Names of the links whose absence a dead switch or an absent host explains."""
         groups = (*self.dead_switches.values(), *self.absent_hosts.values())
         return frozenset(seen.link.name for group in groups for seen in group)
 
 
 def lay_over(facts: FabricFacts, site: Site) -> Overlay:
-    """Lay the plan over the second reading; cables of hosts that are set aside are left out."""
+    """Lay the plan over the second reading; cables of quarantined hosts are left out."""
     view = fabric_view(facts)
     planned = [link for link in facts.plan.links if link.host not in site.quarantined]
     found = uplinks(view) if facts.plan.generated else ()
@@ -118,7 +127,7 @@ def lay_over(facts: FabricFacts, site: Site) -> Overlay:
 def _seen(link: PlannedLink, view: FabricView) -> CableState:
     near = view.find(link.near, link.near_guid)
     if near is None and link.far is None:
-        # Where the host was not asked for GUIDs: its agent may name adapters mlx5_0 or HCA-1.
+        # Where the host reported no GUIDs: its agent may name adapters mlx5_0 or HCA-1.
         near = view.find(End(f"{link.host} HCA-{link.rail + 1}", link.near.port))
     far = view.find(link.far) if link.far is not None else None
     actual, other = (view.peer_end(near), view.peer(near)) if near is not None else (None, None)
@@ -127,11 +136,14 @@ def _seen(link: PlannedLink, view: FabricView) -> CableState:
 
 
 def _with_unnamed(seen: tuple[CableState, ...], view: FabricView) -> tuple[CableState, ...]:
-    """Give the cables of a host that was not asked for GUIDs, and whose adapters are called as nobody planned them, the
-    adapters that they can only be: behind the planned ports, and without such, those that are called as the host."""
+    """Give cables of a host without reported GUIDs the adapters that they can only be.
+
+    This is for hosts whose adapters have names that are not in the plan. The adapters are those behind the planned
+    ports; without planned ports, those whose description begins with the name of the host.
+    """
     found_hosts = {entry.link.host for entry in seen if entry.near is not None}
     claimed = {port_id(entry.near) for entry in seen if entry.near is not None}
-    # By the first word of what they are called, which is the host's name.
+    # The first word of an adapter's description is the host's name.
     named: dict[str, list[LinkEnd]] = {}
     for place, end in view.ends.items():
         if place not in claimed and end.up and not view.is_switch(end):
@@ -180,8 +192,10 @@ def _absent_hosts(seen: Iterable[CableState]) -> dict[str, tuple[CableState, ...
 
 
 def link_subjects(link: PlannedLink) -> tuple[Subject, ...]:
-    """Return the subjects of a link: itself, and the adapter of its host or its lower end. Whoever names one of them
-    in a waiver names the link (outcome/decisions.py)."""
+    """Return the subjects of a link: itself, and the adapter of its host or its lower end.
+
+    A waiver that names one of them covers the link (outcome/decisions.py).
+    """
     own = Subject(SubjectKind.LINK, link.name, link.host)
     if not link.host:
         return (own, Subject(SubjectKind.LINK, str(link.near)))
@@ -189,7 +203,7 @@ def link_subjects(link: PlannedLink) -> tuple[Subject, ...]:
 
 
 def misplaced(overlay: Overlay, plan: CablingPlan) -> list[tuple[CableState, ...]]:
-    """Return the cables that are where others should be, those that changed places with each other together."""
+    """Return the cables in the place of others; those that were swapped with each other are one group."""
     places = _rail_places(overlay.cables) if plan.generated else _port_places(overlay.cables)
     wrong = {entry.link.name: (entry, planned, actual) for entry, planned, actual in places if planned != actual}
     by_planned = {planned: name for name, (_entry, planned, _actual) in wrong.items()}
@@ -217,7 +231,10 @@ def _port_places(seen: tuple[CableState, ...]) -> list[tuple[CableState, _Place,
 
 
 def _rail_places(seen: tuple[CableState, ...]) -> list[tuple[CableState, _Place, _Place]]:
-    """Without planned ports: most adapters on a switch say which rail it carries; a switch of many rails says none."""
+    """Return planned and actual rails where no ports are planned.
+
+    The rail of a switch is that of most adapters on it. A switch of several rails proves none.
+    """
     carried: dict[str, Counter[int]] = {}
     adapters = [entry for entry in seen if entry.link.host and not entry.unnamed]
     for entry in adapters:

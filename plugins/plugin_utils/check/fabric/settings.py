@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Settings of gate fabric: what is planned, and how long the gate looks."""
+"""Settings of gate fabric: the plan, and how long the gate observes."""
 
 from __future__ import annotations
 

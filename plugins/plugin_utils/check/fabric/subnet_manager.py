@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check subnet-manager: one master, a standby where the site's policy asks for one, and the fabric is settled."""
+"""Check subnet-manager: one master, a standby where the site's policy requires one, and a settled fabric."""
 
 from __future__ import annotations
 
@@ -50,7 +50,10 @@ _START = "start it (`systemctl start opensm` on its host, or on the switch); `sm
 
 
 def judge(seen: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Settled: every planned port with a signal is Active, LIDs are unique, two readings are the same."""
+    """Judge subnet managers and whether the fabric is settled.
+
+    Settled means: every planned port with a signal is Active, LIDs are unique, two readings are the same.
+    """
     answer = Answer.about_site(SPEC, context)
     if not seen.subnets:
         reason = seen.reason or "no tool was run"
@@ -172,7 +175,7 @@ def _unsettled(facts: FabricFacts, overlay: Overlay) -> list[Finding]:
 
 
 def _unsettled_text(overlay: Overlay, entry: CableState) -> str:
-    """Return what is not settled about a cable with a signal, or nothing."""
+    """Return what is not settled about a cable with a signal, empty if all is."""
     waiting = [end for end in entry.running if end.state != "Active"]
     if waiting:
         ends = ", ".join(f"{overlay.view.end(end)} is {end.state}" for end in waiting)
@@ -185,7 +188,8 @@ def _unsettled_text(overlay: Overlay, entry: CableState) -> str:
 
 
 def _asking(entry: CableState) -> str:
-    """Return how to ask the ends of a cable; one that the subnet manager has not reached yet has no LID."""
+    """Return the commands that query the ends of a cable. An end without LID is left out: no subnet manager reached
+    it."""
     ends = dict.fromkeys((end.lid, end.port) for end in entry.running if end.lid)
     asked = " and ".join(f"`smpquery portinfo {lid} {port}`" for lid, port in ends)
     return f"; ask the port: {asked}" if asked else ""
@@ -218,7 +222,7 @@ def _changes(facts: FabricFacts) -> list[str]:
 
 
 def _peer_text(view: FabricView, place: PortId) -> tuple[object, ...]:
-    """Return what must stay: state, LID and peer, by GUID."""
+    """Return what must not change: state, LID and peer, by GUID."""
     end = view.ends.get(place)
     return (end.state, end.lid, view.peer_id(end)) if end is not None else ()
 

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check switch-health: fans turn, supplies work and no switch is too hot. Declared where the site states it.
+"""Check switch-health: fans turn, supplies work and no switch is too hot. Declared where the site configures it.
 
-Unmanaged switches have no network of their own; ibswinfo reads them over the fabric (stanford-rc/ibswinfo).
+Unmanaged switches have no management network; ibswinfo reads them over the fabric (stanford-rc/ibswinfo).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .view import fabric_view
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwitchHealthSettings:
-    """Settings of check switch-health, which is declared where they are stated, as {} as well."""
+    """Settings of check switch-health, which is declared where they are configured, also as {}."""
 
     temperature_c: float | None = setting(
         "Temperature that no switch may exceed; null: not judged.", unit="°C", above=0
@@ -48,7 +48,7 @@ _TOOL, _OK = "ibswinfo", "OK"
 
 
 def judge(seen: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Every switch that the fabric shows must answer."""
+    """Judge every switch of the fabric; each must respond."""
     settings = context.settings_of(SPEC.id, SwitchHealthSettings)
     return judge_links(SPEC, seen, context, lambda answer, facts: _judge(answer, facts, settings))
 

@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The ports that were seen, each by the GUID of its device; node descriptions are only for people. Pure.
+"""The observed ports, each by the GUID of its device; node descriptions are only for people. Pure.
 
-Descriptions do not tell devices apart: all unmanaged switches of a model have the same one, two GUIDs may have one name
-in a node-name map, and all adapters of a host may be called as the host (rdma-core: infiniband-diags, rdma-ndd).
+Descriptions do not identify devices: all unmanaged switches of a model have the same one, two GUIDs may have one name
+in a node-name map, and all adapters of a host may have the host's name (rdma-core: infiniband-diags, rdma-ndd).
 """
 
 from __future__ import annotations
@@ -23,33 +23,36 @@ from ...verdict.majority import more_than_half
 from .fabric_facts import FabricFacts
 
 PortId = tuple[int, str, int]
-"""GUID, and where the tool printed none the node description; port number."""
-# An adapter has one or two ports; what has more is a switch.
+"""GUID, or the node description where the tool printed no GUID; and port number."""
+# An adapter has one or two ports; a device with more is a switch.
 _MOST_ADAPTER_PORTS = 2
-# `MF0;leaf01:MQM9700/U1`: a managed switch by its own name; one with several chips numbers them.
+# `MF0;leaf01:MQM9700/U1`: a managed switch has its own name in it; one with several chips numbers them.
 _MANAGED = re.compile(r"MF0;([^:]+):[^/]+/(U\d+)")
 
 
 @dataclass(frozen=True)
 class FabricView:
-    """All ports of one sweep. `names` are what people call a device, by GUID: as the plan does, else as the node-name
-    map does, else its description, with the GUID behind it where another switch is called the same."""
+    """All ports of one sweep. `names` are the names of devices for people, by GUID.
+
+    A name is that of the plan, else that of the node-name map, else the description. The GUID follows where another
+    switch has the same name.
+    """
 
     ends: Mapping[PortId, LinkEnd]
     names: Mapping[int, str]
     switches: frozenset[int]
 
     def end(self, seen: LinkEnd) -> End:
-        """Return a port as people call it."""
+        """Return a port by its name for people."""
         return End(self.names.get(seen.guid, seen.name), seen.port)
 
     def peer(self, seen: LinkEnd) -> LinkEnd | None:
-        """Return the port at the other end of the cable; None if there is none, or it was not seen itself."""
+        """Return the port at the other end of the cable; None if there is none, or it was not observed itself."""
         place = self.peer_id(seen)
         return self.ends.get(place) if place is not None else None
 
     def peer_id(self, seen: LinkEnd) -> PortId | None:
-        """Return which port this one says it is connected to."""
+        """Return the port that this one reports as its peer."""
         if not seen.up or seen.peer is None:
             return None
         if seen.peer.guid:
@@ -58,7 +61,7 @@ class FabricView:
         return port_id(named[0]) if len(named) == 1 else (0, seen.peer.name, seen.peer.port)
 
     def peer_end(self, seen: LinkEnd) -> End | None:
-        """Return the other end of the cable as people call it, also where it was not seen itself."""
+        """Return the other end of the cable by its name for people, also where it was not observed itself."""
         place = self.peer_id(seen)
         if place is None or seen.peer is None:
             return None
@@ -92,12 +95,12 @@ class FabricView:
 
 
 def port_id(seen: LinkEnd) -> PortId:
-    """Return which port it is."""
+    """Return the identity of a port."""
     return (seen.guid, "" if seen.guid else seen.name, seen.port)
 
 
 def fabric_view(facts: FabricFacts, *, before: bool = False) -> FabricView:
-    """Return what the second sweep saw, or the first one."""
+    """Return the view of the second sweep, or of the first one."""
     sweeps = [subnet.links_before if before else subnet.links for subnet in facts.subnets]
     ends = {port_id(end): end for sweep in sweeps if not isinstance(sweep, ProbeFailure) for end in sweep}
     ports = Counter(end.guid for end in ends.values() if end.guid)
@@ -115,8 +118,11 @@ def fabric_view(facts: FabricFacts, *, before: bool = False) -> FabricView:
 
 
 def _as_planned(plan: CablingPlan, view: FabricView, called: Mapping[int, str]) -> dict[int, str]:
-    """Return what the plan calls the switches, by GUID: those that only one device is called like, and of the others
-    the one in which most cables end that the plan has on them."""
+    """Return the plan's names of switches, by GUID.
+
+    A name that only one device has is taken. For the others, it is the device at which most cables end that the plan
+    has on that switch.
+    """
     known: dict[str, set[int]] = {}
     for end in view.ends.values():
         if end.guid in view.switches:
@@ -154,7 +160,7 @@ def _by_cables(plan: CablingPlan, view: FabricView, found: Mapping[int, str]) ->
 
 
 def _open_ends(link: PlannedLink, missing: Iterable[str]) -> list[tuple[str, End]]:
-    """Return the ends of a cable at switches that are not known yet, each with the end opposite."""
+    """Return the ends of a cable at switches that are not identified yet, each with the opposite end."""
     if link.far is None:
         return []
     ends = ((link.near.node, link.far), (link.far.node, link.near))
