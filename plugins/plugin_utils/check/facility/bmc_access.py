@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""How BMCs and PDUs are reached: settings of check bmc-reached, which also hold for PDUs."""
+"""How BMCs and PDUs are reached: settings of check bmc-reached, which apply to PDUs too."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class BmcAccess:
 
     @property
     def access(self) -> Access:
-        """The same as the client takes it."""
+        """The same in the form of the client."""
         return Access(
             ca_cert=self.ca_cert, validate_certs=self.validate_certs, auth=self.login, timeout_s=self.timeout_s,
             limit_s=self.limit_s,
@@ -68,7 +68,7 @@ class BmcAccess:
         """Return the account for that host or PDU.
 
         Raises:
-            InputError: none is stated, or the file with the password cannot be read.
+            InputError: none is configured, or the file with the password cannot be read.
         """
         own: Mapping[str, StatedAccount] = self.accounts
         user, password = (own[name].user, own[name].password) if name in own else (self.user, self.password)

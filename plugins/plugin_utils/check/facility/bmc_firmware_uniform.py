@@ -1,7 +1,10 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Hosts of one SKU have the same firmware, part by part, by the inventory of their BMCs; the odd one out is named."""
+"""Check bmc-firmware-uniform: hosts of one SKU have the same firmware, part by part.
+
+The versions are those of the BMCs' inventories. A host that differs from most is named.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,8 @@ Versions = dict[str, str]
 
 
 def judge(seen: SeenBmcs, context: JudgeContext) -> tuple[Outcome, ...]:
-    """A part of which no version has most hosts is a fact about the fleet: marginal, for each of them."""
+    """Judge every host. Where most hosts agree on no version of a part, that is a fact about the fleet: marginal for
+    each."""
     skus = {host.name: host.sku for host in context.site.in_scope}
     alone = {host.name for host in context.site.without_equal}
     read = {bmc.host: bmc.facts for bmc in seen.bmcs if bmc.facts is not None and FIRMWARE not in bmc.facts.problems}
@@ -76,22 +80,22 @@ class _Cohort:
 
     @cached_property
     def parts(self) -> frozenset[str]:
-        """Every part that one of them has."""
+        """Every part that a host of the SKU has."""
         return frozenset(part for versions in self.members for part in versions)
 
     @cached_property
     def counts(self) -> dict[str, Counter[str]]:
-        """By part its versions, empty for one that is not there, and how many hosts have each."""
+        """By part, how many hosts have each version; the version is empty where a host lacks the part."""
         return {part: Counter(v.get(part, "") for v in self.members) for part in self.parts}
 
     @cached_property
     def usual(self) -> dict[str, str | None]:
-        """By part the version of most hosts, None where several have as many."""
+        """By part, the version of most hosts, None where two versions are equally frequent."""
         return {part: more_than_any_other(counts) for part, counts in self.counts.items()}
 
     @cached_property
     def spread(self) -> dict[str, str]:
-        """By part which versions how many hosts have, the most first."""
+        """By part, the text of which version is on how many hosts, the most frequent first."""
         return {
             part: ", ".join(f"{version or 'not there'} on {hosts}" for version, hosts in counts.most_common(_SHOWN))
             for part, counts in self.counts.items()

@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The BMC of every host whose address the inventory states was reached, with a good certificate, and read whole."""
+"""Check bmc-reached: the BMC of every host with an address was reached, with a valid certificate, and read
+completely."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ SPEC = CheckSpec(
 
 
 def judge(seen: SeenBmcs, context: JudgeContext) -> tuple[Outcome, ...]:
-    """What is declared and does not answer is not known, and not bad: it may be the way to it."""
+    """Judge every declared BMC. One that does not respond is unknown, not bad: the network to it may be at fault."""
     return tuple(
         _judge(Answer.about_host(SPEC, context, host.name), seen.of(host.name))
         for host in context.site.in_scope

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Judges one budget of every rack: what the inventory's hosts need against what the record grants."""
+"""Judges one budget of every rack: what the inventory's hosts need against what the facility record grants."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RACK_NOT_IN_RECORD = "rack-not-in-record"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """One budget of a rack: the quantity, and where record and settings state it."""
+    """One budget of a rack: the quantity, and where it is found in record and settings."""
 
     quantity: Quantity
     field: str
@@ -51,7 +51,7 @@ def judge_racks(
     context: JudgeContext,
     judge_one: Callable[[Answer, str, FacilityRecord], Outcome],
 ) -> tuple[Outcome, ...]:
-    """Return `judge_one` for every rack that the record has; without a record or a rack, the reason."""
+    """Return `judge_one` for every rack in the record; without a valid record or without the rack, the reason."""
     answers = {rack: Answer(spec, context, rack_subject(rack)) for rack in context.site.racks}
     try:
         record = seen.record()
@@ -79,7 +79,7 @@ def judge_record(
 
 
 def _invalid_record(answer: Answer, error: InputError, seen: FacilityObservation) -> Outcome:
-    """Return the outcome for a record that is not valid: nothing is known from it."""
+    """Return the outcome of an invalid record: nothing is known from it."""
     return answer.unknown(
         "record-invalid",
         f"the record is not valid: {'; '.join(error.evidence) or error}"[:1000],
@@ -131,7 +131,7 @@ def _state(quantity: Quantity) -> str:
 def _compared(budget: Budget, answer: Answer, load: Load, granted: float, seen: FacilityObservation) -> Outcome:
     quantity = budget.quantity
     left = granted - load.value
-    # Half a gram or half a watt is not a verdict: it is the rounding of decimal fractions.
+    # Half a gram or half a watt proves nothing: it is the rounding of decimal fractions.
     over = left < -_ROUNDING
     gap = f"{number(abs(left))} {quantity.unit} {'over' if over else 'left'}"
     arithmetic = f"{load.arithmetic}; record grants {number(granted)} {quantity.unit}; {gap}"

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The host's coolant does not leak and is within its limits, says its BMC, where it has such sensors."""
+"""Check coolant: the host's coolant does not leak and is within its limits, as far as its BMC has such sensors."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _of_detectors(detectors: list[LeakDetector]) -> Iterator[Finding]:
     for entry in detectors:
         works = entry.enabled and entry.condition.state in ("Enabled", "")
         text = f"{entry.name}: {entry.state or 'no state'}, {entry.condition}"
-        # One that reports a leak is believed whatever else it says of itself.
+        # A reported leak counts whatever else the detector reports.
         if entry.state == "Critical":
             yield Finding(cause="coolant-leak", text=text, hint=_LEAK, marginal=not works)
         elif entry.state == "Warning":

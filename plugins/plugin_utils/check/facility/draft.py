@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Drafts a facility record from the inventory: needs are computed, what the room grants is for its owner to write."""
+"""Drafts a facility record from the inventory: needs are computed; what the room grants is for its owner to write."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .load import HEAT, POWER, WEIGHT, Quantity, rack_load
 from .record import NAMESPACE, SCHEMA_VERSION, EvidenceFile
 from .settings import Allowance
 
-# By the field of the record: the quantity, and the field of the allowance that counts to it.
+# By field of the record: the quantity, and the field of the allowance that adds to it.
 _FIELDS: tuple[tuple[str, Quantity, str], ...] = (
     ("power_kw", POWER, "power_kw"), ("cooling_kw", HEAT, "cooling_kw"), ("floor_load_kg", WEIGHT, "weight_kg"),
 )  # fmt: skip
@@ -24,9 +24,19 @@ _FIELDS: tuple[tuple[str, Quantity, str], ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """What a draft is made from: `racks` holds the SKU of every host by rack, `allowances` what stands there beside
-    them, as the settings of the gate have it, `budgets` what the owner already named (rack to `power_kw`, `cooling_kw`,
-    `floor_load_kg`), `pdus` the units by rack."""
+    """What a draft is made from.
+
+    Attributes:
+        site: name of the site.
+        signed_by: who signs the record.
+        issued: first day on which it is valid.
+        expires: last day on which it is valid.
+        racks: the SKU of every host, by rack.
+        allowances: what is in a rack beside its hosts, as in the settings of the gate.
+        budgets: what the owner already named: rack to `power_kw`, `cooling_kw`, `floor_load_kg`.
+        pdus: the power distribution units, by rack.
+        evidence: files that back the record.
+    """
 
     site: str
     signed_by: str
@@ -42,8 +52,8 @@ class Draft:
 def draft_text(draft: Draft, hardware: Mapping[str, Sku]) -> str:
     """Return the record as YAML with the need of every rack as a comment.
 
-    A budget that nobody named is null and a unit is not energized: such a record is refused until its owner has
-    written what was found, so that nobody signs our own arithmetic by mistake.
+    A budget that the owner did not name is null, and a PDU is not energized. Such a record is refused until its owner
+    has written the real values, so that no one signs our own arithmetic by mistake.
     """
     lines = [
         "# Facility record, drafted from the inventory. The needs are comments; write what the room grants and set",

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Every evidence file is the one that was signed for: its digest is the record's."""
+"""Check facility-evidence: every evidence file still has the digest that is in the signed record."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SPEC = CheckSpec(
 
 
 def judge(seen: FacilityObservation, context: JudgeContext) -> tuple[Outcome, ...]:
-    """One outcome names every file that is not as it was."""
+    """Judge all files in one outcome, which names every file that differs."""
     return judge_record(SPEC, seen, context, lambda answer, record: _judge(answer, record, seen))
 
 
@@ -38,7 +38,7 @@ def _judge(answer: Answer, record: FacilityRecord, seen: FacilityObservation) ->
 
 
 def _compared(entry: EvidenceFile, digest: EvidenceDigest | None) -> tuple[str, str]:
-    """Return the cause (empty: as signed) and what to say about one file."""
+    """Return cause and text about one file; both are empty for a file as signed."""
     if digest is None:
         return "evidence-not-read", f"{entry.path} was not read"
     if digest.problem:

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The record holds on the day of the run: issued, not expired, not about to expire."""
+"""Check facility-expiry: the record is valid on the day of the run: issued, not expired, not about to expire."""
 
 from __future__ import annotations
 

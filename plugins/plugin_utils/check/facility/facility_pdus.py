@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Every power distribution unit of every rack is energized, says the record."""
+"""Check facility-pdus: every power distribution unit of every rack is energized, according to the record."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _judge_rack(answer: Answer, rack: str, record: FacilityRecord, seen: Facilit
 def _without_one_feed(
     answer: Answer, rack: str, pdus: tuple[Pdu, ...], seen: FacilityObservation, details: dict[str, Any]
 ) -> Outcome | None:
-    """Return why a rack would not run on without one of its feeds, None if it would."""
+    """Return why a rack could not run without one of its feeds, None if it could."""
     unstated = [pdu.name for pdu in pdus if not pdu.feed or pdu.capacity_kw <= 0]
     if unstated:
         text = f"the record does not say feed and capacity_kw of {', '.join(unstated)}; redundancy is not known"

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The record carries a good signature of somebody who may sign it, and it is this site's record."""
+"""Check facility-signature: the record has a valid signature of an allowed signer, and it is this site's record."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ SPEC = CheckSpec(
 
 
 _IDENTITY = "gpufleet_settings.facility.identity"
-# What ssh-keygen prints where there is no list of allowed signers.
+# What ssh-keygen prints where the list of allowed signers does not exist.
 _NO_FILE = "No such file or directory"
 
 
 def judge(seen: FacilityObservation, context: JudgeContext) -> tuple[Outcome, ...]:
-    """First whether the text is what was signed, then by whom, then whose record it is."""
+    """Judge in this order: whether the text is what was signed, who signed it, and which site the record is of."""
     answer = Answer.about_site(SPEC, context)
     facts = seen.signature
     if facts.intact is None or facts.principals is None or facts.verified is None:
@@ -82,7 +82,7 @@ def _judge_signature(
     try:
         record = seen.record()
     except InputError:
-        # Whose record it is cannot be known; the checks that need its content say why.
+        # The site of an invalid record cannot be known; the checks that need its content report why.
         return answer.unknown("record-invalid", f"well signed by {facts.identity}, but not a valid record", **details)
     return _judge_owner(answer, record, seen, details)
 
@@ -104,7 +104,7 @@ def _judge_owner(answer: Answer, record: FacilityRecord, seen: FacilityObservati
 
 
 def _also_of_another_site(seen: FacilityObservation, site: str) -> str:
-    """Return what an owner should know before signing; a record that cannot be read is reported by other checks."""
+    """Return what an owner should know before signing. A record that cannot be read is reported by other checks."""
     try:
         record = seen.record()
     except InputError:

@@ -1,12 +1,12 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The supplies of a host carry it when one of them, or one of its feeds, is lost.
+"""Check feed-redundancy: the supplies of a host carry it when one of them, or one of its feeds, is lost.
 
-What the BMC says of its redundancy groups counts where it says something is lost. Whether N+1 or 2N holds is computed
-from what the supplies that work can deliver and the SKU's maximum: numbers of groups are wrong on some BMCs (HPE states
-2 needed of 2). Where supplies feed parts of the host (HPE: System and GPU), each part is computed by itself, and what a
-part takes has to be stated: supplies of one do not stand in for those of another.
+A redundancy group of the BMC counts only where it reports a loss. Whether N+1 or 2N is met is computed from what the
+working supplies can deliver and the SKU's maximum: the numbers in groups are wrong on some BMCs (HPE reports 2 needed
+of 2). Where supplies feed parts of the host (HPE: System and GPU), each part is computed by itself, and what a part
+takes has to be configured: supplies of one part cannot replace those of another.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from ..spec import Bmc, Check, CheckSpec, JudgeContext, needs
 from .observe_bmcs import OBSERVER, BmcContext, SeenBmcs, per_bmc
 from .power_supplies import WORKING, lacks_input
 
-# Which supplies of a host stand in for each other: those that feed the same part of it. A host of HPE has supplies
-# for the system and others for the GPUs (spyroot/redfish_ctl, tests/hpe_fixtures), and a sum over both says nothing
-# of either. The site's word counts first, then the BMC's domains, then its groups of redundancy.
+# Supplies that feed the same part of a host can replace each other. A host of HPE has supplies for the system and
+# others for the GPUs (spyroot/redfish_ctl, tests/hpe_fixtures), and a sum over both proves nothing about either. The
+# site's settings come first, then the BMC's domains, then its groups of redundancy.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Domain:
-    """One part of a host with the supplies that are there for it; `name` is empty where they feed the whole host."""
+    """One part of a host with its present supplies; `name` is empty where they feed the whole host."""
 
     supplies: tuple[PowerSupply, ...]
     name: str = ""
@@ -41,15 +41,15 @@ class Domain:
 def power_domains(
     supplies: Sequence[PowerSupply], groups: Sequence[Redundancy], stated: Mapping[str, Sequence[str]]
 ) -> tuple[Domain, ...]:
-    """Return the parts of a host that have supplies of their own; one where all feed the whole.
+    """Return the parts of a host that have supplies of their own; one part where all supplies feed the whole host.
 
     Args:
-        supplies: those that are there.
-        groups: what the BMC says of redundancy and of domains.
-        stated: by the part's name patterns of the names of its supplies, empty if the site states none.
+        supplies: those that are present.
+        groups: redundancy groups and domains as the BMC reports them.
+        stated: patterns of the names of supplies, by part; empty if the site configures none.
 
     Raises:
-        LookupError: it is not told which supplies stand in for each other.
+        LookupError: it is not known which supplies can replace each other.
     """
     told = [group for group in groups if group.mode == POWER_DOMAIN]
     if stated:
@@ -62,7 +62,7 @@ def power_domains(
 
 
 def matches(supply: PowerSupply, patterns: Sequence[str]) -> bool:
-    """Tell whether a supply is meant by one of these patterns: of its name, or of the end of its path."""
+    """Whether one of these patterns matches a supply: its name, or the end of its path."""
     names = (supply.name, supply.path.rpartition("/")[2])
     return any(fnmatchcase(name, pattern) for pattern in patterns for name in names)
 
@@ -74,12 +74,12 @@ def _parted(supplies: Sequence[PowerSupply], parts: Mapping[str, Sequence[PowerS
             raise LookupError(f"{supply.name} is told to feed {' and '.join(of) or 'no part of the host'}")
     if len(parts) == 1:
         return (Domain(supplies=tuple(supplies)),)
-    # A part without a supply that is there stays a part: nothing feeds it.
+    # A part without a present supply stays in the list: nothing feeds it.
     return tuple(Domain(name=name, supplies=tuple(members)) for name, members in parts.items())
 
 
 def _by_groups(supplies: Sequence[PowerSupply], groups: Sequence[Redundancy]) -> tuple[Domain, ...]:
-    """Return the parts by groups of redundancy: those that share a supply are one part."""
+    """Return the parts by groups of redundancy; groups that share a supply are one part."""
     parts: list[tuple[str, list[PowerSupply]]] = []
     for number, group in enumerate(groups):
         members = _members(group, supplies)
@@ -110,7 +110,8 @@ def _by_groups(supplies: Sequence[PowerSupply], groups: Sequence[Redundancy]) ->
 
 
 def _members(group: Redundancy, supplies: Sequence[PowerSupply]) -> list[PowerSupply]:
-    """Return the supplies of a group; a pointer is written with and without its first stroke (`#/`, `#`)."""
+    """Return the supplies of a group. BMCs write the pointer of a member with and without its first slash (`#/`,
+    `#`)."""
     wanted = {path.replace("#/", "#") for path in group.members}
     return [supply for supply in supplies if supply.path.replace("#/", "#") in wanted]
 
@@ -144,7 +145,7 @@ class RedundancySettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Case:
-    """What is left for one part of a host in its worst case; `needs_w` is None where nobody says what it takes."""
+    """What is left for one part of a host in its worst case; `needs_w` is None where its need is not known."""
 
     domain: str
     left_w: float
@@ -249,7 +250,8 @@ def _evidence(host: BmcContext) -> tuple[Evidence, ...]:
 
 
 def _lost(group: Redundancy) -> Finding | None:
-    """Return that a group says of itself that it is redundant no more; one that states nothing is computed."""
+    """Return the finding of a group that reports a loss of redundancy. A group that reports nothing is computed
+    instead."""
     condition = group.condition
     if group.mode in ("", "NotRedundant") or condition.absent or condition.state == "Disabled":
         return None
@@ -271,13 +273,13 @@ def _watts(supplies: Sequence[PowerSupply]) -> float:
 
 
 def _short(settings: RedundancySettings, domains: Sequence[Domain], cases: list[_Case], host_w: int) -> _Case | None:
-    """Return that all parts together have too little, which no figure of a part can mend; None if they have enough.
+    """Return the case that all parts together have too little, whatever each part needs; None if they have enough.
 
     Raises:
         LookupError: a supply is on no feed, or on several.
     """
     whole = _worst(settings, Domain(supplies=tuple(s for domain in domains for s in domain.supplies)), host_w)
-    # Half of all supplies may be those of one part; what is lost with a feed is half of each.
+    # Half of all supplies may be those of one part; a lost feed takes half of each part.
     left_w = sum(case.left_w for case in cases) if settings.mode == "2n" and not settings.feeds else whole.left_w
     return replace(whole, left_w=left_w) if left_w < host_w else None
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The air that a host takes in is as cool as the host wants it, says its BMC."""
+"""Check inlet-temperature: the air at a host's inlet is within the host's limit, as its BMC reports."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _judge(host: BmcContext) -> Report | Outcome:
     hot = _above_their_own(readings)
     if not inlets:
         if host.sku.cooling == "liquid" and readings:
-            # Trays of rack systems have no sensor of the room's air: GB300 in spyroot/redfish_ctl.
+            # Trays of rack systems have no sensor for the room's air: GB300 in spyroot/redfish_ctl.
             text = f"liquid cooled, no sensor at an air inlet; {len(readings)} temperatures below their own limits"
             return Report(summary=text, findings=tuple(hot), evidence=evidence)
         names = ", ".join(entry.name for entry in readings[:20]) or "none at all"
@@ -96,7 +96,7 @@ def _warm(name: str, value: float, settings: InletSettings) -> list[Finding]:
 
 
 def _above_their_own(readings: list[Temperature]) -> list[Finding]:
-    """Return the sensors that are above the limit that the BMC itself has for them."""
+    """Return the findings of sensors above the limit that the BMC itself has for them."""
     found = []
     for entry in readings:
         limit = entry.upper_critical_c

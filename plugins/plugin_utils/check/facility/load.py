@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a rack draws, sheds and weighs: the inventory's hosts by SKU, with the arithmetic."""
+"""What the hosts of a rack draw, shed as heat and weigh, by SKU, with the arithmetic."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ...outcome.errors import InputError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantity:
-    """One thing that a room must bear: the SKU facts behind it, what one is in its unit, how it is called."""
+    """One quantity that a room must bear: the SKU facts for it, the factor to its unit, and its names in texts."""
 
     name: str
     verb: str
@@ -42,10 +42,11 @@ WEIGHT = Quantity(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """The sum of one rack in the quantity's unit, and the arithmetic in words.
+    """The sum of one rack in the quantity's unit, and the text of its arithmetic.
 
-    `least` is below `value` for a rack system that is not full, of which only the whole is specified: its trays take at
-    least their share, and at most what the whole takes, for switches and shelves are there whatever is filled.
+    `least` is below `value` only for a rack system that is not full, because only the whole rack is specified. Its
+    trays take at least their share, and at most what the whole takes: switches and shelves are there however many trays
+    are.
     """
 
     value: float
@@ -64,9 +65,9 @@ def rack_load(quantity: Quantity, skus: Sequence[str], hardware: Mapping[str, Sk
 
     Raises:
         NotFoundError: an unknown SKU.
-        InputError: a SKU's facts do not state the quantity.
+        InputError: a SKU's facts lack the quantity.
     """
-    # By the SKU's own name: a rack may name the same SKU by several aliases, and the facts may hold only those.
+    # Counted by the SKU's own name: a rack may name the same SKU by several aliases, and the facts may have only those.
     found = {sku.name: sku for sku in (sku_or_error(hardware, name) for name in skus)}
     counts = Counter(sku_or_error(hardware, name).name for name in skus)
     total, least, terms = 0.0, 0.0, []
@@ -89,13 +90,13 @@ def number(value: float) -> str:
 
 
 def _term(quantity: Quantity, sku: Sku, hosts: int) -> tuple[float, float, str]:
-    """Return what hosts of one SKU take at most, at least, and how that was computed."""
+    """Return what hosts of one SKU take at most, at least, and the text of how that was computed."""
     host_fact, rack_fact = getattr(sku, quantity.host_fact), getattr(sku, quantity.rack_fact)
     if host_fact is not None:
         each = host_fact / quantity.per_unit
         return hosts * each, hosts * each, f"{hosts} x {sku.name} at {number(each)} {quantity.unit}"
     if rack_fact is not None and sku.rack_hosts:
-        # Rack systems are specified whole: their trays share switches, power shelves and coolant.
+        # Rack systems are specified as a whole: their trays share switches, power shelves and coolant.
         racks, each = -(-hosts // sku.rack_hosts), rack_fact / quantity.per_unit
         whole = f"{racks} x rack of {sku.rack_hosts} {sku.name} at {number(each)} {quantity.unit} ({hosts} hosts)"
         return racks * each, hosts / sku.rack_hosts * each, whole

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What the observer of gate facility saw: the record as text, its signature, the digests of its evidence."""
+"""The observation of gate facility: the record as text, its signature, the digests of its evidence."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .settings import FacilitySettings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceDigest:
-    """What was found at the path of one evidence file: its digest, or why there is none."""
+    """The digest of one evidence file, or why there is none."""
 
     path: str
     sha256: str = ""
@@ -28,8 +28,10 @@ class EvidenceDigest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FacilityObservation:
-    """What the observer saw. `record_text` is the whole record as signed, `record_sha256` its digest; the checks
-    parse it again."""
+    """The record, its signature and the digests of its evidence.
+
+    `record_text` is the whole record as signed, `record_sha256` its digest; the checks parse it again.
+    """
 
     record_path: str
     record_text: str
@@ -47,11 +49,11 @@ class FacilityObservation:
         return parse_record(self.record_text, self.record_path)
 
     def evidence(self) -> tuple[Evidence, ...]:
-        """Return what an outcome shows as read."""
+        """Return the evidence of an outcome about the record."""
         return (Evidence(self.record_path, "controller", excerpt(self.record_text)),)
 
     def rack_evidence(self, rack: str) -> tuple[Evidence, ...]:
-        """Return what an outcome about that rack shows as read: the rack's own lines of the record.
+        """Return the evidence of an outcome about that rack: the rack's own lines of the record.
 
         Raises:
             InputError: the record is not valid.

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Reads the BMC of every host whose address the inventory states: one session each, a bounded number at once."""
+"""Reads the BMC of every host with an address in the inventory: one session each, a bounded number at once."""
 
 from __future__ import annotations
 
@@ -28,13 +28,15 @@ from .bmc_access import BMC_REACHED, BmcAccess
 from .record import parse_record
 from .settings import GATE, FacilitySettings
 
-# What the observer of the BMCs saw, and how a check judges one host by it.
+# The observation of the BMCs, and how a check judges one host by it.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenBmc:
-    """One BMC: its facts, or why there are none (a cause, a reason and a hint). `file` has the resources as they were
-    read; `checked` tells whether its certificate was."""
+    """One BMC: its facts, or why there are none (a cause, a reason and a hint).
+
+    `file` has the resources as they were read; `checked` is whether its certificate was verified.
+    """
 
     host: str
     url: str
@@ -49,14 +51,14 @@ class SeenBmc:
 
 @dataclass(frozen=True, kw_only=True)
 class SeenBmcs:
-    """All BMCs that the inventory names. `record_issued` is the day on which somebody answered for the room
-    (YYYY-MM-DD), empty where no record says so."""
+    """All BMCs that the inventory names. `record_issued` is the day of the facility record (YYYY-MM-DD), empty for
+    none."""
 
     bmcs: tuple[SeenBmc, ...]
     record_issued: str = ""
 
     def of(self, host: str) -> SeenBmc | None:
-        """Return that of a host."""
+        """Return the BMC of a host, None if the inventory names none."""
         return self._by_host.get(host)
 
     @cached_property
@@ -70,19 +72,19 @@ class BmcContext(HostContext[SeenBmcs]):
 
     @property
     def bmc(self) -> SeenBmc | None:
-        """What was seen of it."""
+        """The observation of its BMC."""
         return self.seen.of(self.name)
 
     @property
     def facts(self) -> BmcFacts:
-        """What it says; per_bmc has made sure that it said something."""
+        """The facts of its BMC; per_bmc makes sure that there are some."""
         bmc = self.bmc
         if bmc is None or bmc.facts is None:
             raise AssertionError("unreachable: per_bmc asks for the facts")
         return bmc.facts
 
     def evidence(self, text: str) -> tuple[Evidence, ...]:
-        """Return what an outcome shows as read."""
+        """Return the evidence of an outcome about this host."""
         bmc = self.bmc
         return (Evidence(f"Redfish {bmc.url}", self.name, text, bmc.file),) if bmc else ()
 
@@ -100,10 +102,11 @@ def per_bmc(
 
     Args:
         spec: the check.
-        seen: what the observer saw.
+        seen: the observation of all BMCs.
         context: the context of the judgement.
         judge_host: judges one host whose BMC was read.
-        part: what the check rests on (collect/redfish.py); where that was not read whole, nothing is judged.
+        part: the facts that the check needs (collect/redfish.py); where these were not read completely, nothing is
+            judged.
         needs_sku: the judge uses the hardware facts of the host.
     """
     hosts = tuple(host for host in context.site.hosts if host.bmc)
@@ -130,7 +133,7 @@ _DIRECTORY = "evidence/facility"
 
 
 def observe(context: ObserveContext) -> SeenBmcs:
-    """Return what every BMC says, or why it could not be read."""
+    """Return the facts of every BMC, or why it could not be read."""
     settings = context.settings_of(BMC_REACHED, BmcAccess)
     hosts = [host for host in context.site.in_scope if host.bmc]
     found = map_bounded(lambda host: _look(context, settings, host), hosts, settings.at_once)
@@ -140,8 +143,8 @@ def observe(context: ObserveContext) -> SeenBmcs:
 
 
 def _record_issued(context: ObserveContext) -> str:
-    """Return the day of the facility record; empty where there is none that can be read, of which its own checks say
-    what is wrong."""
+    """Return the day of the facility record, empty where none can be read. The checks of the record report its
+    problems."""
     stated = context.settings_of(GATE, FacilitySettings).record
     if not stated:
         return ""

@@ -23,7 +23,7 @@ _MAX_RECORD_BYTES = 1_000_000
 
 
 def observe(context: ObserveContext) -> dict[str, Any]:
-    """Return the record's text, what ssh-keygen says about its signature, and the digests found.
+    """Return the record's text, the output of ssh-keygen about its signature, and the digests of its evidence.
 
     Raises:
         InputError: the settings are incomplete, or the record is not text.
@@ -40,7 +40,7 @@ def observe(context: ObserveContext) -> dict[str, Any]:
         Path(settings.allowed_signers).expanduser(),
         namespace=NAMESPACE,
         identity=settings.identity or (record.signed_by if record else ""),
-        # What else is wrong with the record is reported all the same.
+        # A missing list must not keep the other problems of the record from being reported.
         list_needed=False,
     )
     digests = tuple(_digest(path.parent, entry) for entry in record.evidence) if record else ()
@@ -88,7 +88,7 @@ def _record_text(path: Path) -> str:
 
 
 def _record_or_none(text: str, source: str) -> FacilityRecord | None:
-    # An invalid record is no reason not to look at its signature: the checks report it.
+    # The signature of an invalid record is verified too; the checks report what is invalid.
     try:
         return parse_record(text, source)
     except InputError:

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Reads every PDU whose address the site states, with the account of the BMCs."""
+"""Reads every PDU with an address in the site's settings, with the account of the BMCs."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from ..kit.settings import setting
 from ..spec import ObserveContext, observer_of
 from .bmc_access import BMC_REACHED, BmcAccess
 
-# PDUs that are asked over Redfish: what a site states of them, and what the observer saw.
+# PDUs that are read over Redfish: the site's settings for them, and their observation.
 
 PDU_FEEDS = "pdu-feeds"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RackPdu:
-    """A PDU as the site states it: its address, its rack, the feed that it hangs on, and what it may deliver."""
+    """A PDU as the site configures it: its address, its rack, its feed, and the most that it may deliver."""
 
     address: str
     rack: str
@@ -55,7 +55,7 @@ class PduSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenPdu:
-    """One PDU: the units that its service speaks for, or why there are none (a cause, a reason and a hint)."""
+    """One PDU: the units that its Redfish service has, or why there are none (a cause, a reason and a hint)."""
 
     name: str
     stated: RackPdu
@@ -68,13 +68,13 @@ class SeenPdu:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenPdus:
-    """All PDUs that the site states."""
+    """All PDUs that the site configures."""
 
     pdus: tuple[SeenPdu, ...]
 
 
 def observe(context: ObserveContext) -> SeenPdus:
-    """Return what every PDU says, or why it could not be read."""
+    """Return the units of every PDU, or why it could not be read."""
     access = context.settings_of(BMC_REACHED, BmcAccess)
     stated = context.settings_of(PDU_FEEDS, PduSettings).pdus
     found = map_bounded(lambda name: _look(context, access, name, stated[name]), sorted(stated), access.at_once)

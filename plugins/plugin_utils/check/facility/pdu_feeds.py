@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The feeds of every rack whose PDUs are asked are alive, within their volts and watts, and can do without each other.
+"""Check pdu-feeds: the feeds of every rack with a configured PDU have power, are within volts and watts, and redundant.
 
-Half-filled racks are judged by what is installed: by what is drawn now, and by the most that the rack's hosts may draw.
+Half-filled racks are judged by what is installed: by the present draw, and by the most that the rack's hosts may draw.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NAMED = 8
 
 @dataclass(frozen=True, slots=True)
 class _StatedPdus(Applies):
-    """Racks of which the site states a PDU."""
+    """Applies to racks for which the site configures a PDU."""
 
     def left_out(self, subjects: tuple[str, ...], place: Place) -> LeftOut | None:
         stated = place.site.settings.get(PDU_FEEDS, {}).get("pdus") or {}
@@ -52,10 +52,10 @@ _CORD = "see the breaker of that feed and the cord of the PDU"
 
 
 def judge(seen: SeenPdus, context: JudgeContext) -> tuple[Outcome, ...]:
-    """One or more outcomes for every rack that has such a PDU.
+    """Return one or more outcomes for every rack that has such a PDU.
 
     Raises:
-        InputError: a PDU is stated for a rack in which no host stands.
+        InputError: a PDU is configured for a rack without hosts.
     """
     racks: dict[str, list[SeenPdu]] = {}
     for pdu in seen.pdus:
@@ -111,7 +111,7 @@ def _load_kw(pdu: SeenPdu) -> float:
 
 
 def _unclear(pdu: SeenPdu) -> str:
-    """Return what a PDU leaves open, empty if it says all that is judged."""
+    """Return the value that a PDU does not report, empty if it reports all that is judged."""
     for unit in pdu.units:
         if not unit.mains:
             return f"{unit.name} shows no input"
@@ -146,10 +146,10 @@ def _of_mains(pdu: SeenPdu, mains: Mains, settings: PduSettings) -> Finding | No
         text = f"{feed}: {volts or 'no volts'}, breaker {mains.breaker or 'not stated'}"
         return Finding(cause="feed-dead", text=text, hint=_CORD)
     if mains.nominal_v:
-        # IEC 60038: 230 V may be off by a tenth.
+        # IEC 60038 allows 230 V to deviate by 10 %.
         span = mains.nominal_v * settings.voltage_tolerance
         off = [value for value in mains.volts if abs(value - mains.nominal_v) > span]
-        # Of three phases some PDUs state volts between the lines, which are more by the root of three.
+        # For three phases some PDUs report volts between the lines, which are higher by the root of three.
         off = [value for value in off if abs(value - mains.nominal_v * 3**0.5) > span * 3**0.5]
         if off:
             text = f"{feed}: {volts}, nominal {mains.nominal_v:g} V"
@@ -158,7 +158,7 @@ def _of_mains(pdu: SeenPdu, mains: Mains, settings: PduSettings) -> Finding | No
 
 
 def _without_a_feed(answer: Answer, rack: str, pdus: list[SeenPdu], load_kw: float) -> tuple[list[Finding], str]:
-    """Return what is wrong with the redundancy of a rack, and the arithmetic of its worst case.
+    """Return the findings about the redundancy of a rack, and the arithmetic of its worst case.
 
     Raises:
         InputError: feed or capacity of a PDU, or what a host draws, is not known.

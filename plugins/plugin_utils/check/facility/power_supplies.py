@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Every power supply of a host is there, works and has its input, says its BMC."""
+"""Check power-supplies: every power supply of a host is present, works and has its input, as its BMC reports."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..kit.settings import setting
 from ..spec import Bmc, Check, CheckSpec, JudgeContext, needs
 from .observe_bmcs import OBSERVER, BmcContext, SeenBmcs, per_bmc
 
-# A supply that waits for another one to fail works.
+# A standby supply, which waits for another one to fail, works.
 WORKING = frozenset({"Enabled", "StandbySpare"})
 _GOOD_INPUT = frozenset({"", "Normal"})
 
@@ -45,7 +45,7 @@ def judge(seen: SeenBmcs, context: JudgeContext) -> tuple[Outcome, ...]:
 
 
 def lacks_input(supply: PowerSupply) -> bool:
-    """Tell whether nothing comes in at a supply."""
+    """Whether a supply has no input power."""
     return supply.line_input not in _GOOD_INPUT or (supply.input_v == 0 and supply.condition.health not in ("", "OK"))
 
 
@@ -77,7 +77,7 @@ def _judge(host: BmcContext) -> Report | Outcome:
 
 
 def _unclear(supply: PowerSupply) -> bool:
-    """No word on state or health, or no volts at a supply that calls itself well."""
+    """Whether state or health is not reported, or a supply with health OK reports 0 V."""
     told = supply.condition.state and supply.condition.health
     return not told or (supply.input_v == 0 and supply.condition.health == "OK" and supply.line_input in _GOOD_INPUT)
 
@@ -89,7 +89,7 @@ def _missing(
         return []
     empty = ", ".join(supply.name for supply in supplies if supply.condition.absent) or "no bay says so"
     text = f"{len(present)} power supplies of {wanted or len(supplies)}; empty: {empty}"
-    # Bays may be empty by design, and only the site knows; a number that it states is one to be held.
+    # Bays may be empty by design, which only the site knows. A number that it configures must be met.
     hint = (
         f"put the supply in, or state how many there are in gpufleet_settings power-supplies.supplies (or in the "
         f"settings of SKU {host.sku.name})"

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Checks of what the hosts of a rack ask of it together: power, cooling, and what the floor bears."""
+"""Checks of what the hosts of a rack need together: power, cooling and floor load."""
 
 from __future__ import annotations
 

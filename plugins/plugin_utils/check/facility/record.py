@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The facility record: budgets per rack, signed by the person who answers for the room."""
+"""The facility record: budgets per rack, signed by the person responsible for the room."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _HEX = frozenset("0123456789abcdef")
 class Pdu:
     """One power distribution unit of a rack and whether it was found energized.
 
-    `feed` is the supply that it hangs on (`A`, `B`) and `capacity_kw` what it may deliver; a record may leave them out.
+    `feed` is the feed that it is connected to (`A`, `B`) and `capacity_kw` what it may deliver; a record may omit them.
     """
 
     name: str
@@ -88,18 +88,18 @@ class FacilityRecord:
 
     @property
     def issued_on(self) -> date:
-        """The day from which it holds."""
+        """The first day on which it is valid."""
         return _day(self.issued, "issued")
 
     @property
     def expires_on(self) -> date:
-        """The last day on which it holds."""
+        """The last day on which it is valid."""
         return _day(self.expires, "expires")
 
 
 @lru_cache(maxsize=4)
 def parse_record(text: str, source: str) -> FacilityRecord:
-    """Return the record in a YAML or JSON text. Remembered, because every check of the gate asks for the same one.
+    """Return the record in a YAML or JSON text. It is cached, because every check of the gate parses the same one.
 
     Raises:
         InputError: not YAML, unknown key (with the nearest known one), missing field, wrong type or wrong value.
@@ -118,7 +118,7 @@ def parse_record(text: str, source: str) -> FacilityRecord:
 
 
 def _day(text: str, name: str) -> date:
-    # fromisoformat also reads 20260131 and week dates on some versions; one spelling only.
+    # fromisoformat also reads 20260131 and week dates on some versions; only one spelling is allowed.
     try:
         day = date.fromisoformat(text)
     except ValueError:

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Settings of gate facility: where the signed record is, who may sign it, and what stands in the racks beside hosts."""
+"""Settings of gate facility: where the signed record is, who may sign it, and what is in the racks beside hosts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GATE = "facility"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allowance:
-    """What stands in a rack beside the GPU hosts: switches, panels, cables."""
+    """What is in a rack beside the GPU hosts: switches, panels, cables."""
 
     power_kw: float = 0.0
     cooling_kw: float = 0.0
@@ -48,14 +48,14 @@ class FacilitySettings:
     )
 
     def allowance(self, rack: str) -> Allowance:
-        """Return what stands in that rack beside its GPU hosts."""
+        """Return what is in that rack beside its GPU hosts."""
         return self.rack_allowances.get(rack, self.switch_allowance)
 
     def require_record(self) -> None:
-        """Make sure that there is a record to look at.
+        """Make sure that the paths of the record and of the signers are configured.
 
         Raises:
-            InputError: record or allowed_signers is not given.
+            InputError: record or allowed_signers is not configured.
         """
         for name, value in (("record", self.record), ("allowed_signers", self.allowed_signers)):
             if not value:

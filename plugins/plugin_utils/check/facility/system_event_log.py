@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The event log of a host's BMC holds no critical event of late that nobody has taken note of."""
+"""Check system-event-log: the event log of a host's BMC has no recent critical event that is not acknowledged."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from .observe_bmcs import OBSERVER, BmcContext, SeenBmcs, per_bmc
 # Which events of a BMC's log have ended (DMTF DSP0268, LogEntry EntryCode). Pure.
 
 _ASSERT, _DEASSERT = "Assert", "Deassert"
-# What tells the two apart in a message.
+# The words in which the messages of an asserted and a deasserted event differ.
 _STATE = re.compile(r"\b(?:de-?)?assert(?:ed|ion)?\b")
 
 
 def without_ended(entries: Sequence[LogEntry]) -> tuple[LogEntry, ...]:
-    """Return the entries but for those that ended: asserted, later deasserted by the same sensor with the same words.
+    """Return the entries without those that ended: asserted, later deasserted by the same sensor with the same message.
 
-    Racking, cording and firmware leave such pairs. Where the sensor, the order or the words are not known, it stays.
+    Racking, cabling and firmware updates leave such pairs. Where sensor, order or message is not known, an entry stays.
     """
     ends: dict[tuple[str, ...], str] = {}
     for entry in entries:
@@ -128,7 +128,7 @@ def _begin(settings: EventLogSettings, today: date, issued: str) -> date:
     if not settings.since:
         begin = today - timedelta(days=settings.days)
         day = date.fromisoformat(issued) if issued else begin
-        # A record of tomorrow hides nothing: its own check refuses it.
+        # A record issued in the future hides nothing: check facility-expiry refuses it.
         return max(begin, day) if day <= today else begin
     try:
         return date.fromisoformat(settings.since)
@@ -138,7 +138,7 @@ def _begin(settings: EventLogSettings, today: date, issued: str) -> date:
 
 
 def _is_late(event: LogEntry, begin: date) -> bool:
-    """Tell whether an event counts; one without a time may be of any day, so it does."""
+    """Whether an event counts by its day. One without a time may be of any day, so it counts."""
     return not event.created or event.created[:10] >= begin.isoformat()
 
 
@@ -158,12 +158,12 @@ def _finding(host: BmcContext, events: list[LogEntry], cause: str, what: str, *,
 
 
 def _acknowledging(host: BmcContext, event: LogEntry) -> str:
-    """Return what a site writes to take note of the event."""
+    """Return the pattern with which a site acknowledges the event."""
     return f"{host.name}/{event.id}" if event.id else event.message_id or event.message
 
 
 def _line(event: LogEntry) -> str:
-    """Return an event for people; its message may be long."""
+    """Return the text of an event for people; a long message is cut."""
     return f"{event.created or 'no time'} {event.severity or 'no severity'} {event.id}: {event.message[:160]}"
 
 
