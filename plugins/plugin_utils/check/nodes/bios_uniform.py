@@ -28,7 +28,8 @@ _NAME = "BIOS"
 
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """The firmware of most machines of a product; where the site states one, that."""
+    """Judge the firmware against that of most machines of a product, or against the configured one where there is
+    one."""
     versions = PartVersions(
         SPEC,
         {host.name: _machine(seen, host.name) for host in context.site.in_scope},
@@ -47,7 +48,7 @@ def _machine(seen: FleetFacts, name: str) -> tuple[Part, ...]:
     system = next(iter(table.of_kind(dmidecode.SYSTEM)), None)
     product = "" if system is None else f"{system.value('Manufacturer')} {system.value('Product Name')}".strip()
     found = table.of_kind(dmidecode.BIOS)
-    # What the firmware does not say of itself is not reported; PartVersions leaves such a host open.
+    # An empty version is a record without one; PartVersions leaves such a host unknown.
     return tuple(Part(_NAME, (_NAME, product), record.value("Version")) for record in found) or (
         Part(_NAME, (_NAME, product), ""),
     )

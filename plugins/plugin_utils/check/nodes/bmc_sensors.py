@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check bmc-sensors: no sensor of the host's own management controller is beyond its limits.
+"""Check bmc-sensors: no sensor of the host's management controller is beyond its limits.
 
-Asked on the host, so it needs no network of management controllers; where the inventory has their addresses, gate
-facility asks them by Redfish. Limits are the controller's own (ipmitool(1): nc non-critical, cr critical, nr beyond
-recovery, with l and u for the lower and the upper one).
+It is read on the host, so it needs no network of management controllers; where the inventory has their addresses, gate
+facility reads them over Redfish. Limits are the controller's own (ipmitool(1): nc non-critical, cr critical, nr
+non-recoverable, with l and u for the lower and the upper one).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _NO_DEVICE = "could not open device"
 
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Critical fails, non-critical is for a person."""
+    """Judge every host: critical fails, non-critical is for a person to decide."""
     return per_host(SPEC, seen, context, _judge)
 
 

@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check clock-source: the kernel reads its time from the processor, by the same clock on all hosts of a SKU."""
+"""Check clock-source: the kernel reads its time from the processor, with the same clock source on all hosts of a
+SKU."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ _SLOW = frozenset(("hpet", "acpi_pm", "jiffies", "pit"))
 
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """A clock outside of the processor slows every reading of the time; another than on most hosts is a question."""
+    """Judge every host. A clock outside the processor slows every reading of the time; a clock source that differs from
+    most hosts is marginal."""
     found = {host.name: _source(seen, host.name) for host in context.site.in_scope}
     versions = PartVersions(
         SPEC,
@@ -42,13 +44,13 @@ def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
 
 
 def _source(seen: FleetFacts, name: str) -> str:
-    """Return the clock, empty where it is not known."""
+    """Return the clock source, empty where it is not known."""
     said = seen.hosts[name].read("clock_source", str) if name in seen.hosts else ""
     return "" if isinstance(said, ProbeFailure) else said
 
 
 def _compared(source: str) -> tuple[Part, ...]:
-    """Return what is compared: a slow clock is judged by itself."""
+    """Return the clock source to compare with other hosts. A slow one is left out, since it is judged by itself."""
     return (Part("clock source", ("clock source",), source),) if source and source not in _SLOW else ()
 
 

@@ -65,17 +65,20 @@ SPEC = CheckSpec(
 _NTP_HINT = "`ntpq -pn` on the node; check its time servers in ntp.conf"
 _HINT = "`chronyc sources -v` on the node; check its time servers in chrony.conf and `systemctl restart chronyd`"
 _NO_DAEMON = "506 cannot talk to daemon"
-# Leap second announcements are no trouble.
+# A pending leap second is no fault.
 _UNSYNCHRONISED = 16
 _PTP = "ptp"
-# Of fewer hosts the median names nobody.
+# With fewer hosts the median does not show which one is wrong.
 _LEAST_HOSTS = 3
 _GOOD_LEAP = ("Normal", "Insert second", "Delete second")
 
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """An offset of 0 without a source means nothing, so leap status and stratum come first; without chrony another
-    service that keeps the clock is as good."""
+    """Judge every host.
+
+    An offset of 0 without a source means nothing, so leap status and stratum come first. Without chrony, another
+    service that keeps the clock is equally good.
+    """
     strata = sorted(found for host in context.site.in_scope if (found := _stratum(seen, host.name)) is not None)
     usual = median_low(strata) if strata else None
     offsets = {
@@ -97,13 +100,15 @@ def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Offsets:
-    """By host the least and the most by which its clock is ahead of the controller's (s), and the medians of both."""
+    """The least and the most seconds by which each clock may be ahead of the controller's, by host, and their
+    medians."""
 
     by_host: Mapping[str, tuple[float, float]]
     middle: tuple[float, float]
 
     def apart_s(self, name: str, limit_s: float) -> float:
-        """Return by how much a host is surely ahead of (negative: behind) the median of all; 0 within the limit."""
+        """Return the seconds by which a host is certainly ahead of (negative: behind) the median of all; 0 within the
+        limit."""
         if name not in self.by_host:
             return 0.0
         (least, most), (usual_least, usual_most) = self.by_host[name], self.middle
@@ -117,7 +122,7 @@ class _Offsets:
 
 
 def _fleet(by_host: Mapping[str, tuple[float, float]]) -> _Offsets:
-    """Return the offsets with their medians; of one host the controller is the peer, of two one of three."""
+    """Return the offsets with their medians. With fewer than three hosts the controller is one more member."""
     members = [*by_host.values(), *([(0.0, 0.0)] if len(by_host) < _LEAST_HOSTS else [])]
     if len(members) < _LEAST_HOSTS:
         return _Offsets(by_host, (0.0, 0.0))
@@ -134,7 +139,7 @@ def _controller_apart(first: NodeContext, fleet: _Offsets) -> Outcome:
 
 
 def _stratum(seen: FleetFacts, name: str) -> int | None:
-    """Return the stratum of a host whose clock follows a source."""
+    """Return the stratum of a host whose clock follows a source, else None."""
     if name not in seen.hosts:
         return None
     clock, daemon = seen.hosts[name].clock, seen.hosts[name].read("ntp", NtpDaemon)
@@ -143,8 +148,10 @@ def _stratum(seen: FleetFacts, name: str) -> int | None:
 
 
 def _beside_the_fleet(host: NodeContext, report: Report, usual: int | None, fleet: _Offsets) -> Report:
-    """Return the report with what only the other hosts show: a clock that is good by its own word has another time,
-    or follows another kind of source than theirs."""
+    """Return the report with what only the comparison with other hosts shows.
+
+    A clock that is good by itself may show another time than theirs, or follow another kind of source.
+    """
     apart_s = fleet.apart_s(host.name, host.settings(ClockSyncSettings).fleet_offset_s)
     if apart_s:
         where = "ahead of" if apart_s > 0 else "behind"
@@ -197,17 +204,17 @@ def _offset(
     by: str = "",
     error_bound_s: float = 0.0,
 ) -> Report:
-    """Return the report about a clock whose offset a time service tells.
+    """Return the report about a clock whose offset a time service reports.
 
     Args:
         host: the host.
         offset_s: seconds off its source.
         lost: why it follows no source; empty if it does.
-        hints: what to do then, and about an offset.
-        source: the fact that says all this.
-        stratum: what the service says of its source, if it does.
+        hints: what to do about a lost source, and about an offset.
+        source: the fact that has all this.
+        stratum: the stratum that the service reports, None for none.
         by: the service, where it is not the usual one.
-        error_bound_s: how far the clock may be off by what the service reports of the way to its source.
+        error_bound_s: seconds by which the clock may be off, from the delay and dispersion that the service reports.
     """
     limit = host.settings(ClockSyncSettings).clock_offset_s
     findings: tuple[Finding, ...] = ()
@@ -233,7 +240,7 @@ def _offset(
 
 
 def _other_service(host: NodeContext, chrony: ProbeFailure) -> Report | None:
-    """Return what PTP or another time service says, where chrony is not there or its daemon does not run."""
+    """Return what PTP or another time service reports, where chrony is missing or its daemon does not run."""
     if chrony.kind != "missing" and _NO_DAEMON not in chrony.text.lower():
         return None
     ptp, service = host.facts.read("ptp", PtpClock), host.facts.read("time_service", TimeService)

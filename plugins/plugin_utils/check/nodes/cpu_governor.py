@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check cpu-governor: processors are clocked by the same governor on all hosts of a SKU, and by the stated one.
+"""Check cpu-governor: processors have the same governor on all hosts of a SKU, and the configured one if there is one.
 
 `powersave` is the dynamic governor of intel_pstate and amd_pstate and no fault by itself (Linux:
-Documentation/admin-guide/pm/intel_pstate.rst), so `performance` is demanded only where the site states it.
+Documentation/admin-guide/pm/intel_pstate.rst), so `performance` is required only where the site configures it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ _NONE = "none"
 
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """What is stated fails; else a difference may be meant, so a person decides."""
+    """Judge every host. Another governor than the configured one fails; without one, a difference may be intended, so a
+    person decides."""
     versions = PartVersions(
         SPEC,
         {host.name: _compared(seen, context, host.name, host.sku) for host in context.site.in_scope},
@@ -70,7 +71,7 @@ def _compared(seen: FleetFacts, context: JudgeContext, name: str, sku: str) -> t
 
 
 def _said(governors: Mapping[str, int]) -> str:
-    """Return which governors there are: how many processors have each, only where they differ within the host."""
+    """Return the governors as a text; how many processors have each is named only where they differ within the host."""
     if len(governors) < 2:
         return next(iter(governors), _NONE)
     return ", ".join(f"{name} on {number}" for name, number in sorted(governors.items()))

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check dcgm-diag: the diagnostic of DCGM ran at the level wanted and found nothing."""
+"""Check dcgm-diag: the diagnostic of DCGM ran at the required level and found nothing."""
 
 from __future__ import annotations
 
@@ -34,14 +34,16 @@ _CONFIGURATION = 5
 _SOFTWARE_CONFIG, _HARDWARE_THERMAL = 3, 9
 _PERSISTENCE = re.compile(r"persistence mode .*\bdisabled", re.I)
 _HEAT = re.compile(r"\bthermal violations?\b|\btemperature .* exceeded\b", re.I)
-# Such a message is about the moment of the test and proves nothing of a GPU (NVIDIA/DCGM#272: another GPU at each run).
+# Such a message is about the moment of the test and proves nothing about a GPU (NVIDIA/DCGM#272: another GPU at each
+# run).
 _DISTURBED = re.compile(r"\bmay affect the results?\b|\bis not idle\b", re.I)
 _SETTING = re.compile(r"persistence|permission|environment|library|denylist|nouveau", re.I)
 _Pairs = list[tuple[DiagTest, DiagResult]]
 
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Fail fails, Warn (and a Pass with warnings) is marginal, a required test that did not run leaves it unknown."""
+    """Judge every host: Fail fails, Warn (and a Pass with warnings) is marginal, a required test that did not run is
+    unknown."""
     return per_host(SPEC, seen, context, _judge, needs=("diag",))
 
 
@@ -124,7 +126,7 @@ def _open_question(host: NodeContext, diag: DiagReport, wanted: int) -> Report |
 def _uncovered(host: NodeContext, diag: DiagReport, name: str) -> str:
     """Return which GPUs a test covers, if those are not all; empty if they are.
 
-    DCGM 3 judges the software of the node as a whole.
+    The test `software` of DCGM 3 judges the node as a whole, without GPUs by number.
     """
     expected = len(host.live_gpus) if isinstance(host.facts.smi, SmiLog) else host.sku.gpus
     tested = frozenset(number for test in _named(diag, name) for number in test.gpus)
@@ -139,7 +141,7 @@ def _of_the_whole(diag: DiagReport, name: str, expected: int) -> bool:
 
 
 def _named(diag: DiagReport, name: str) -> list[DiagTest]:
-    """Return the tests of that name; DCGM 3 has a whole category where DCGM 4 has the test `software`."""
+    """Return the tests of that name. Where DCGM 4 has the test `software`, DCGM 3 has a whole category."""
     whole = name == "software"
     return [test for test in diag.tests if test.key == name or (whole and test.category == "Deployment")]
 
@@ -180,7 +182,7 @@ def _warning(host: NodeContext, test: DiagTest, result: DiagResult) -> Finding:
 
 
 def _gpus(host: NodeContext, result: DiagResult) -> tuple[Subject, ...]:
-    """Return the GPUs by their serials: DCGM may number them otherwise than the driver when one is gone."""
+    """Return the GPUs by their serials: when one is gone, DCGM may number them differently from the driver."""
     serials = dict(value_of(host.facts.diag).serials)
     places: dict[str, list[str]] = {}
     for gpu in host.smi.gpus if isinstance(host.facts.smi, SmiLog) else ():
@@ -193,7 +195,7 @@ def _gpus(host: NodeContext, result: DiagResult) -> tuple[Subject, ...]:
 
 
 def _is_setting(test: DiagTest, result: DiagResult) -> bool:
-    """Distinguish a wrong setting of the node from a fault of its hardware."""
+    """Whether it is a wrong setting of the node and not a fault of its hardware."""
     if test.category != "Deployment" and test.key != "software":
         return False
     return bool(result.warnings) and all(
@@ -206,7 +208,7 @@ def _is_setting(test: DiagTest, result: DiagResult) -> bool:
 
 
 def _is_heat(result: DiagResult) -> bool:
-    """Tell whether every message is about heat; the test is then called after what it loaded, such as GPU Memory."""
+    """Whether every message is about heat. The test itself has the name of what it loaded, such as GPU Memory."""
     return bool(result.warnings) and all(
         warning.category == _HARDWARE_THERMAL or _HEAT.search(warning.text) is not None for warning in result.warnings
     )

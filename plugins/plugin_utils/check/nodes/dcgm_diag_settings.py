@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Settings of check dcgm-diag, apart from its judge: a run reads the level before any check is loaded."""
+"""Settings of check dcgm-diag, in a file without its judge: a run reads the level before it loads any check."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from ..kit.settings import setting
 
 DCGM_DIAG = "dcgm-diag"
-# How long the diagnostic of one host takes, for plans.
+# Typical seconds of the diagnostic of one host, for plans.
 DURATION_S = 900.0
-# A diagnostic in a pod costs the controller a thread and a connection that wait.
+# A diagnostic in a pod costs the controller a waiting thread and connection.
 _WAVES, _FEWEST, _MOST = 8, 16, 512
 
 
@@ -42,9 +42,9 @@ class DcgmDiagSettings:
     )
 
     def at_once_in_pods(self, hosts: int) -> int:
-        """Return how many of so many hosts are asked at a time where the driver is in the operator's pods."""
+        """Return how many of `hosts` hosts are read at a time where the driver is in the operator's pods."""
         return self.at_once or min(max(math.ceil(hosts / _WAVES), _FEWEST), _MOST)
 
     def at_once_by_forks(self, forks: int) -> int:
-        """Return how many hosts are read at a time by an Ansible with so many forks."""
+        """Return how many hosts are read at a time by an Ansible with `forks` forks."""
         return min(self.at_once or forks, forks)

@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check dcgm-health: what DCGM has watched since somebody told it to shows no fault.
+"""Check dcgm-health: the health watches of DCGM report no fault.
 
-`dcgmi health -c` loads nothing and sees only what was watched before. Where nobody set watches (`dcgmi health -s a`) it
-says so in place of a report; that is usual, and the diagnostic judges the GPUs.
+`dcgmi health -c` loads nothing and reports only what was watched before. Where no watches were set (`dcgmi health -s
+a`) it prints that in place of a report. This is usual, and then the diagnostic judges the GPUs.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _NVLINK_DOWN = re.compile(r"\bNvLink link \d+ is currently down\b", re.I)
 
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Failure fails, Warning waits for a person."""
+    """Judge every host: Failure fails, Warning is for a person to decide."""
     return per_host(SPEC, seen, context, _judge)
 
 
@@ -62,7 +62,7 @@ def _judge(host: NodeContext) -> Report | Outcome:
     health = host.facts.read(_FACT, DcgmHealth)
     if isinstance(health, ProbeFailure):
         return _unread(host, health)
-    # What the SKU lacks, and what check imex-domain judges, says nothing of the health of a GPU.
+    # A part that the SKU lacks, or that check imex-domain judges, proves nothing about the health of a GPU.
     foreign = [line for line in health.lines if _foreign(host, line.text)]
     mine = [line for line in health.lines if line.text != _HEALTHY and line not in foreign]
     told = [f"{line.place}: {line.text}" for line in mine]
@@ -89,7 +89,8 @@ def _judge(host: NodeContext) -> Report | Outcome:
 
 
 def _sums_up(line: HealthLine, foreign: Sequence[HealthLine]) -> bool:
-    """Whether a line is but the word over such complaints; one of another subsystem is a fault without a text."""
+    """Whether a line only repeats the state above such complaints; one of another subsystem is a fault without a
+    text."""
     return line.text in _WORDS and any(each.place.startswith(f"{line.place}{_BELOW}") for each in foreign)
 
 
@@ -110,7 +111,7 @@ def _unread(host: NodeContext, failure: ProbeFailure) -> Report | Outcome:
         return Report(summary=text, evidence=host.evidence(_FACT))
     diag = host.facts.diag
     if isinstance(diag, ProbeFailure) and diag.kind == failure.kind:
-        # The same program that does not run: its diagnostic says so.
+        # The same program did not run for the diagnostic, and check dcgm-diag reports it.
         return host.answer.blocked(by=DCGM_DIAG, because="`dcgmi` gave nothing usable")
     if failure.kind == "missing" and not asked and not host.settings(DcgmHealthSettings).watches_required:
         return Report(summary="DCGM is not installed, and no diagnostic is asked of it", evidence=host.evidence(_FACT))

@@ -44,7 +44,7 @@ _FACT, _ROOT = "disk_space", "/"
 
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Every file system that holds one of these paths."""
+    """Judge every file system that one of these paths is on."""
     return per_host(SPEC, seen, context, _judge, needs=(_FACT,))
 
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Why the driver did not start a GPU, in its own words in the kernel log: for the checks that miss the GPU."""
+"""Why the driver did not start a GPU, from its lines in the kernel log: for the checks that find a GPU missing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ...probe.driver_start import StartFailure, StartTrouble
 from ...probe.kernel_log import KernelLog
 from .node_context import NodeContext
 
-# What is said of a GPU first counts: the last kind is the consequence of the others.
+# The first kind of this order is reported: the last kind is a consequence of the others.
 _ORDER: tuple[StartTrouble, ...] = ("module-kind", "driver-release", "bar", "fsp", "gsp", "init")
 _CAUSES: dict[StartTrouble, tuple[str, str]] = {
     "module-kind": (
@@ -43,7 +43,7 @@ _CAUSES: dict[StartTrouble, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class NotStarted:
-    """Cause, the driver's line, hint, and the addresses of the GPUs that it names."""
+    """Cause, the driver's line, hint, and the addresses of the GPUs that the lines name."""
 
     cause: str
     line: str
@@ -52,9 +52,9 @@ class NotStarted:
 
 
 def not_started(host: NodeContext, gone: Collection[str] = ()) -> NotStarted | None:
-    """Return why the driver started no GPU, or not those at `gone`, since it was loaded for the last time.
+    """Return why the driver started no GPU, or not those at `gone`, since it was last loaded.
 
-    None if the kernel log does not say it, or if there is no log.
+    None if the kernel log does not show a reason, or if there is no log.
     """
     failures = [f for f in last_start(host) if f.kind in _CAUSES and (not gone or f.address in gone)]
     if not failures:
@@ -66,7 +66,7 @@ def not_started(host: NodeContext, gone: Collection[str] = ()) -> NotStarted | N
 
 
 def last_start(host: NodeContext) -> tuple[StartFailure, ...]:
-    """Return what the driver reported since it was loaded for the last time; empty without a kernel log."""
+    """Return the start failures that the driver logged since it was last loaded; empty without a kernel log."""
     log = host.facts.kernel
     if not isinstance(log, KernelLog):
         return ()

@@ -28,7 +28,7 @@ SPEC = CheckSpec(
 
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """The version of setting `version`, else that of most hosts; the minority is the culprit."""
+    """Judge the driver of every host against setting `version`, else against that of most hosts; the minority fails."""
     versions = {
         host.name: smi.driver_version
         for host in context.site.in_scope

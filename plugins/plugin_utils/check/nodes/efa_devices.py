@@ -3,7 +3,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Check efa-devices: libfabric reaches every EFA device that the host should have.
 
-One device is several entries of fi_info (fabrics efa and efa-direct), so its domains are counted.
+fi_info lists one device several times (fabrics efa and efa-direct), so its domains are counted.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SPEC = CheckSpec(
     causes=("efa-device-missing", "efa-device-down"),
 )
 _PROVIDER, _RELIABLE = "efa", "FI_EP_RDM"
-# fi_info(1): -FI_ENODATA, no provider offers what was asked for.
+# fi_info(1): -FI_ENODATA, no provider offers what was requested.
 _NOTHING = "-61"
 _HINT = (
     "`fi_info -p efa -t FI_EP_RDM` and `lspci -d 1d0f:` on the node; attach the missing interfaces and start it anew"
@@ -40,7 +40,8 @@ _HINT = (
 
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """As many devices as the SKU has; without libfabric on the host those that the kernel has a driver for."""
+    """Judge that there are as many devices as the SKU has. Without libfabric on the host, those with a kernel driver
+    count."""
     return per_host(SPEC, seen, context, _judge)
 
 
@@ -63,7 +64,7 @@ def _judge(host: NodeContext) -> Report | Outcome:
 
 
 def lacks_devices(host: NodeContext) -> bool:
-    """Tell whether libfabric reaches fewer EFA devices than the host must have, which this check reports."""
+    """Whether libfabric reaches fewer EFA devices than the host must have, which this check reports."""
     entries = host.facts.read("libfabric", tuple)
     if isinstance(entries, ProbeFailure):
         return entries.kind == "failed" and _NOTHING in entries.text
@@ -95,7 +96,8 @@ def _report(host: NodeContext, devices: set[str], by: str, links: tuple[RdmaLink
 
 
 def _refused(host: NodeContext) -> str:
-    """Return what the kernel log has of commands that devices refused: often a program's limit, so it is a note."""
+    """Return the commands that devices refused by the kernel log, as a note: often the limit of a program is the
+    reason."""
     log = host.facts.kernel
     refused = Counter(log.efa_refused) if isinstance(log, KernelLog) else Counter[tuple[str, str]]()
     words = [f"{device} refused {command} {count(times, 'time')}" for (device, command), times in refused.items()]

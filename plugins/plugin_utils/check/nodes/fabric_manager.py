@@ -20,7 +20,7 @@ SPEC = CheckSpec(
     title="Fabric manager active on NVSwitch hosts",
     per=SubjectKind.NODE,
     disturbs=Disturbance.HOST_COMMAND,
-    # In the operator's pods there is no systemd to ask; the fabric state that check nvlink reads proves the same.
+    # The operator's pods have no systemd to query; the fabric state that check nvlink reads proves the same.
     applies=(needs("nvswitch", "host_driver"),),
     needs_driver=True,
     causes=("fabric-manager-inactive",),
@@ -28,7 +28,7 @@ SPEC = CheckSpec(
 
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """A host without NVSwitches of its own needs no fabric manager."""
+    """Judge hosts with NVSwitches of their own; others need no fabric manager."""
     return per_host(SPEC, seen, context, _judge)
 
 

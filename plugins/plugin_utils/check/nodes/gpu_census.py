@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check gpu-census: the driver lists every GPU of the SKU, each once in the fleet, and can talk to it."""
+"""Check gpu-census: the driver lists every GPU of the SKU, each only once in the fleet, and can talk to it."""
 
 from __future__ import annotations
 
@@ -53,15 +53,15 @@ _RESET = "drain the node and reboot it; if the GPU stays away, replace it (read 
 _NO_DRIVER = ("couldn't communicate with the nvidia driver", "nvidia driver is not loaded", "driver not loaded")
 _MISMATCH = "driver/library version mismatch"
 _NO_DEVICE = "no devices were found"
-# `Unable to determine the device handle for GPU5: 0000:B1:00.0: Unknown Error` in place of the document, and older
-# `... for GPU 0000:B1:00.0: GPU is lost`.
+# `Unable to determine the device handle for GPU5: 0000:B1:00.0: Unknown Error` is printed in place of the document, and
+# by older releases `... for GPU 0000:B1:00.0: GPU is lost`.
 _NO_HANDLE = re.compile(r"unable to determine the device handle for (?:gpu ?\d*:? ?)?([0-9a-f:.]{7,16}): ?([^.]{1,60})")
-# RETURN VALUE of nvidia-smi(1): 14 says that an infoROM is corrupted, and the document is printed all the same.
+# RETURN VALUE of nvidia-smi(1): 14 means that an infoROM is corrupted; the document is printed nevertheless.
 _INFOROM_CORRUPTED = 14
 
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Count, identity, memory and life of the GPUs as the driver shows them."""
+    """Judge count, identity, memory and state of the GPUs as the driver lists them."""
     uuids, serials = _owners(seen)
     return per_host(SPEC, seen, context, lambda host: _judge(host, uuids, serials))
 
@@ -139,7 +139,8 @@ def _report(host: NodeContext, smi: SmiLog, findings: tuple[Finding, ...]) -> Re
 
 
 def _without_list(host: NodeContext, failure: ProbeFailure) -> Outcome:
-    """Distinguish a driver that is not there, which was observed, from a tool that did not answer."""
+    """Return the outcome where the driver lists nothing: a missing driver was observed, a tool without output is
+    unknown."""
     said = failure.text.lower()
     details = {"evidence": host.evidence("smi", failure.text)}
     if any(text in said for text in _NO_DRIVER):
@@ -166,7 +167,7 @@ def _without_list(host: NodeContext, failure: ProbeFailure) -> Outcome:
 
 
 def _unstarted(host: NodeContext, text: str, reason: NotStarted, details: dict[str, Any]) -> Outcome:
-    """Return the outcome for GPUs of which the driver says why it did not start them."""
+    """Return the outcome of GPUs for which the kernel log has the reason why the driver did not start them."""
     parts = tuple(host.gpu(address) for address in reason.addresses)
     said = f"{text}; the driver in the kernel log: {reason.line}"
     return host.answer.failed(reason.cause, said, reason.hint, more_subjects=parts, **details)

@@ -4,8 +4,8 @@
 """Check gpu-direct: adapters can reach the memory of GPUs (GPUDirect RDMA).
 
 NVIDIA's open kernel modules export it as DMA-BUF; the others need nvidia_peermem (GPU Operator's guide, "GPUDirect
-RDMA"; nv_peer_mem of older releases). Without either all traffic goes through memory of the host; gate
-fabric_validation measures that, this check names it an hour earlier.
+RDMA"; nv_peer_mem in older releases). Without either all traffic goes through memory of the host. Gate
+fabric_validation measures that; this check finds the reason an hour earlier.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PEERMEM = ("nvidia_peermem", "nv_peer_mem")
 
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Which kernel module the driver has, and beside the proprietary one nvidia_peermem."""
+    """Judge which kernel module the driver has; the proprietary one needs nvidia_peermem."""
     return per_host(SPEC, seen, context, _judge, needs=("module_licence", "modules"))
 
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check gpu-ecc: ECC is on, nothing uncorrectable since the driver was loaded, no repair is due."""
+"""Check gpu-ecc: ECC is on, no uncorrectable error since the driver was loaded, no repair is due."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ _RESET = (
 )
 
 
-# Microsoft's rule for A100 in Azure (azurehpc-health-checks) and NVIDIA's for its RMA: more than four in a life.
+# Microsoft's rule for A100 in Azure (azurehpc-health-checks) and NVIDIA's for its RMA: more than four in a lifetime.
 _SRAM_LIFE = 5
 
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Volatile counters judge; aggregate ones are the GPU's past, of which SRAM errors count alone."""
+    """Judge volatile counters. Aggregate ones are the GPU's past; of those only SRAM errors count."""
     return per_host(SPEC, seen, context, _judge, needs=("smi",))
 
 
@@ -68,7 +68,7 @@ def _judge(host: NodeContext) -> Report | Outcome:
 
 
 def _counted(gpu: Gpu) -> bool:
-    """Tell whether both memories are counted; in MIG mode the slices count where the GPU does not."""
+    """Whether errors of both memories are counted. In MIG mode the slices count where the GPU does not."""
     slices = bool(gpu.mig_devices) and all(part.sram_uncorrectable is not None for part in gpu.mig_devices)
     sram = gpu.ecc_volatile.sram_uncorrectable is not None
     dram = gpu.ecc_volatile.dram_uncorrectable is not None

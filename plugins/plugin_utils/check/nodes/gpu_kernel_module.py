@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check gpu-kernel-module: no other driver than NVIDIA's holds the GPUs.
+"""Check gpu-kernel-module: no driver other than NVIDIA's has the GPUs.
 
-With nouveau loaded the driver's own module cannot take the GPUs, and a host may crash when the operator's driver pod
-starts (NVIDIA/k8s-driver-manager#37). Beside a loaded `nvidia` it holds none of them.
+With nouveau loaded NVIDIA's module cannot take the GPUs, and a host may crash when the operator's driver pod starts
+(NVIDIA/k8s-driver-manager#37). If `nvidia` is loaded too, nouveau has none of them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ _OTHER, _OURS = "nouveau", "nvidia"
 
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """nouveau without nvidia fails; where the operator will bring the driver a person decides, for it may unload it."""
+    """Judge every host: nouveau without nvidia fails. Where the operator will install the driver a person decides,
+    because the operator may unload it."""
     return per_host(SPEC, seen, context, _judge, needs=("modules",))
 
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check gpu-modes-uniform: the GPUs of a SKU are set to work alike: compute mode, GSP firmware, limits of clocks."""
+"""Check gpu-modes-uniform: the GPUs of a SKU have the same settings: compute mode, GSP firmware, clock limits."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ _COMPUTE, _PROHIBITED = "compute mode", "Prohibited"
 
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """The modes of most GPUs of the SKU: one that differs computes otherwise, or not at all, under the same driver."""
+    """Judge the modes of each GPU against those of most GPUs of the SKU.
+
+    A GPU with other modes computes differently, or not at all, with the same driver.
+    """
     live = {host.name: _live(seen, host.name) for host in context.site.in_scope}
     known: dict[str, dict[str, None]] = {}
     for host in context.site.in_scope:
@@ -53,8 +56,10 @@ def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
 
 
 def _live(seen: FleetFacts, name: str) -> tuple[Gpu, ...]:
-    """Return the GPUs that answer; the firmware that came with their driver is called so, as driver-uniform compares
-    drivers."""
+    """Return the GPUs that the driver can talk to.
+
+    GSP firmware of the driver's own version is named `of the driver`, because driver-uniform already compares drivers.
+    """
     smi = seen.hosts[name].smi if name in seen.hosts else None
     if not isinstance(smi, SmiLog):
         return ()
@@ -67,11 +72,11 @@ def _live(seen: FleetFacts, name: str) -> tuple[Gpu, ...]:
 
 
 def _parts(gpu: Gpu, known: Mapping[str, None]) -> list[Part]:
-    """Return the modes of a GPU; one that other GPUs of the SKU report and it does not is another one."""
+    """Return the modes of a GPU. A mode that other GPUs of the SKU report and this one does not counts as different."""
     return [
         Part(gpu.bus_id, (gpu.product, mode), f"{mode} {gpu.modes.get(mode, 'not reported')}")
         for mode in known
-        # Check gpu-throttle says that a GPU lists no reasons for its clocks.
+        # Check gpu-throttle reports a GPU that lists no reasons for its clocks.
         if mode != _LIMITED or gpu.clock_events is not None
     ]
 

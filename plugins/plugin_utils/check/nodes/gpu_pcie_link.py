@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check gpu-pcie-link: every GPU's PCIe link has its full width, and is able to the generation of the others.
+"""Check gpu-pcie-link: every GPU's PCIe link has its full width, and can reach the generation of the others.
 
-The generation drops at idle, so what a link runs at now is only reported. What GPU and machine can do together does not
-drop (nvidia-smi's documentation, pcie.link.gen.max); a setting of the BIOS or a riser of one slot lowers it.
+The generation drops at idle, so the present one is only reported. The highest that GPU and machine can reach together
+does not drop (nvidia-smi's documentation, pcie.link.gen.max); a setting of the BIOS or a riser of one slot lowers it.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ _RESEAT = "reseat the GPU or its riser, then reboot; replace the riser if the wi
 
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Width against setting `width`, the SKU, or what the GPU itself can do.
+    """Judge the width against setting `width`, the SKU, or the maximum of the GPU itself.
 
-    A machine type may be wired narrower than the GPU is able to: where every GPU of the SKU in the fleet shows the
-    same narrow width, no single node is to blame and a person decides. A generation that is below the SKU's, or that of
-    more than half of its GPUs, is for a person as well: it follows from a setting or the wiring more often than from a
-    broken part. What the driver reports as the link's maximum is the smaller of what GPU and host are able to.
+    A machine type may be wired narrower than the GPU allows: where every GPU of the SKU in the fleet has the same
+    narrow width, no single node is to blame and a person decides. A generation below the SKU's, or below that of more
+    than half of its GPUs, is for a person too: its reason is more often a setting or the wiring than a broken part. The
+    link's maximum that the driver reports is the smaller of those of GPU and host.
     """
     widths, usual = _widths(seen, context), _usual_generations(seen, context)
     replays = _usual_replays(seen, context)
@@ -93,7 +93,7 @@ def _widths(seen: FleetFacts, context: JudgeContext) -> dict[str, set[int | None
 
 
 def _usual_generations(seen: FleetFacts, context: JudgeContext) -> dict[str, int]:
-    """Return by SKU the generation that the links of more than half of its GPUs are able to."""
+    """Return, by SKU, the maximum generation that the links of more than half of its GPUs have."""
     found: dict[str, Counter[int]] = {}
     for host in context.site.in_scope:
         smi = seen.hosts[host.name].smi if host.name in seen.hosts else None
@@ -104,7 +104,7 @@ def _usual_generations(seen: FleetFacts, context: JudgeContext) -> dict[str, int
 
 
 def _usual_replays(seen: FleetFacts, context: JudgeContext) -> dict[str, float]:
-    """Return by SKU the median of the replays of its GPUs since their drivers were loaded."""
+    """Return, by SKU, the median of the replays of its GPUs since their drivers were loaded."""
     found: dict[str, list[int]] = {}
     for host in context.site.in_scope:
         smi = seen.hosts[host.name].smi if host.name in seen.hosts else None
@@ -141,7 +141,8 @@ def _slow(host: NodeContext, gpu: Gpu, usual: dict[str, int]) -> list[Finding]:
 
 
 def expected_generation(host: NodeContext) -> int:
-    """Return the PCIe generation of the SKU's GPUs; 0 where none is configured, or GPUs use NVLink-C2C in its place."""
+    """Return the PCIe generation of the SKU's GPUs; 0 where none is configured, or where GPUs use NVLink-C2C
+    instead."""
     return 0 if host.sku.nvlink_domain == "rack" else host.sku.pcie_generation or 0
 
 

@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check gpu-pcie-load: under load every GPU's PCIe link runs at the generation and with the lanes that it can.
+"""Check gpu-pcie-load: under load every GPU's PCIe link runs at its full generation and width.
 
-An idle link saves power at a lower generation, so only a reading of a GPU at work tells whether it comes up again. The
-readings are taken while the diagnostic loads the GPUs; gpu-pcie-link judges what idle links show.
+An idle link saves power at a lower generation, so only a reading of a busy GPU shows whether it rises again. The
+readings are taken while the diagnostic loads the GPUs; gpu-pcie-link judges idle links.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ SPEC = CheckSpec(
     causes=("pcie-generation-reduced", "pcie-width-drops"),
 )
 _FACT = "pcie_under_load"
-# From this level on the diagnostic moves data (DCGM's guide); level 1 looks at software alone.
+# From this level on the diagnostic moves data (DCGM's guide); level 1 tests software alone.
 _LOADING = 2
 
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """The best of all readings under load counts for the generation, the worst for the width."""
+    """Judge the best generation and the worst width of all readings under load."""
     return per_host(SPEC, seen, context, _judge, needs=("smi",))
 
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check gpu-persistence: the driver stays loaded as the site wants, and alike on all hosts of a SKU."""
+"""Check gpu-persistence: the driver stays loaded as the site configured, and the same on all hosts of a SKU."""
 
 from __future__ import annotations
 
@@ -44,7 +44,11 @@ SPEC = CheckSpec(
 
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Setting `expected` fails; without it the minority is marginal, and half and half is nobody's fault."""
+    """Judge the mode of every GPU.
+
+    A mode other than setting `expected` fails. Without that setting the minority is marginal, and a split into halves
+    is no finding.
+    """
     modes: dict[str, Counter[str]] = {}
     for host in context.site.in_scope:
         smi = seen.hosts[host.name].smi if host.name in seen.hosts else None

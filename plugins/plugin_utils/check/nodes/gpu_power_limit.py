@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check gpu-power-limit: no GPU is held under the power that its SKU, its maker or the site gives it."""
+"""Check gpu-power-limit: no GPU has a power limit below that of its SKU, its vendor or the site."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ _Limits = dict[str, set[float | None]]
 
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """The limit against setting `power_limit_w` or the GPU's default.
+    """Judge the limit against setting `power_limit_w` or the GPU's default.
 
-    A limit that all GPUs of the SKU have alike is somebody's decision: a person says whether it is meant.
+    Where all GPUs of the SKU have the same lower limit, it was set on purpose: a person decides whether it is right.
     """
     limits: _Limits = {}
     for host in context.site.in_scope:

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check gpu-recovery-action: the driver asks for no reset, drain or reboot."""
+"""Check gpu-recovery-action: the driver requests no reset, drain or reboot."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ SPEC = CheckSpec(
 
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """What the driver asks for is the remedy; older drivers do not say (N/A) or only say that a reset is required."""
+    """Judge the action that the driver requests, which is the remedy. Older drivers print N/A, or only that a reset is
+    required."""
     return per_host(SPEC, seen, context, _judge, needs=("smi",))
 
 

@@ -4,8 +4,8 @@
 """Check gpu-row-remap: no failed or pending row remapping, no pending page retirement, spare rows left.
 
 Generations before Ampere retire pages of memory in place of rows, at most 64 (NVIDIA, "GPU Memory Error Management",
-which says of the case for the vendor only that there is a threshold). The thresholds are those of NVIDIA's own DCGM,
-which `recipes/thresholds/nodes.yaml` names. Later generations report no such number.
+which about an RMA says only that there is a threshold). The thresholds are those of NVIDIA's own DCGM, which
+`recipes/thresholds/nodes.yaml` names. Later generations report no such number.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _REBOOT = "drain the node and reset the GPU (`nvidia-smi -r -i <gpu>`) or reboot
 
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """A GPU of a generation without row remapping (N/A) has nothing to judge."""
+    """Judge every GPU. One of a generation without row remapping (N/A) has nothing to judge."""
     return per_host(SPEC, seen, context, _judge, needs=("smi",))
 
 

@@ -53,7 +53,7 @@ SPEC = CheckSpec(
 
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """The temperature of GPUs without work, and of every GPU what is left until it slows down, where it says so."""
+    """Judge the temperature of GPUs without work, and the margin to the slowdown of every GPU that reports it."""
     return per_host(SPEC, seen, context, _judge, needs=("smi",))
 
 
@@ -75,7 +75,7 @@ def _report(host: NodeContext, number: int) -> Report:
 
 
 def _without_work(host: NodeContext, gpu: Gpu) -> bool:
-    """Tell whether the GPU has nothing to do; one that does not report its power has no process."""
+    """Whether the GPU has no work. One that does not report its power must have no process."""
     if gpu.power_w is None or gpu.power_limit_default_w is None:
         return gpu.processes == 0
     return gpu.power_w < gpu.power_limit_default_w * host.settings(TemperatureSettings).idle_power
@@ -97,8 +97,10 @@ def _gpu(host: NodeContext, gpu: Gpu) -> list[Finding]:
 
 
 def _above_peers(host: NodeContext, gpu: Gpu) -> str:
-    """Return by how much a GPU without work, or its memory, is hotter than those beside it; empty if it is not, or if
-    fewer than two others have no work."""
+    """Return by how much a GPU without work, or its memory, is hotter than the median of those beside it.
+
+    Empty if it is not hotter, or if fewer than two others have no work.
+    """
     beside = [other for other in host.live_gpus if other is not gpu and _without_work(host, other)]
     if not _without_work(host, gpu):
         return ""

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check gpu-throttle: heat or a power brake lowers the clock of no GPU."""
+"""Check gpu-throttle: neither heat nor a power brake lowers the clock of a GPU."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ SPEC = CheckSpec(
     needs_driver=True,
     causes=("gpu-throttled-heat", "gpu-throttled-power"),
 )
-# A GPU without work has `gpu_idle`, one with work may have `sw_power_cap`: both are healthy. The words are those of
+# An idle GPU has `gpu_idle`, a busy one may have `sw_power_cap`: both are healthy. The names are those of
 # nvmlClocksEventReasons: a slowdown by hardware comes from heat or from the power brake of the machine.
 _HEAT = frozenset(("hw_thermal_slowdown", "sw_thermal_slowdown"))
 _POWER = frozenset(("hw_power_brake_slowdown", "hw_slowdown"))
 
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """The reasons that are active now; a GPU that lists none at all is not known."""
+    """Judge the reasons that are active at the moment; a GPU that lists none at all is unknown."""
     return per_host(SPEC, seen, context, _judge, needs=("smi",))
 
 

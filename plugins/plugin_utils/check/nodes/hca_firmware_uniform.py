@@ -1,8 +1,11 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check hca-firmware-uniform: the adapters for GPU traffic of a SKU run one firmware for each type, others in their
-place the same on all hosts."""
+"""Check hca-firmware-uniform: adapters of a type run one firmware.
+
+This holds for all adapters for GPU traffic of a SKU. Other adapters are compared with those in the same place of other
+hosts.
+"""
 
 from __future__ import annotations
 
@@ -45,8 +48,12 @@ _COMPUTE = "for GPU traffic"
 
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """The firmware of most: adapters for GPU traffic are compared with each other, in one host and over all, because
-    a place that is behind everywhere is alike; one for storage or management with those in its place."""
+    """Judge each firmware against that of most.
+
+    Adapters for GPU traffic are compared with each other, within a host and over all hosts: a slot whose adapter is out
+    of date on every host would look uniform otherwise. An adapter for storage or management is compared with those in
+    its place.
+    """
     found = {host.name: _adapters(seen, context, host) for host in context.site.in_scope}
     versions = PartVersions(
         SPEC,
