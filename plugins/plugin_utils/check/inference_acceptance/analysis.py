@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What all loads together say: figures of each host, its bounds and its peers, and who is to be loaded again. Pure."""
+"""Evaluate all loads together: figures of each host, its bounds and peers, and which hosts are loaded again. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..benchmark.problem import Problem, launch_problem
 from .model import CACHED, Load, Measured, Results, legs_for
 from .settings import InferenceSettings, Slo
 
-# Parses the export of a load to figures, or to the reason why there are none. Pure, fails closed.
+# Parse the export of a load to figures, or to the reason why there are none. Pure, fails closed.
 
 RATE_LIMITED = "model-hub-rate-limited"
 _INSTALL_FAILED = 72
@@ -25,7 +25,7 @@ _LIMITED = re.compile(r"\b429\b.{0,40}Too Many Requests|429 Client Error|We had 
 
 
 def parse_run(load: Load, export: str, settings: InferenceSettings) -> Measured:
-    """Return a load with its figures, or with the problem that leaves it without any."""
+    """Return a load with its figures, or with the problem because of which it has none."""
     problem = _ended_badly(load)
     if problem is not None:
         return Measured(load=load, problem=problem)
@@ -57,7 +57,10 @@ def _ended_badly(load: Load) -> Problem | None:
 
 
 def _not_as_asked(load: Load, export: AiperfExport, settings: InferenceSettings) -> Problem | None:
-    """Return what makes figures worthless: requests that failed, were cut off, or got another answer than asked for."""
+    """Return what makes the figures worthless: failed requests, a cut-off run, or another load than requested.
+
+    None: nothing.
+    """
     if export.cancelled or not export.complete:
         return Problem("benchmark-cancelled", f"the run was cut off after {export.requests} requests")
     if export.errors:
@@ -90,7 +93,7 @@ def _other_than_planned(load: Load, settings: InferenceSettings) -> str:
 def _wrong_load(load: Load, export: AiperfExport, settings: InferenceSettings) -> str:
     phase = export.phases.get("profiling", {})
     found = {"requests at a time": phase.get("concurrency"), "requests": phase.get("requests"), "seed": export.seed}
-    # Runs of before there were several loads did not note their seed; it was that of the settings.
+    # Runs from before there were several loads did not record a seed. Theirs was that of the settings.
     wanted = {
         "requests at a time": load.concurrency, "requests": load.requests, "seed": load.seed or settings.load.seed,
     }  # fmt: skip
@@ -104,7 +107,7 @@ def _wrong_load(load: Load, export: AiperfExport, settings: InferenceSettings) -
 
 def _wrong_length(export: AiperfExport, settings: InferenceSettings) -> Problem | None:
     asked, given = settings.load.output_tokens, export.output_tokens
-    # Every answer has the length that was asked for, for the end of the text does not end it (ignore_eos).
+    # Every output has the requested length, since an end-of-sequence token does not end it (ignore_eos).
     if given.least < asked or export.mismatches:
         count = f"{export.mismatches} of {export.requests} answers" if export.mismatches else "some answers"
         lengths = f"{given.least:g} to {given.most:g}, {given.mean:g} on average"
@@ -116,8 +119,8 @@ def _wrong_length(export: AiperfExport, settings: InferenceSettings) -> Problem 
 class Figures:
     """What is judged: for each host the median of its loads, and how hosts of a SKU compare.
 
-    Bounds and latencies are those of the load that they were published for (`legs.CACHED`); the other loads are
-    compared between hosts.
+    Bounds and latencies apply to the load that they were published for (`legs.CACHED`). The other loads are compared
+    between hosts.
     """
 
     def __init__(self, results: Results) -> None:
@@ -138,34 +141,34 @@ class Figures:
         self._all_slow: dict[str, bool] = {}
 
     def legs(self, host: str) -> tuple[str, ...]:
-        """The legs of which a host has figures, the published one first."""
+        """The names of the loads of which a host has figures, the published one first."""
         return tuple(self._good.get(host, ()))
 
     def throughput(self, host: str, leg: str = CACHED) -> float:
-        """Output tokens per second and GPU, the median of the loads."""
+        """Output tokens per second and GPU, as the median of the loads."""
         gpus = self.plan.host(host).gpus
         return median(m.good.output_tokens_per_s / gpus for m in self._of(host, leg) if m.good)
 
     def ttft_ms(self, host: str) -> float:
-        """Time to the first token at the percentile that is judged, the median of the loads."""
+        """Time to first token in ms at the judged percentile, as the median of the loads."""
         at = self.plan.settings.judge.ttft_percentile
         return median(load.good.ttft.at(at) for load in self.loads[host] if load.good)
 
     def tpot_ms(self, host: str) -> float:
-        """Time per output token at the percentile that is judged, the median of the loads."""
+        """Time per output token in ms at the judged percentile, as the median of the loads."""
         at = self.plan.settings.judge.tpot_percentile
         return median(load.good.tpot.at(at) for load in self.loads[host] if load.good)
 
     def tpot_middle_ms(self, host: str) -> float:
-        """Time per output token of the middle request, the median of the loads."""
+        """Time per output token in ms at percentile 50, as the median of the loads."""
         return median(load.good.tpot.at(50) for load in self.loads[host] if load.good)
 
     def tpot_mean_ms(self, host: str) -> float:
-        """Mean time per output token, the median of the loads."""
+        """Mean time per output token in ms, as the median of the loads."""
         return median(load.good.tpot.mean for load in self.loads[host] if load.good)
 
     def middle(self, host: str) -> tuple[Measured, AiperfExport]:
-        """The load with the median throughput (the lower of two) and its figures: its curves are drawn."""
+        """The load with the median throughput (the lower of two) and its figures. Its curves are drawn."""
         found = [(load, load.good) for load in self.loads[host] if load.good]
         return sorted(found, key=lambda entry: entry[1].output_tokens_per_s)[(len(found) - 1) // 2]
 
@@ -173,7 +176,7 @@ class Figures:
         return self.plan.settings.slo_of(self.plan.host(host).accelerator)
 
     def floor(self, host: str) -> float:
-        """Lowest throughput per GPU that passes; 0 without a bound."""
+        """Lowest throughput per GPU that passes, in tokens/s. 0: no bound."""
         return self.slo(host)[0].throughput_per_gpu * (1 - self.plan.settings.judge.slack)
 
     def peers(self, host: str, leg: str = CACHED) -> PeerVerdict:
@@ -188,7 +191,7 @@ class Figures:
         return {name: self.throughput(name, leg) for name in names}
 
     def alike(self, sku: str) -> frozenset[str]:
-        """The hosts of a SKU that fall out of their peers in a leg, and those that are as slow as one of them."""
+        """The hosts of a SKU that are slower than their peers in a load, and those that are as slow as one of them."""
         found = set[str]()
         for leg in {leg for host in self.plan.hosts_of(sku) for leg in self.slow_legs(host.name)}:
             reached = self._reached(sku, leg)
@@ -197,20 +200,20 @@ class Figures:
         return frozenset(found)
 
     def typical(self, sku: str) -> float:
-        """What the hosts of a SKU reach, the middle one."""
+        """The median throughput per GPU of the hosts of a SKU, in tokens/s."""
         if sku not in self._typical:
             hosts = self.plan.hosts_of(sku)
             self._typical[sku] = median(self.throughput(host.name) for host in hosts if self.loads[host.name])
         return self._typical[sku]
 
     def all_slow(self, sku: str) -> bool:
-        """Whether every host of a SKU misses the bound of the throughput."""
+        """Whether every host of a SKU misses the throughput bound."""
         if sku not in self._all_slow:
             self._all_slow[sku] = all("throughput" in self.missed(host.name) for host in self.plan.hosts_of(sku))
         return self._all_slow[sku]
 
     def tpot_peers(self, sku: str) -> PeerVerdict:
-        """How the hosts of a SKU compare in the inverse of the time per output token at the percentile."""
+        """How the hosts of a SKU compare in the inverse of the time per output token, at the judged percentile."""
         if sku not in self._tpot_peers:
             names = [host.name for host in self.plan.hosts_of(sku) if self.loads[host.name]]
             values = {name: 1 / self.tpot_ms(name) for name in names}
@@ -218,11 +221,14 @@ class Figures:
         return self._tpot_peers[sku]
 
     def slow_legs(self, host: str) -> tuple[str, ...]:
-        """The legs in which a host falls out of its peers."""
+        """The loads in which a host is slower than its peers allow."""
         return tuple(leg for leg in self.legs(host) if host in self.peers(host, leg).suspects)
 
     def far_below(self, host: str, leg: str) -> bool:
-        """Whether it is so far below its peers that it fails, and is not only marginal; or as slow as one that is."""
+        """Return whether a host is so far below its peers that it fails and is not only marginal.
+
+        That includes a host as slow as one that fails.
+        """
         sku, peers = self.plan.host(host).sku, self.peers(host, leg)
         if (sku, leg) not in self._far:
             line = min(peers.limit, peers.median * (1 - self.plan.settings.judge.peer_bad))
@@ -256,9 +262,10 @@ class Figures:
 def tpot_fault(figures: Figures, host: str) -> str:
     """Return how the time per output token of a host is bad: `slo`, `peers`, `uneven`, or empty.
 
-    The percentile is held against what the site states. Without that nothing is published for it. The mean follows from
-    the throughput and is bounded with it; the percentile is held against the host's own middle request, for its copies
-    of the model are equals (`uneven`). If the other hosts do not have such a tail it is this host's (`peers`).
+    With a bound of the site, the percentile is compared with that (`slo`). Nothing is published for this figure, so
+    without one it is compared with the host's own median request, since its copies of the model are equal (`uneven`).
+    If the other hosts do not have such a tail, it is this host's (`peers`). The mean follows from the throughput and is
+    bounded with it.
     """
     slo, _source = figures.slo(host)
     if slo.tpot_ms:
@@ -275,8 +282,10 @@ def tpot_fault(figures: Figures, host: str) -> str:
 
 
 def to_load_again(results: Results) -> tuple[str, ...]:
-    """Return the hosts whose figures are bad and were measured too few times for that to count, and those that the
-    model hub let wait."""
+    """Return the hosts to load again.
+
+    Their figures are bad and were not yet measured often enough to count, or the model hub rate-limited them.
+    """
     figures = Figures(results)
     return tuple(
         host.name

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check: every host's vLLM server becomes ready, is healthy and serves the model that was asked for."""
+"""Check: every host's vLLM server becomes ready, is healthy and serves the requested model."""
 
 from __future__ import annotations
 

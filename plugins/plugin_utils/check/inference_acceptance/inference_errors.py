@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check: under load every request is answered, with the length that was asked for."""
+"""Check: under load every request succeeds, with an output of the requested length."""
 
 from __future__ import annotations
 
@@ -81,7 +81,10 @@ def _judge(answer: Answer, results: Results, host: PlannedHost) -> Outcome:
 
 
 def _counting(loads: tuple[Measured, ...]) -> tuple[Measured, ...]:
-    """Return the loads without those that never began, for the model hub let them wait, if a later one did."""
+    """Return the loads, without those that never began because the model hub rate-limited them.
+
+    If none began, all are returned.
+    """
     begun = tuple(load for load in loads if load.problem is None or load.problem.cause != RATE_LIMITED)
     return begun or loads
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check: a single greedy request is answered correctly, and the same twice."""
+"""Check: a single greedy request gets the correct output, and the same one twice."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _FINISHED = ("stop", "length")
 _DIFFERS = "smoke-differs"
 _CONTENT = ("smoke-empty", "smoke-wrong-answer")
 _ASKED = 2
-# Of one engine, asked twice, nothing can be said by comparison.
+# A single engine that was queried twice has nothing to be compared with.
 _ONE_ENGINE = 2
 
 
@@ -43,7 +43,7 @@ def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
 
 
 def _wrong_alike(results: Results) -> bool:
-    """Whether every engine of every host gives the same wrong answer: then model and type of numbers do, and no GPU."""
+    """Whether every engine of every host gives the same wrong output. Then model or dtype is the cause, and no GPU."""
     answers = [answer for server in results.servers for answer in server.answers]
     wrong = all(_wrong_answer(answer, results.plan.settings.smoke)[0] in _CONTENT for answer in answers)
     return len(answers) > _ONE_ENGINE and wrong and len({answer.text for answer in answers}) == 1
@@ -57,7 +57,7 @@ def _judge(answer: Answer, results: Results, host: PlannedHost, alike: bool) -> 
         return answer.unknown("not-asked", "the smoke request was not sent", "run the gate again")
     smoke, copies = results.plan.settings.smoke, host.gpus // results.plan.settings.server.tensor_parallel
     details = _details(server, smoke)
-    # The worst first: what did not come, what was refused, what is wrong.
+    # In order of severity: no response, an HTTP error, wrong content.
     shown = next((a for a in server.answers if a.status != 200), server.answers[-1])
     if not shown.status:
         return answer.unknown("smoke-unanswered", f"{_who(shown)}{shown.problem}", "read the server's log", **details)
@@ -70,7 +70,7 @@ def _judge(answer: Answer, results: Results, host: PlannedHost, alike: bool) -> 
         hint = "look at model, weights, dtype and quantisation of the server (half precision can overflow); set dtype"
         return answer.unknown("model-numerics", text, hint, **details)
     if cause == _DIFFERS:
-        # Both answers are right as far as we know: a cached prefix or another batch can turn a near tie of two tokens.
+        # Either output may be right: a cached prefix or another batch can tip a near tie between two tokens.
         return answer.marginal(cause, text, hint, **details)
     if cause:
         return answer.failed(cause, text, hint, **details)
@@ -87,7 +87,7 @@ def _judge(answer: Answer, results: Results, host: PlannedHost, alike: bool) -> 
 
 
 def _contradiction(server: Server, smoke: SmokeSettings) -> str:
-    """Return what answers count otherwise than they can have been, empty if nothing is wrong with them."""
+    """Return which counts of the responses contradict each other or the request. Empty: none."""
     for found in server.answers:
         if found.finish == "length" and found.completion_tokens != smoke.tokens:
             text = f"{found.completion_tokens} tokens, and its end is said to be the limit of {smoke.tokens}"
@@ -97,7 +97,7 @@ def _contradiction(server: Server, smoke: SmokeSettings) -> str:
 
 
 def _silent(server: Server, copies: int) -> str:
-    """Return why it is not known that every engine answered, by the server's own count; empty if every one did."""
+    """Return why it is not known that every engine responded, by the server's own count. Empty: every one did."""
     if copies == 1:
         return "" if len(server.answers) >= _ASKED else "it was asked once, twice is needed"
     if server.uncounted:
@@ -138,7 +138,7 @@ def _details(server: Server, smoke: SmokeSettings) -> dict[str, tuple[object, ..
 
 
 def _wrong(server: Server, smoke: SmokeSettings, per_engine: int) -> tuple[str, str, str]:
-    """Return cause, text and hint of what is wrong with the answers; empty if nothing is."""
+    """Return cause, text and hint of what is wrong with the responses. All empty: nothing is."""
     for found in server.answers:
         cause, text, hint = _wrong_answer(found, smoke)
         if cause:
@@ -156,7 +156,7 @@ def _wrong(server: Server, smoke: SmokeSettings, per_engine: int) -> tuple[str, 
 
 
 def _where(found: SmokeAnswer, per_engine: int) -> str:
-    """Return the engine and its GPUs; vLLM gives engine n the nth GPUs of its host."""
+    """Return an engine and its GPUs as text. vLLM assigns GPUs of the host to engines in order."""
     if found.engine < 0:
         return ""
     first = found.engine * per_engine

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check: every host generates as many tokens per second and GPU as the SLO demands, and as its peers do."""
+"""Check: every host generates as many tokens per second and GPU as the SLO requires, and as its peers do."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
 
 
 def _together(context: JudgeContext, figures: Figures) -> list[Shared]:
-    """Return, for each SKU, what hosts share that are slower than their peers and reach all bounds otherwise."""
+    """Return, for each SKU, what its slow hosts share that are below their peers but reach all other bounds."""
     found = []
     for sku in figures.plan.skus:
         compared = [host.name for host in figures.plan.hosts_of(sku) if figures.loads[host.name]]
         slow = [name for name in compared if figures.missed(name) == ("peers",)]
-        # What is only a little slower waits for a person, host by host.
+        # Hosts that are only marginally slower are left to a person, host by host.
         far = any(figures.far_below(name, leg) for name in slow for leg in figures.slow_legs(name))
         alone = any(figures.peers(name, leg).undecided for name in slow for leg in figures.slow_legs(name))
         alike = figures.alike(sku) if far else frozenset()
@@ -96,7 +96,10 @@ def _judge(answer: Answer, results: Results, figures: Figures, host: PlannedHost
 
 
 def _unloaded(results: Results, figures: Figures, host: PlannedHost) -> str:
-    """Return the title of a load of which a host has no figures; runs of before there were several noted no seed."""
+    """Return the title of a load of which a host has no figures. Empty: it has all, or is of a run with only one load.
+
+    Runs from before there were several loads are recognised by their missing seed.
+    """
     if not any(measured.load.seed for measured in results.loads_of(host.name)):
         return ""
     wanted = (leg.name for leg in legs_for(results.plan.settings.load, host.gpus))

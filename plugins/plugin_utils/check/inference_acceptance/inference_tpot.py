@@ -30,7 +30,7 @@ _HINT = (
 
 
 def _without_bound(answer: Answer, figures: Figures, host: PlannedHost, text: str, details: Details) -> Outcome | None:
-    """Judge it by the throughput that is demanded and by the host's own requests; None where neither says anything."""
+    """Judge by the mean that the throughput bound implies, and by the host's own requests. None: neither decides."""
     fault, mean, floor = tpot_fault(figures, host.name), figures.tpot_mean_ms(host.name), figures.floor(host.name)
     middle, tail = figures.tpot_middle_ms(host.name), figures.plan.settings.judge.tpot_tail
     at_a_time = figures.plan.settings.load.concurrency_per_gpu

@@ -1,8 +1,10 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""How a latency is judged: its percentile against the SLO, never scaled and without slack; `without_bound` judges it
-where there is none. Pure."""
+"""Judge a latency: its percentile against the SLO, never scaled and without slack. Pure.
+
+`without_bound` judges it where there is no SLO.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ from .rendering import conditions, curve, load_evidence
 from .settings import JudgeSettings, Slo
 
 Details = Mapping[str, Any]
-# What a person is offered to accept is this much above what was measured.
+# The value offered for acceptance is this many times what was measured.
 _ROOM = 1.2
 
 

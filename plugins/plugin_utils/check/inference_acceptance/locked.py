@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""AIPerf's package with all that it needs, each file by its digest, as the pod that loads servers installs it."""
+"""The locked AIPerf package for the pod that loads servers: it and its dependencies, each file with its digest."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def _lock() -> str:
 
 
 def is_locked(package: str) -> bool:
-    """Tell whether this release knows the digests of that package (`aiperf==0.13.0`) and of what it needs."""
+    """Return whether this release has the digests of a package (`aiperf==0.13.0`) and its dependencies."""
     return bool(package) and any(line.split(" ", 1)[0] == package for line in _lock().splitlines())
 
 
 def lock_object(labels: dict[str, str]) -> dict[str, Any]:
-    """Return the ConfigMap with the lock: one for all pods of a namespace, for it has a third of a megabyte."""
+    """Return the ConfigMap with the lock. It has a third of a megabyte, so all pods of a namespace share one."""
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The servers and loads of the gate as values: what was planned, how each host's server did, what a load measured."""
+"""Servers and loads of the gate as values: the plan, the state of each host's server, what a load measured."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ from ..benchmark.problem import Problem
 from ..benchmark.records import BenchmarkResults, RunRecord
 from .settings import InferenceSettings, LoadSettings
 
-# The loads that every server gets, one after the other, and what each of them shows. Pure. `cached` is the one that
-# published bounds are for: few prompts, each asked many times, so nearly all of them are found in vLLM's prefix cache
-# and hardly anything but decoding is measured. `uncached` sends every prompt once, so each is computed whole. `light`
-# is a second operating point, with few requests at a time: there the time of a single token shows, which a large
-# batch hides.
+# The loads that every server gets, one after the other. Pure. `cached` is the one that published bounds are for: few
+# prompts, each sent many times, so that nearly all of them hit vLLM's prefix cache and hardly anything but decoding is
+# measured. `uncached` sends every prompt once, so that each one is computed in full. `light` is a second operating
+# point, with few requests at a time: it shows the time of a single token, which a large batch hides.
 
 CACHED, UNCACHED, LIGHT = "cached", "uncached", "light"
 TITLES = {CACHED: "", UNCACHED: "without prefix cache", LIGHT: "at light load"}
@@ -37,7 +36,7 @@ class Leg:
 
 
 def legs_for(load: LoadSettings, gpus: int) -> tuple[Leg, ...]:
-    """Return the loads of a server with so many GPUs, in their order."""
+    """Return the loads of a server with this many GPUs, in order."""
     found = [
         Leg(
             name=CACHED, concurrency=load.concurrency(gpus), requests=load.requests(gpus), warmup=load.warmup(gpus),
@@ -45,8 +44,8 @@ def legs_for(load: LoadSettings, gpus: int) -> tuple[Leg, ...]:
         )
     ]  # fmt: skip
     if load.uncached_per_concurrency:
-        # AIPerf draws without putting back until all were asked, and the server is warm: no request before the measured
-        # ones. Another seed: none of these prompts was asked before.
+        # AIPerf draws without replacement until every prompt was sent, and the server is warm: no warmup requests. The
+        # seed differs, so that none of these prompts was sent before.
         count = load.uncached_per_concurrency * load.concurrency(gpus)
         found.append(
             Leg(
@@ -75,7 +74,7 @@ class PlannedHost(BenchmarkHost):
 
     @property
     def unproven(self) -> str:
-        """Why a run says nothing about the host as a whole; empty where the server had all of its GPUs."""
+        """Why a run proves nothing about the whole host. Empty: the server had all of its GPUs."""
         if self.gpus and self.gpus == self.gpus_of_host:
             return ""
         return f"the server had {self.gpus} of {self.gpus_of_host} GPUs, the others are not proven"
@@ -83,15 +82,25 @@ class PlannedHost(BenchmarkHost):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan(BenchmarkPlan[PlannedHost]):
-    """What is served where, and by which settings."""
+    """What is served where, and with which settings."""
 
     settings: InferenceSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmokeAnswer:
-    """One answer to the smoke request. `status` 0: no answer; `problem` says why, or what is wrong with its form.
-    `engine` is the copy of the model that was asked, -1 where none was named."""
+    """One response to the smoke request.
+
+    Attributes:
+        engine: the copy of the model that was addressed; -1: none was named.
+        status: HTTP status; 0: no response.
+        text: the output.
+        finish: the finish reason.
+        prompt_tokens: count by the server.
+        completion_tokens: count by the server.
+        latency_s: seconds until the response.
+        problem: why there is no response, or what is wrong with its form.
+    """
 
     engine: int = -1
     status: int = 0
@@ -105,21 +114,21 @@ class SmokeAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """The server of a host, from its start to its answers.
+    """The server of a host, from its start to its responses.
 
     Args:
         host: its host.
-        state: `ready`, or how it ended as workload.model.JobState says it.
+        state: `ready`, or how it ended, as in workload.model.JobState.
         reason: the message of the scheduler, the kubelet or the server itself.
-        cause: what its last log lines mean (server_errors of the settings), empty if nothing known.
+        cause: what its last log lines mean (server_errors of the settings); empty: not known.
         hint: what to do about that.
-        blames_host: False: that says nothing about the host.
-        ready_s: from its creation until it was ready.
-        health: status of /health; 0: no answer.
+        blames_host: False: the cause is not the host.
+        ready_s: seconds from its creation until it was ready.
+        health: status of /health; 0: no response.
         models: what /v1/models lists.
-        problem: why it could not be asked.
-        answers: to the smoke request, in their order.
-        engines: by engine of the server, how many smoke requests it finished by the server's own count.
+        problem: why it could not be queried.
+        answers: responses to the smoke request, in order.
+        engines: by engine, how many smoke requests it finished by the server's own count.
         uncounted: why that is not known.
         log: path of its last log lines in the run directory.
         command: the command that it was started with.
@@ -146,9 +155,9 @@ class Server:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load(RunRecord):
-    """A load of AIPerf on the server of a host (see legs.py): how it ended, and where its log and export are kept.
+    """A load of AIPerf on the server of a host (see Leg): how it ended, and where its log and export are saved.
 
-    `unreadable` says why its log has no whole export.
+    `unreadable` is why its log has no complete export.
     """
 
     host: str
@@ -177,7 +186,7 @@ class SavedObservation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """A load with its export; `problem` where its figures are not to be judged."""
+    """A load with its export. `problem` is why its figures cannot be judged."""
 
     load: Load
     export: AiperfExport | None = None
@@ -191,7 +200,7 @@ class Measured:
 
 @dataclass(frozen=True, kw_only=True)
 class Results(BenchmarkResults[Plan, Measured]):
-    """Plan, servers and loads (`runs`), with the questions that judges ask of them."""
+    """Plan, servers and loads (`runs`), with what judges look up in them."""
 
     servers: tuple[Server, ...] = ()
 
@@ -200,13 +209,13 @@ class Results(BenchmarkResults[Plan, Measured]):
         return self._server_of.get(host)
 
     def loads_of(self, host: str, leg: str = "") -> tuple[Measured, ...]:
-        """Return the loads of a host, of one leg if it is named, first attempts first."""
+        """Return the loads of a host by attempt, with `leg` only those of that name."""
         found = (m for m in self._loads_by_host.get(host, ()) if leg in ("", m.load.leg))
         return tuple(sorted(found, key=lambda measured: measured.load.attempt))
 
     @cached_property
     def _server_of(self) -> dict[str, Server]:
-        # Of two servers of one host the first one counts.
+        # If a host has two servers, the first one counts.
         return {server.host: server for server in reversed(self.servers)}
 
     @cached_property

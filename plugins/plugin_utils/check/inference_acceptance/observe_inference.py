@@ -1,10 +1,11 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Observes inference: a vLLM server on every host, asked and then loaded by AIPerf, all hosts at the same time.
+"""Observe inference: a vLLM server on every host, queried and then loaded by AIPerf, all hosts at the same time.
 
-One server with all GPUs of its host, and one AIPerf beside it: so every host has figures of its own and a bad one has a
-name, no load crosses the network between hosts, and the published figures are for whole hosts, too.
+Each host has one server with all of its GPUs, and one AIPerf. So every host has its own figures, a bad one can be
+named, no load crosses the network between hosts, and the figures compare with published ones, which are for whole hosts
+too.
 """
 
 from __future__ import annotations
@@ -62,21 +63,21 @@ from .model import (
 )
 from .settings import GATE, InferenceSettings
 
-# Asks a server: its health, its models, and each of its engines the smoke request twice. A wrong answer is a value,
-# not an error. vLLM sends a request to the engine that the header X-data-parallel-rank names
-# (vllm/entrypoints/openai, since v0.12.0). A server that does not know the header gives requests that come at the
-# same time to different engines; so all are asked at once, the server's own count says which have answered, and those
-# that have not are asked again.
+# Query a server: its health, its models, and the smoke request twice for each of its engines. A wrong output is a
+# value, not an error. vLLM sends a request to the engine in header X-data-parallel-rank (vllm/entrypoints/openai, since
+# v0.12.0). A server that does not know the header distributes requests that arrive together to different engines.
+# Therefore all engines are queried at once, the server's own count shows which of them responded, and the others are
+# queried again.
 
 # `/metrics` of a vLLM server: how many requests each of its engines has finished. vLLM counts them in
-# `vllm:request_success_total` with the labels `engine`, `finished_reason` and `model_name`
-# (vllm/v1/metrics/loggers.py since v0.11); with several API servers it sums up what each of them counted.
+# `vllm:request_success_total` with the labels `engine`, `finished_reason` and `model_name` (vllm/v1/metrics/loggers.py
+# since v0.11); with several API servers it sums up what each of them counted.
 
 TOOL = "vLLM /metrics"
 _COUNTER = "vllm:request_success_total"
 _SAMPLE = re.compile(r"vllm:request_success_total\{([^}]*)\} ([0-9.eE+]{1,32})(?: [0-9]{1,32})?")
 _ENGINE = re.compile(r'(?:^|,)engine="([0-9]{1,6})"')
-# Longer than any line of it; what is longer is no line of it.
+# In characters. No line of this metric is longer.
 _LONGEST = 2000
 
 
@@ -84,7 +85,7 @@ def finished_requests(text: str) -> dict[int, int]:
     """Return the number of finished requests by engine.
 
     Raises:
-        InputError: no engine is listed, or a line that counts cannot be read.
+        InputError: no engine is listed, or a line of the metric cannot be parsed.
     """
     found: dict[int, int] = {}
     for line in text.splitlines():
@@ -106,7 +107,7 @@ def finished_requests(text: str) -> dict[int, int]:
 
 
 _SHORT_S = 20.0
-# Greedy: the same answer twice, or the server does not compute the same twice.
+# Greedy decoding: if two outputs differ, the server does not compute deterministically.
 _ASKED = 2
 _ROUNDS = 4
 _AT_ONCE = 16
@@ -114,10 +115,10 @@ _HEADER = "X-data-parallel-rank"
 
 
 def health_of(session: HttpSession) -> int:
-    """Return the status of /health.
+    """Return the HTTP status of /health.
 
     Raises:
-        BringupError: no answer.
+        BringupError: no response.
     """
     return session.request("GET", "/health", timeout_s=_SHORT_S).status
 
@@ -126,7 +127,7 @@ def models_of(session: HttpSession) -> tuple[str, ...]:
     """Return the names of the models that a server lists.
 
     Raises:
-        BringupError: no answer, or none that lists models.
+        BringupError: no response, or one that lists no models.
     """
     answer = session.get_json("/v1/models", timeout_s=_SHORT_S)
     entries = answer.get("data") if isinstance(answer, dict) else None
@@ -137,8 +138,10 @@ def models_of(session: HttpSession) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The answers to the smoke request, and by engine how many requests it finished meanwhile; `uncounted` says why
-    that is not known."""
+    """The responses to the smoke request, and by engine how many requests it finished meanwhile.
+
+    `uncounted` is why the latter is not known.
+    """
 
     answers: tuple[SmokeAnswer, ...]
     engines: dict[str, int]
@@ -146,10 +149,10 @@ class Asked:
 
 
 def ask_engines(route: Route, settings: InferenceSettings, copies: int, session: HttpSession | None = None) -> Asked:
-    """Return what the engines of a server answered: each at least twice, until its own count says that all did.
+    """Return the responses of a server's engines: each is queried at least twice, until the server has counted all.
 
-    A server with one engine is not asked for its count: nothing else can have answered. After an answer that is none
-    the server is not asked again. `session` is one that is open already, for what is asked once.
+    With a single engine the count is not read, since nothing else can have responded. After a bad response no more
+    requests are sent. `session` is an open one to reuse for single requests.
     """
     answers: list[SmokeAnswer] = []
     if copies == 1:
@@ -169,7 +172,7 @@ def ask_engines(route: Route, settings: InferenceSettings, copies: int, session:
 
 
 class _Counts:
-    """How many requests the engines of a server have finished since this was made."""
+    """How many requests the engines of a server have finished since this object was created."""
 
     def __init__(self, session: HttpSession) -> None:
         self.problem = ""
@@ -229,11 +232,11 @@ def _read(text: str, latency_s: float) -> SmokeAnswer:
     return SmokeAnswer(status=200, text=answer_text[:400], finish=finish, latency_s=latency_s, **tokens)
 
 
-# The commands of the gate: vLLM's, AIPerf's, and the script that brings AIPerf's export out of its pod. Pure.
+# The commands of the gate: vLLM's, AIPerf's, and the script that gets AIPerf's export out of its pod. Pure.
 
-# By way of the log, for it needs nothing that a log has not: no exec into a pod that ended, no volume, no way out.
-# Length and digest show whether the log was cut.
-# Each load has its options in a variable LEG_<name>, in words without blanks.
+# The export goes through the log, since that needs nothing else: no exec into a pod that ended, no volume, no egress.
+# Length and digest show whether the log was cut. Each load has its options in a variable LEG_<name>, as words without
+# blanks.
 _SCRIPT = """\
 set -u
 if [ -n "$PACKAGE" ]; then
@@ -266,9 +269,9 @@ exit "$code"
 
 
 def server_command(settings: InferenceSettings, gpus: int) -> tuple[str, ...]:
-    """Return how vLLM is started on so many GPUs: as many copies of the model as fit, each with an API server.
+    """Return vLLM's command for this many GPUs: as many copies of the model as fit, each with an API server.
 
-    With one API server, which is the default, that process bounds the throughput of all engines (vLLM's guide "Data
+    With one API server, which is the default, that process limits the throughput of all engines (vLLM's guide "Data
     Parallel Deployment" names `--api-server-count` for it; measured in vllm-project/vllm#17546).
     """
     server = settings.server
@@ -287,7 +290,7 @@ def server_command(settings: InferenceSettings, gpus: int) -> tuple[str, ...]:
 
 
 def load_command(settings: InferenceSettings, url: str) -> tuple[str, ...]:
-    """Return AIPerf's command: the same requests every time, answers of a fixed length, nothing drawn by chance."""
+    """Return AIPerf's command: the same requests every time, outputs of a fixed length, nothing random."""
     load, server = settings.load, settings.server
     return (
         "aiperf", "profile", "--model", server.name, "--url", url, "--endpoint-type", load.endpoint, "--streaming",
@@ -301,7 +304,7 @@ def load_command(settings: InferenceSettings, url: str) -> tuple[str, ...]:
 
 
 def leg_options(leg: Leg) -> tuple[str, ...]:
-    """Return what one load adds to AIPerf's command."""
+    """Return the options of one load for AIPerf's command."""
     words = [
         "--concurrency", str(leg.concurrency), "--request-count", str(leg.requests),
         "--num-dataset-entries", str(leg.prompts), "--random-seed", str(leg.seed),
@@ -312,27 +315,30 @@ def leg_options(leg: Leg) -> tuple[str, ...]:
 
 
 def load_in_pod(command: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the command of the pod that makes all loads; it takes PACKAGE, LOCK (a file with the digests of
-    all that is installed, or empty), ARTIFACTS, MARK and those of `legs_env` from its environment."""
+    """Return the command of the pod that makes all loads.
+
+    It reads PACKAGE, LOCK (a file with the digests of all that is installed, or empty), ARTIFACTS, MARK and the
+    variables of `legs_env` from its environment.
+    """
     return ("/bin/sh", "-c", _SCRIPT, "load", *command)
 
 
 def legs_env(legs: Iterable[Leg]) -> dict[str, str]:
-    """Return the environment that tells the pod which loads to make."""
+    """Return the environment that defines the loads of the pod."""
     options = {f"LEG_{leg.name}": " ".join(leg_options(leg)) for leg in legs}
     return {"LEGS": " ".join(name.removeprefix("LEG_") for name in options), **options}
 
 
 def leg_exit(log: str, mark: str) -> int | None:
-    """Return the exit code of a load whose end the pod wrote to its log; None if it did not end."""
+    """Return the exit code that the pod logged for a load. None: the load did not end."""
     found = re.search(rf"^{re.escape(mark)} exit (\d{{1,3}})$", log, re.MULTILINE)
     return int(found.group(1)) if found else None
 
 
-# The servers of the gate: started one a host, followed until they are ready, then asked. What is wrong is a value.
+# The servers of the gate: started one per host, followed until they are ready, then queried. A fault is a value.
 
 _TOKEN_SECRET, _TOKEN_KEY = "hub-token", "token"
-# Each holds a port for each engine of its server.
+# Servers queried at the same time. Each takes a local port for each of its engines.
 _ASKERS = 16
 _PATIENCE_S, _PAUSE_S = 15.0, 0.5
 
@@ -343,9 +349,9 @@ def secret_env(settings: InferenceSettings) -> dict[str, str]:
 
 
 def hub_env(settings: InferenceSettings) -> dict[str, str]:
-    """Return the environment of pods that read from the model hub: whose mirror, and where weights are kept.
+    """Return the environment of pods that read from the model hub: its mirror, and where weights are stored.
 
-    HF_ENDPOINT and HF_HOME are huggingface_hub's; what the site states in `env` wins.
+    HF_ENDPOINT and HF_HOME are huggingface_hub's. Values of the site in `env` take precedence.
     """
     server = settings.server
     found = {"HF_ENDPOINT": server.hub} if server.hub else {}
@@ -356,7 +362,7 @@ def hub_env(settings: InferenceSettings) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Servers:
-    """Starts and asks the servers of a run; `names` has the name of each host's server."""
+    """Starts and queries the servers of a run. `names` has the name of each host's server."""
 
     session: Session
     settings: InferenceSettings
@@ -364,11 +370,11 @@ class Servers:
     names: dict[str, str]
 
     def provide(self) -> None:
-        """Bring the hub's token and the claim for the weights into the namespace.
+        """Create the hub's token and the claim for the weights in the namespace.
 
         Raises:
             InputError: the secret has no such key.
-            BringupError: the API server refuses, or does not answer.
+            BringupError: the API server refuses, or does not respond.
         """
         server, labels = self.settings.server, self.session.namespace.labels
         objects: list[dict[str, Any]] = []
@@ -382,7 +388,10 @@ class Servers:
         self.session.namespace.create(objects)
 
     def start(self, hosts: Sequence[PlannedHost]) -> list[Server]:
-        """Return the server of each host as it did: started, followed, asked."""
+        """Start the servers of these hosts, follow them until they are ready, and query them.
+
+        Return one server for each host.
+        """
         specs, open_session = [self._spec(host) for host in hosts], self.session
         results = start_servers(
             open_session.cluster, open_session.namespace, specs, self._after_death, open_session.progress,
@@ -447,7 +456,7 @@ class Servers:
                 break
             except BringupError as error:
                 found = replace(found, problem=f"{error.subject}: {error.reason}"[:400])
-            # It may have died since, and a Service needs a moment to know a pod that has become ready.
+            # It may have died since, and it takes a moment until a Service routes to a pod that has become ready.
             session = self.session
             now = look_again(session.cluster, session.namespace, spec, result.pod, self._after_death, session.deadline)
             if now is not None and now.state != "ready":
@@ -462,7 +471,7 @@ class Servers:
 
     def _ended(self, found: Server, result: ServerResult) -> Server:
         error = self.settings.understand(result.log)
-        # A server that waited for its turn at the hub until its time was over did not load slowly.
+        # A server that timed out while it waited for the hub was not slow to load.
         if error is not None and (result.state == "failed" or (result.state == "timeout" and error.patient)):
             found = replace(found, cause=error.cause, hint=error.hint, blames_host=error.blames_host)
         return replace(found, log=self.evidence.keep(f"{result.name}.log", result.log).path)
@@ -482,12 +491,12 @@ class Servers:
 
 
 _ARTIFACTS = "/tmp/aiperf"
-# Groups of hosts for which the setting total_s is stated.
+# Groups of hosts for which the setting total_s is meant.
 _GROUPS_OF_TOTAL = 4
 
 
 def observe(context: ObserveContext) -> SavedObservation:
-    """Serve and load, and return all servers and loads; logs and exports are kept as evidence.
+    """Serve and load, and return all servers and loads. Logs and exports are saved as evidence.
 
     Raises:
         InputError: invalid settings.
@@ -504,7 +513,7 @@ def observe(context: ObserveContext) -> SavedObservation:
 
 
 def restore(data: Any, run_dir: Path, site: Site) -> Results:
-    """Return plan, servers and loads, the exports parsed again."""
+    """Return plan, servers and loads, with the exports parsed again."""
     complete = with_plan_settings(data, InferenceSettings, GATE, site, run_dir)
     saved = from_plain(SavedObservation, complete, "observation inference")
     require_planned(saved.plan.hosts, site, "observation inference")
@@ -513,7 +522,7 @@ def restore(data: Any, run_dir: Path, site: Site) -> Results:
 
 
 def permissions(settings: InferenceSettings, *, by_dra: bool = False) -> tuple[Permission, ...]:
-    """Return what servers and loads need beside BASIC of workload.permission."""
+    """Return what servers and loads need in addition to BASIC of workload.permission."""
     server = settings.server
     wanted = [
         *job_permissions("plain-job", by_dra=by_dra),
@@ -534,13 +543,13 @@ def permissions(settings: InferenceSettings, *, by_dra: bool = False) -> tuple[P
 
 
 class InferenceBenchmark(Benchmark[Plan, str, tuple[Measured, ...]]):
-    """vLLM and AIPerf, host by host; a run is one pod that makes the loads of a host, wanted by the host's name."""
+    """vLLM and AIPerf, host by host. A run is one pod that makes all loads of a host, identified by the host's name."""
 
     gate = GATE
     name = "inference"
 
     def __init__(self, context: ObserveContext, settings: InferenceSettings) -> None:
-        # Hosts serve so many at a time, one group after the other, so a larger fleet takes as much longer.
+        # Hosts serve in groups, one after the other, so a larger fleet needs proportionally more time.
         groups = math.ceil(len(context.site.in_scope) / settings.server.parallel)
         total_s = settings.server.total_s * max(1.0, groups / _GROUPS_OF_TOTAL)
         super().__init__(context, total_s=total_s, cleanup_s=settings.server.cleanup_s)
@@ -551,8 +560,7 @@ class InferenceBenchmark(Benchmark[Plan, str, tuple[Measured, ...]]):
         self._group: frozenset[str] = frozenset()
 
     def make_plan(self, cluster: Cluster) -> Plan:
-        """Look at the nodes: each server gets all GPUs of its host, or there is none: a GPU that served nothing is not
-        proven."""
+        """Plan a server with all GPUs of each host, or none: a GPU that served nothing is not proven."""
         copy = self.settings.server.tensor_parallel
 
         def planned(host: Host, sku: Sku, capacity: NodeCapacity) -> PlannedHost:
@@ -591,7 +599,7 @@ class InferenceBenchmark(Benchmark[Plan, str, tuple[Measured, ...]]):
             session.progress.say(f"AIPerf: this release has no digests of {package}, so the index decides what it is")
 
     def next_runs(self) -> list[str]:
-        """The hosts of the group whose server answers, once, and those whose figures are bad, again."""
+        """Return the hosts of the group whose server responds, once; after that those whose figures are bad, again."""
         made = tuple(measured for run in self.runs for measured in run)
         loaded = {measured.load.host for measured in made}
         answering = [s.host for s in self.servers if s.answers and all(a.status == 200 for a in s.answers)]
@@ -603,7 +611,7 @@ class InferenceBenchmark(Benchmark[Plan, str, tuple[Measured, ...]]):
         return f"AIPerf: {len(wanted)} hosts under load"
 
     def job(self, want: str) -> JobSpec:
-        """One AIPerf on the node of a host; it marks its exports in its log with a word that nobody can guess."""
+        """Return one AIPerf on the node of a host. It marks its exports in the log with an unpredictable word."""
         host, load, server = self.plan.host(want), self.settings.load, self.settings.server
         name = f"load-{self._names[want].rpartition('-')[2]}-{self._attempt(want)}"
         self._marks[name] = f"gpufleet-export-{secrets.token_hex(8)}"
@@ -623,7 +631,7 @@ class InferenceBenchmark(Benchmark[Plan, str, tuple[Measured, ...]]):
         )  # fmt: skip
 
     def read(self, want: str, spec: JobSpec, result: JobResult) -> tuple[Measured, ...]:
-        """Keep the exports that are in the log, and the rest of the log; a load that was not begun is none."""
+        """Save the exports in the log, and the rest of the log. A load that did not begin is left out."""
         host, mark = self.plan.host(want), self._marks[spec.name]
         log = self.evidence.keep(f"{spec.name}.log", aiperf.without_exports(result.log, mark)).path
         found: list[Measured] = []
@@ -635,7 +643,7 @@ class InferenceBenchmark(Benchmark[Plan, str, tuple[Measured, ...]]):
                 requests=leg.requests, warmup=leg.warmup, seed=leg.seed, log=log,
             )  # fmt: skip
             if code is not None:
-                # What became of the pod afterwards is not this load's matter.
+                # How the pod ended afterwards has no effect on this load.
                 load = replace(load, exit_code=code, state="failed" if code else "succeeded")
             found.append(self._measured(load, spec, result, leg.name))
             if code != 0:
@@ -652,7 +660,7 @@ class InferenceBenchmark(Benchmark[Plan, str, tuple[Measured, ...]]):
         if load.state == "failed" or not (export or load.unreadable):
             words = _last_words(aiperf.without_exports(result.log, mark))
             load = replace(load, reason=f"{load.reason}: {words}"[:400])
-        # The export has no secrets any more; masked as a text it would lose metrics with names such as those of tokens.
+        # The export is already redacted. Masking it again as text would drop metrics whose names contain "token".
         file = f"{spec.name}.json" if leg == CACHED else f"{spec.name}-{leg}.json"
         return parse_run(replace(load, export=self.evidence.keep(file, export, mask=str).path), export, self.settings)
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What comes before a verdict about a host: no server, no load, or no figures. Pure."""
+"""Outcomes before a verdict about a host: no server, no load, or no figures. Pure."""
 
 from __future__ import annotations
 
@@ -18,14 +18,17 @@ def serves(server: Server | None, name: str) -> bool:
 
 
 def not_served(answer: Answer, results: Results, host: PlannedHost) -> Outcome | None:
-    """Return the outcome for a host whose server says nothing about it: none that serves, or not on all GPUs."""
+    """Return the outcome for a host whose server proves nothing: it does not serve, or not on all GPUs.
+
+    None: it does.
+    """
     if not serves(results.server(host.name), results.plan.settings.server.name):
         return answer.blocked(by=READY, because=f"{host.name} does not serve the model")
     return answer.blocked(by=READY, because=host.unproven) if host.unproven else None
 
 
 def not_loaded(answer: Answer, results: Results, host: PlannedHost) -> Outcome | None:
-    """Return the outcome for a host that was not put under load; None if it was."""
+    """Return the outcome for a host that was not put under load. None: it was."""
     if host.unproven:
         return answer.blocked(by=READY, because=host.unproven)
     if results.loads_of(host.name):
@@ -36,7 +39,7 @@ def not_loaded(answer: Answer, results: Results, host: PlannedHost) -> Outcome |
 
 
 def no_figures(answer: Answer, results: Results, host: PlannedHost) -> Outcome | None:
-    """Return the outcome for a host without figures to judge; None if it has some."""
+    """Return the outcome for a host without figures to judge. None: it has some."""
     if not host.unproven and any(load.good for load in results.loads_of(host.name, CACHED)):
         return None
     return not_loaded(answer, results, host) or answer.blocked(

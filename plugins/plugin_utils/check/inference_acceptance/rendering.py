@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Servers and loads as parts of outcomes: evidence, curves, and what a figure depends on. Pure."""
+"""Servers and loads as parts of outcomes: evidence, curves, and the conditions of a figure. Pure."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from .model import Load, Measured, Plan, PlannedHost, Server
 
 
 def command_evidence(server: Server, where: str) -> Evidence:
-    """Return the command of a server, and its last log lines if there are some."""
+    """Return the command of a server as evidence, with its last log lines if there are any."""
     return Evidence(" ".join(server.command) or "vllm serve", where, server.reason, server.log)
 
 
 def load_evidence(measured: Measured) -> Evidence:
-    """Return the command and log of a load with its figures, or with its problem."""
+    """Return command and log of a load as evidence, with its figures or its problem."""
     load, export = measured.load, measured.export
     figure = ""
     if export is not None:
@@ -27,7 +27,7 @@ def load_evidence(measured: Measured) -> Evidence:
 
 
 def conditions(plan: Plan, host: PlannedHost, load: Load) -> tuple[Measure, ...]:
-    """Return what a figure of a load depends on, without which it is compared with no other."""
+    """Return the conditions of a figure, which must be equal for it to be compared with another."""
     settings = plan.settings
     return (
         Measure("GPUs", host.gpus, "count"),

@@ -93,7 +93,7 @@ class ServerSettings:
 
     @property
     def storage(self) -> dict[str, Any]:
-        """The volume source with the weights; empty when they come from the hub."""
+        """The volume source with the weights. Empty: they come from the hub."""
         if not self.claim:
             return self.volume
         return {"persistentVolumeClaim": {"claimName": "models", "readOnly": not self.stage}}
@@ -157,7 +157,7 @@ class LoadSettings:
     repeats: int = setting("How often a host is loaded before a bad figure counts; the median is judged.", minimum=1)
 
     def concurrency(self, gpus: int) -> int:
-        """Requests at a time for so many GPUs."""
+        """Requests at a time for this many GPUs."""
         return self.concurrency_per_gpu * gpus
 
     def requests(self, gpus: int) -> int:
@@ -165,7 +165,7 @@ class LoadSettings:
         return max(self.least_requests, self.requests_per_concurrency * self.concurrency(gpus))
 
     def warmup(self, gpus: int) -> int:
-        """Requests before it, not measured."""
+        """Warmup requests, which are not measured."""
         return round(self.warmup_per_concurrency * self.concurrency(gpus))
 
 
@@ -194,7 +194,7 @@ class JudgeSettings:
 
     @property
     def peers(self) -> PeerLimits:
-        """The parts of the peer rule."""
+        """The limits of the peer comparison."""
         return PeerLimits(
             tolerance=self.peer_tolerance, spreads=self.peer_spreads, least=self.peers_least, share=self.cohort_share
         )
@@ -202,7 +202,7 @@ class JudgeSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slo:
-    """What a deployment has to reach; 0 is not stated."""
+    """The bounds of a deployment: tokens/s per GPU, and latencies in ms. 0: not configured."""
 
     throughput_per_gpu: float = 0.0
     ttft_ms: float = 0.0
@@ -211,7 +211,7 @@ class Slo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SloLoad:
-    """The load that the figures of `slos` are for; another one needs bounds of its own."""
+    """The load that the figures of `slos` are for. Another load needs its own bounds."""
 
     input_tokens: int
     output_tokens: int
@@ -220,10 +220,15 @@ class SloLoad:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerError:
-    """How a server that dies is understood.
+    """How the death of a server is classified.
 
-    `final`: starting it again is no use; `patient`: it is started again until its time is over, however often it died;
-    not `blames_host`: it says nothing about the host, so the result is only not known.
+    Attributes:
+        words: regular expression for its log.
+        cause: slug.
+        final: another start is useless.
+        hint: what to do.
+        patient: it is started again until its time is over, however often it dies.
+        blames_host: False: the cause is not the host, so the result is only unknown.
     """
 
     words: str
@@ -257,10 +262,10 @@ class InferenceSettings:
     )
 
     def slo_of(self, accelerator: str) -> tuple[Slo, str]:
-        """Return the bounds for an accelerator, and where they come from; 0 where nobody states one.
+        """Return the bounds for an accelerator, and their source. A bound that neither site nor release has is 0.
 
-        The released ones were measured with a front end for every engine, so they are for a server that has as many API
-        servers as copies, too.
+        Those of the release were measured with an API server for every engine, so they only apply to servers with as
+        many API servers as copies.
         """
         comparable = asdict(self.slo_load).items() <= asdict(self.load).items() and not self.server.api_servers
         known = self.slos.get(self.server.model, {}).get(accelerator, Slo()) if comparable else Slo()
@@ -273,7 +278,7 @@ class InferenceSettings:
         return found, "the site's SLO" if stated != Slo() else f"{self.server.model} on {accelerator}"
 
     def understand(self, log: str) -> ServerError | None:
-        """Return what a server's last words mean; None if nothing known."""
+        """Return what the last log lines of a server mean. None: not known."""
         flat = " ".join(log.split())
         return next((error for error in self.server_errors if re.search(error.words, flat)), None)
 
