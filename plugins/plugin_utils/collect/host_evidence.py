@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Evidence files: what the tools of one host printed, kept whole in the run directory."""
+"""Evidence files: the complete output of the tools of one host, kept in the run directory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..runtime.redaction import redact, redact_data
 HOSTS = "hosts"
 DRIVERS = "drivers"
 FABRIC = "fabric"
-# Since 2 it says of which run it is.
+# From version 2 on the file names its run.
 _SCHEMA_VERSION = 2
 _READ = (1, _SCHEMA_VERSION)
 
@@ -29,10 +29,12 @@ _OF_TOOL_SINCE_2 = ("withheld",)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolRun:
-    """One run of one tool. `rc` is None when it did not end by itself; `truncated` says that output was cut.
+    """One run of one tool.
 
-    `withheld` says that it was not run: another run loads the host (`held`), or somebody uses its GPUs (`in-use`).
-    `stderr` says who.
+    - `rc`: exit status; None when the tool did not end by itself.
+    - `truncated`: the output was cut.
+    - `withheld`: the tool was not run, because another run loads the host (`held`) or its GPUs are in use (`in-use`).
+      `stderr` then names who.
     """
 
     argv: tuple[str, ...]
@@ -48,10 +50,12 @@ class ToolRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostEvidence:
-    """Everything that was collected from one host; `reason` says why it was not reached.
+    """Everything that was collected from one host.
 
-    `run_id` is the run that collected it, empty if an earlier release wrote it. `clock_off_s` is the least and the most
-    by which the host's clock is ahead of the controller's (s); empty where it was not compared.
+    - `reason`: why the host was not reached.
+    - `run_id`: the run that collected it; empty in files of earlier releases.
+    - `clock_off_s`: lower and upper bound (s) of how far the host's clock is ahead of the controller's; empty if the
+      two were not compared.
     """
 
     host: str
@@ -65,7 +69,7 @@ class HostEvidence:
 
 
 def prepare_evidence() -> None:
-    """Make now what the first evidence, and the first answer of a tool, would make."""
+    """Build the converters of evidence files up front, so that the first host does not wait for them."""
     prepare(HostEvidence, ToolRun)
 
 
@@ -120,10 +124,12 @@ def read_evidence(path: Path) -> HostEvidence:
 
 
 def _refuse_incomplete(path: Path) -> None:
-    """Refuse what lacks a field that is always written: read by its default it would say that nothing was wrong.
+    """Refuse evidence that lacks a field which is always written.
+
+    Filled in with its default, a missing field would read as "nothing is wrong".
 
     Raises:
-        InputError: the first field that is not there.
+        InputError: the first field that is missing.
     """
     document = load_json(path)
     if not isinstance(document, dict):
@@ -139,21 +145,23 @@ def _refuse_incomplete(path: Path) -> None:
 
 
 def unreached(host: str, reason: str) -> HostEvidence:
-    """Return the evidence of a host that could not be looked at."""
+    """Return the evidence of a host that was not reached."""
     return HostEvidence(host=host, reached=False, reason=reason, started=now_utc())
 
 
 def clock_off_s(clock: object, asked_s: float, answered_s: float) -> tuple[float, ...]:
-    """Return the least and the most by which a host's clock is ahead of the controller's; empty where nothing says it.
+    """Return the lower and upper bound of how far a host's clock is ahead of the controller's, in seconds.
 
-    The host read its clock twice after it was asked and before it answered, so its first reading is ahead by no more
-    than the time since it was asked, its last one by no less than the time until it answered (RFC 5905 bounds an offset
-    in the same way).
+    Empty if the host reported no two readings.
+
+    The host reads its clock twice between request and response. So its first reading is ahead by no more than the time
+    since the request, its last one by no less than the time until the response (RFC 5905 bounds an offset in the same
+    way).
 
     Args:
-        clock: what the host says: the first and the last reading of its clock (s since 1970).
-        asked_s: the controller's clock when it asked.
-        answered_s: and when it had the answer.
+        clock: the host's report: first and last reading of its clock (s since 1970).
+        asked_s: controller's clock when it sent the request.
+        answered_s: controller's clock when it had the response.
     """
     if not isinstance(clock, list) or len(clock) != 2 or not all(isinstance(moment, (int, float)) for moment in clock):
         return ()
@@ -166,7 +174,7 @@ def evidence_from_exec(host: str, results: Mapping[str, ToolRun], reason: str = 
 
     Args:
         host: inventory name of the node.
-        results: what each tool of pod_tools did; empty if there was no pod to run them in.
+        results: run of each tool of pod_tools; empty if there was no pod to run them in.
         reason: why there are no results.
     """
     if not results:

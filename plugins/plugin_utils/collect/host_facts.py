@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What the tools of every host say, parsed, what hosts have in common, and their adapters for GPU traffic."""
+"""Parsed tool output of every host, what hosts have in common, and their adapters for GPU traffic."""
 
 from __future__ import annotations
 
@@ -39,20 +39,23 @@ if TYPE_CHECKING:
     from ..probe.nvidia_smi_xml import SmiLog
     from ..probe.os_release import OsRelease
 
-# What the tools of every host say, parsed: each value, or the ProbeFailure that says why there is none.
+# Parsed tool output of every host. A value that is missing is a ProbeFailure with the reason.
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostFacts:
-    """One host, parsed. `evidence` and `driver_evidence` are files relative to the run directory.
+    """One host, parsed.
 
-    `unread` says why a host that was not reached is unknown: `unreachable`, `missing` (no evidence file) or
-    `unreadable` (a broken one). `around_diag` is the state before and after the diagnostic. `cut` names the tools whose
-    output was too long to keep whole, `started` is when the host was read (RFC 3339),
-    `clock_off_s` the least and the most by which its clock is ahead of the controller's, `exits` gives by fact the exit
-    status of tools whose output counts in any case.
+    - `evidence`, `driver_evidence`: files, relative to the run directory.
+    - `unread`: why nothing is known of a host that was not reached: `unreachable`, `missing` (no evidence file) or
+      `unreadable` (a broken one).
+    - `started`: when the host was read (RFC 3339).
+    - `clock_off_s`: lower and upper bound (s) of how far its clock is ahead of the controller's.
+    - `cut`: names of tools whose output was too long to keep whole.
+    - `exits`: exit status by fact, for tools whose output counts whatever the status.
+    - `around_diag`: state before and after the diagnostic.
     """
 
     host: str
@@ -70,7 +73,7 @@ class HostFacts:
     values: dict[str, Any]
 
     def read(self, fact: str, kind: type[T]) -> T | ProbeFailure:
-        """Return what a tool printed, parsed, by the `fact` of its entry in recipes/gates/<gate>/tools.yaml.
+        """Return the parsed output of a tool, by the `fact` of its entry in recipes/gates/<gate>/tools.yaml.
 
         Raises:
             TypeError: its parser makes something else than `kind`.
@@ -80,8 +83,7 @@ class HostFacts:
             raise TypeError(f"fact {fact} is {type(value).__name__}, expected {kind.__name__}")
         return value
 
-    # What a tool printed is of a class of its parser, which is imported where it is parsed: who asks for one answer
-    # needs no other parser.
+    # Each property imports its parser itself, so that reading one fact does not load all parsers.
     @property
     def smi(self) -> SmiLog | ProbeFailure:
         from ..probe.nvidia_smi_xml import SmiLog
@@ -155,8 +157,14 @@ class HostFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetFacts:
-    """What gate nodes judges: every host, what XIDs mean, by SKU the PCI addresses that its complete hosts have,
-    and by host what the site's cabling plan rates its adapters at, and how it calls them, rail by rail."""
+    """Input of the checks of gate nodes.
+
+    - `hosts`: every host by name.
+    - `xids`: meaning of XIDs.
+    - `slots`: by SKU the PCI addresses of the GPUs of complete hosts.
+    - `rated_gbps`: by host the rate of its adapters in the site's cabling plan.
+    - `planned_hcas`: by host the names of its adapters in that plan, rail by rail.
+    """
 
     hosts: dict[str, HostFacts]
     xids: XidCatalogue
@@ -170,8 +178,8 @@ def load_hosts(run_dir: Path, site: Site, only: Collection[str] = ()) -> dict[st
 
     Args:
         run_dir: the run.
-        site: whose hosts.
-        only: the facts that are asked for (`smi`); empty for all. What is not asked for is not parsed.
+        site: its hosts are read.
+        only: facts to parse (`smi`); empty for all.
     """
     return {host.name: host_facts(host.name, run_dir, site.driver_owner, only) for host in site.hosts}
 
@@ -183,7 +191,7 @@ def fleet_facts(
     rated_gbps: Mapping[str, int] | None = None,
     planned_hcas: Mapping[str, Sequence[str]] | None = None,
 ) -> FleetFacts:
-    """Return the hosts together with what follows from all of them: the usual PCI addresses by SKU."""
+    """Return the hosts together with the usual PCI addresses by SKU, which follow from all of them."""
     return FleetFacts(
         hosts=hosts,
         xids=xids,
@@ -194,7 +202,7 @@ def fleet_facts(
 
 
 def host_facts(host: str, run_dir: Path, owner: DriverOwner, only: Collection[str] = ()) -> HostFacts:
-    """Return the facts of one host (arguments as load_hosts)."""
+    """Return the facts of one host (arguments as in load_hosts)."""
     evidence, unread = evidence_of(host, run_dir, HOSTS)
     driver, _unread = (evidence, "") if owner is DriverOwner.HOST else evidence_of(host, run_dir, DRIVERS)
     tools = [tool for tool in load_host_tools().used_by("host_probe") if not only or tool.fact in only]
@@ -217,7 +225,7 @@ def host_facts(host: str, run_dir: Path, owner: DriverOwner, only: Collection[st
             for tool in tools
             if tool.rc_is_answer and tool.name in kept and (rc := kept[tool.name].rc) is not None
         },
-        # A bracket compares several facts: who asks for single ones asks for none.
+        # A bracket compares several facts, so there is none where single facts are requested.
         around_diag=None
         if only
         else _around_diag(driver, values, evidence_file(host, HOSTS if driver is evidence else DRIVERS)),
@@ -226,16 +234,16 @@ def host_facts(host: str, run_dir: Path, owner: DriverOwner, only: Collection[st
 
 
 def _around_diag(driver: HostEvidence, before: Mapping[str, Any], file: str) -> Bracket | None:
-    """Return the state of the host before and after the diagnostic, None if the tools were not asked again.
+    """Return the state of the host before and after the diagnostic, None if the tools ran only once.
 
-    The diagnostic is run where the driver's tools are: on the host, or in the operator's pods.
+    The diagnostic runs where the driver's tools are: on the host, or in the operator's pods.
     """
     after = after_diagnostic(driver.tools)
     return diagnostic_bracket(before, driver.tools, after, file) if driver.reached and after else None
 
 
 def _diag_level(tools: Mapping[str, ToolRun]) -> int:
-    """Return the level that `dcgmi diag` was asked for, 0 if it was not run."""
+    """Return the level that `dcgmi diag` was run with, 0 if it was not run."""
     argv = tools["dcgmi_diag"].argv if "dcgmi_diag" in tools else ()
     for flag, value in itertools.pairwise(argv):
         if flag == "-r" and value.isdecimal():
@@ -244,7 +252,7 @@ def _diag_level(tools: Mapping[str, ToolRun]) -> int:
 
 
 def _gpu_addresses(facts: HostFacts) -> tuple[str, ...]:
-    """Return the addresses of the GPUs that the driver lists, without a driver those on the PCI bus."""
+    """Return the PCI addresses of the GPUs that the driver lists. Without a driver: those on the PCI bus."""
     if not isinstance(facts.smi, ProbeFailure):
         return tuple(gpu.bus_id for gpu in facts.smi.gpus)
     if isinstance(facts.pci, ProbeFailure):
@@ -253,9 +261,10 @@ def _gpu_addresses(facts: HostFacts) -> tuple[str, ...]:
 
 
 def _slots(hosts: Mapping[str, HostFacts], site: Site) -> dict[str, tuple[str, ...]]:
-    """Return by SKU the PCI addresses of its GPUs: those that most hosts with the most GPUs have.
+    """Return by SKU the PCI addresses of its GPUs.
 
-    With them the place of a GPU that is gone still has a name.
+    Of the hosts with the most GPUs, the list that most of them have counts. So the place of a missing GPU still has a
+    name.
     """
     lists: dict[str, Counter[tuple[str, ...]]] = {}
     for host in site.hosts:
@@ -269,16 +278,16 @@ def _slots(hosts: Mapping[str, HostFacts], site: Site) -> dict[str, tuple[str, .
     }
 
 
-# What hosts may have in common with others, so that it and not they can be why they are slow.
+# What hosts share with each other, and what can therefore be the reason that they are slow.
 
-# Facts of hosts that several hosts can share; serial numbers and GUIDs cannot.
+# Only facts that several hosts can share. Serial numbers and GUIDs are unique to a host.
 _KINDS = ("driver", "GPU firmware", "adapter firmware", "OFED", "kernel")
 
 
 def shared_facts(run_dir: Path, site: Site) -> dict[str, dict[str, str]]:
-    """Return by host, and there by kind, what it may share: rack, leaf switches, driver, firmware, OFED, kernel.
+    """Return by host and kind what it may share with others: rack, leaf switches, driver, firmware, OFED, kernel.
 
-    What was not seen is left out. Kinds stand in the order in which they are blamed: cables before software.
+    Kinds are in the order in which they are blamed: cables before software. What was not observed is left out.
     """
     leaves = _leaves(run_dir)
     seen = host_facts_of(run_dir, site)
@@ -295,7 +304,7 @@ def _leaves(run_dir: Path) -> dict[str, str]:
     try:
         plan = load(CablingPlan, path) if path.is_file() else None
     except BringupError:
-        # Gate fabric says what is wrong with it; here the leaves are not known.
+        # Gate fabric reports what is wrong with the plan. Here the leaf switches are unknown.
         return {}
     found: dict[str, set[str]] = {}
     for link in plan.links if plan is not None else ():
@@ -304,15 +313,19 @@ def _leaves(run_dir: Path) -> dict[str, str]:
     return {host: ", ".join(sorted(names)) for host, names in found.items()}
 
 
-# The adapters for GPU traffic of every host, from what its tools printed in this run.
+# Adapters for GPU traffic of every host, from the tool output of this run.
 
 _TOOLS = ("hcas", "topo")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostAdapters:
-    """The adapters of one host: which are for GPU traffic, the GUID of every port by its name, and why `ibstat` gave
-    nothing."""
+    """Adapters of one host.
+
+    - `compute`: which of them are for GPU traffic.
+    - `guids`: GUID of every port by its name.
+    - `unread`: why `ibstat` gave nothing.
+    """
 
     compute: ComputeAdapters
     guids: dict[str, int] = field(default_factory=dict)
@@ -320,7 +333,7 @@ class HostAdapters:
 
     @property
     def problem(self) -> str:
-        """Why the adapters for GPU traffic are not all known; empty if they are."""
+        """Why not all adapters for GPU traffic are known; empty if they are."""
         found = self.compute
         if found.complete or found.names:
             return ""
@@ -335,7 +348,7 @@ class HostAdapters:
 
 
 def read_adapters(run_dir: Path, site: Site, hardware: Mapping[str, Sku]) -> dict[str, HostAdapters]:
-    """Return the adapters of every host of the site whose SKU is known; hosts without evidence are among them."""
+    """Return the adapters of every host of the site whose SKU is known, also of hosts without evidence."""
     return {
         host.name: _host_adapters(run_dir, site, host, hardware[host.sku])
         for host in site.hosts

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a host is made of and runs: the facts on which every result about it depends, from its saved evidence."""
+"""Hardware and software of a host, from its saved evidence: every result about the host depends on these facts."""
 
 from __future__ import annotations
 
@@ -28,17 +28,18 @@ def host_facts_of(run_dir: Path, site: Site) -> dict[str, dict[str, str]]:
 
 
 def parts_of(run_dir: Path, site: Site, host: Host, sku: Sku | None) -> dict[str, str]:
-    """Return by slot which parts a host has, as its tools showed them; empty text for an identity that was not seen.
+    """Return by slot the identity of each part of a host.
 
     `gpu0` has the UUID of the first GPU by PCI address, which is the driver's order, `serial of gpu0` its serial
-    number, `mlx5_0:1` the GUID of that port. A list that lacks a GPU gives none: those behind the gap would be in the
-    slots of others, and look swapped.
+    number, `mlx5_0:1` the GUID of that port. The text is empty for an identity that was not observed.
+
+    An incomplete list of GPUs gives none of them: those behind the gap would take the slots of others and look swapped.
 
     Args:
         run_dir: the run.
         site: how its hosts are read.
         host: the host.
-        sku: its hardware facts; None where the SKU is not known, and then its GPUs are not named.
+        sku: its hardware facts. None where the SKU is not known; then its GPUs are left out.
     """
     smi, hcas = read_tools(
         host.name, run_dir, site.driver_owner, [load_host_tools().of_fact(f) for f in ("smi", "hcas")]
@@ -67,7 +68,7 @@ def _collected(path: Path) -> dict[str, str]:
     try:
         evidence = read_evidence(path)
     except InputError:
-        # Gate nodes says what is wrong with the file; here the host is one that was not seen.
+        # Gate nodes reports what is wrong with the file. Here the host counts as not observed.
         return {}
     facts: dict[str, str] = {}
     smi = _parsed(evidence, "nvidia_smi_xml")

@@ -1,7 +1,10 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""State of the hosts before and after a load, each reading the one before the next load where that begins at once."""
+"""State of the hosts before and after a load.
+
+If the next load begins at once, the reading after one load is also the reading before the next.
+"""
 
 from __future__ import annotations
 
@@ -21,19 +24,19 @@ from ..runtime.strict import decode, read_yaml
 from .host_evidence import HostEvidence, ToolRun, evidence_file, read_evidence, write_evidence
 from .tool_reading import read_tool
 
-# What each XID means, as data: recipes/xid.yaml.
+# Meaning of each XID: recipes/xid.yaml.
 
 _BY_TEXT, _FATAL = re.compile(r"\b(Fatal|Nonfatal|Non-fatal)\b"), "Fatal"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class XidRule:
-    """What an XID means: `fatal` (the GPU or node must be repaired), `marginal` (a person looks),
-    `note` (reported only).
+    """Meaning of one XID.
 
-    `by_text`: the driver prints Fatal or Nonfatal in the line itself, and only a fatal one is. `software`: the driver
-    is as likely to blame as the GPU. `in_service`: what it means on a node that was accepted and works, where that
-    differs.
+    - `meaning`: `fatal` (the GPU or node must be repaired), `marginal` (a person looks), `note` (reported only).
+    - `by_text`: the driver prints Fatal or Nonfatal in the line itself, and only a fatal line counts as such.
+    - `software`: the driver is as likely to blame as the GPU.
+    - `in_service`: the meaning on a node that was accepted and works, where it differs.
     """
 
     number: int
@@ -46,10 +49,10 @@ class XidRule:
     in_service: Literal["fatal", "marginal", "note"] | None = None
 
     def meaning_of(self, texts: Iterable[str]) -> Literal["fatal", "marginal", "note"]:
-        """Return what lines of this XID mean.
+        """Return the meaning of log lines of this XID.
 
-        Of those that print it a nonfatal one is a note: NVIDIA's catalogue ignores the nonfatal ones of 144 to 150, and
-        an XID 154 names the action where one is due.
+        With `by_text` a nonfatal line is a note: NVIDIA's catalogue ignores the nonfatal ones of 144 to 150, and an XID
+        154 names the action where one is due.
         """
         if not self.by_text:
             return self.meaning
@@ -61,7 +64,7 @@ class XidRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class XidCatalogue:
-    """Every XID that is known; one that is not counts as marginal."""
+    """All known XIDs. An unknown one counts as marginal."""
 
     xids: tuple[XidRule, ...]
 
@@ -86,23 +89,21 @@ def load_xids(recipes: Path = RECIPES) -> XidCatalogue:
     return decode(XidCatalogue, read_yaml(path), str(path))
 
 
-# State of the hosts before and after a load: GPUs, kernel log, NVLinks and ports, each read twice from the same
-# tools.
+# State of the hosts before and after a load: GPUs, kernel log, NVLinks and ports, each read twice with the same tools.
 #
-# The diagnostic of gate nodes is bracketed within its own evidence: the second reading of a tool is kept as
-# `<tool>_after`. Around a benchmark gate it is a file for each host:
-# evidence/load/<gate>/<before|after>/<host>.json.
+# For the diagnostic of gate nodes both readings are in one evidence file: the second one of a tool is `<tool>_after`.
+# Around a benchmark gate there is a file for each host and moment: evidence/load/<gate>/<before|after>/<host>.json.
 
 Moment = Literal["before", "after"]
 MOMENTS: tuple[Moment, ...] = ("before", "after")
-# What a tool that is asked again is called the second time.
+# Suffix of the second run of a tool.
 AFTER = "_after"
 _OF_FABRIC = "fabric-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """One reading: `values` by fact, each parsed or the ProbeFailure that says why there is none."""
+    """One reading: `values` by fact, each parsed or a ProbeFailure with the reason."""
 
     reached: bool
     reason: str = ""
@@ -112,7 +113,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bracket:
-    """Both readings of one host; `log_continues`: the second kernel log goes on where the first one ended."""
+    """Both readings of one host. `log_continues`: the second kernel log continues the first one without a gap."""
 
     before: Reading
     after: Reading
@@ -121,7 +122,7 @@ class Bracket:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadBrackets:
-    """What is judged: hosts whose state was recorded, and what XIDs mean."""
+    """Input of the judgement: hosts whose state was recorded, and the meaning of XIDs."""
 
     hosts: dict[str, Bracket]
     xids: XidCatalogue
@@ -138,10 +139,10 @@ def fabric_load_kind(gate: str, moment: Moment) -> str:
 
 
 def around_kind(options: Mapping[str, Any], kind: str, *, of_fabric: bool = False) -> str:
-    """Return the kind of evidence that a task asks for: `kind`, or one of two readings around the load of a gate.
+    """Return the kind of evidence of a task: `kind`, or that of the reading before or after the load of a gate.
 
     Raises:
-        InputError: the options state a gate without a moment, or a moment without a gate.
+        InputError: the options have a gate without a moment, or a moment without a gate.
     """
     around, moment = options.get("around_gate"), options.get("moment")
     if bool(around) != bool(moment):
@@ -152,7 +153,7 @@ def around_kind(options: Mapping[str, Any], kind: str, *, of_fabric: bool = Fals
 
 
 def tools_asked_again() -> tuple[HostTool, ...]:
-    """Return the tools that a reading consists of."""
+    """Return the tools of a reading: those that run again after the load."""
     return tuple(tool for tool in load_host_tools().used_by("host_probe") if tool.again)
 
 
@@ -162,10 +163,10 @@ def diagnostic_bracket(
     """Return the bracket around the diagnostic of a host.
 
     Args:
-        values: what its tools said before, parsed, by fact.
-        before: what its tools did before.
-        after: what they did after it.
-        evidence: the file of both.
+        values: parsed output before the diagnostic, by fact.
+        before: runs of the tools before the diagnostic.
+        after: runs of the tools after it.
+        evidence: the file that has both.
     """
     first = {tool.fact: values[tool.fact] for tool in tools_asked_again()}
     return Bracket(
@@ -176,7 +177,7 @@ def diagnostic_bracket(
 
 
 def after_diagnostic(tools: Mapping[str, ToolRun]) -> dict[str, ToolRun]:
-    """Return what the tools did after the diagnostic, by their own names; empty if they were not asked again."""
+    """Return the runs after the diagnostic by name of the tool; empty if there are none."""
     return {name.removesuffix(AFTER): run for name, run in tools.items() if name.endswith(AFTER)}
 
 
@@ -213,9 +214,10 @@ def _values(tools: Mapping[str, ToolRun]) -> dict[str, Any]:
 
 
 def _continues(before: ToolRun | None, after: ToolRun | None) -> bool:
-    """Tell whether the last line of the first log is in the second: not after a reboot, nor where lines were lost.
+    """Tell whether the last line of the first log is in the second.
 
-    Of an output that was too long the beginning and the end are kept; then it must be in the end.
+    It is not after a reboot, nor where lines were lost. Of an output that was too long only the beginning and the end
+    are kept; then the line has to be in the end.
     """
     if before is None or after is None:
         return False
@@ -224,27 +226,29 @@ def _continues(before: ToolRun | None, after: ToolRun | None) -> bool:
     return bool(last) and last in kept.split("\n")
 
 
-# The reading after one load as the reading before the next, where the next begins at once.
+# The reading after one load also serves as the reading before the next, if the next load begins at once.
 #
-# Between both nothing of ours runs but the decision about the first gate. What happens meanwhile then falls into
-# the second load's bracket, where otherwise it would be in neither. Only a reading that saw the host counts, and
-# only for as long as a person would call both the same moment.
+# Between the two only the decision about the first gate runs. Whatever happens in that time falls into the second
+# bracket; with two separate readings it would be in neither. A reading serves only if the host was reached, and for at
+# most FRESH_S.
 
-# Seconds. A gate of a thousand hosts takes longer to decide: their readings are older, and they are read again.
+# Seconds. The decision about a gate of a thousand hosts takes longer: their readings are too old, and they are read
+# again.
 FRESH_S = 60.0
-# From the answer which hosts are read again to the load itself.
+# Time from this decision to the start of the load.
 _ON_THE_WAY_S = 60.0
 
 
 def just_read(run_dir: Path, gate: str, hosts: Iterable[str], now: datetime | None = None) -> tuple[str, ...]:
-    """Return the hosts that were just read after the load of a gate, so that the next load needs no other reading."""
+    """Return the hosts that were just read after the load of a gate and need no other reading before the next load."""
     moment = now or datetime.now(UTC)
     return tuple(host for host in hosts if _fresh(run_dir, gate, host, moment, FRESH_S) is not None)
 
 
 def take_over(run_dir: Path, gate: str, hosts: Iterable[str], now: datetime | None = None) -> tuple[str, ...]:
-    """Write the newest reading after another load as the one before this gate's load, for hosts that have none; return
-    them. Each keeps its own time and says whose it is.
+    """Write the newest reading after another load as the one before this gate's load, and return the hosts.
+
+    Only hosts without such a reading get one. Each reading keeps its own time and names the gate it comes from.
 
     Raises:
         OSError: the run directory cannot be written.
@@ -269,7 +273,7 @@ def take_over(run_dir: Path, gate: str, hosts: Iterable[str], now: datetime | No
 
 
 def _fresh(run_dir: Path, gate: str, host: str, now: datetime, limit_s: float) -> HostEvidence | None:
-    """Return a host's reading after a load if it is whole and at most so old."""
+    """Return a host's reading after a load if it is complete and no older than `limit_s`."""
     try:
         found = read_evidence(run_dir / evidence_file(host, load_kind(gate, "after")))
         began = datetime.fromisoformat(found.started)

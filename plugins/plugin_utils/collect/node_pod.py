@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a pod asks the kernel of its node, as a script, and what it printed, as facts of a host. Pure.
+"""The script that a pod runs to query the kernel of its node, and its output as facts of a host. Pure.
 
-It needs a shell with `timeout`, `grep`, `head` and `tail`, as every image of a distribution has it, and busybox.
+It needs a shell with `timeout`, `grep`, `head` and `tail`: every image of a distribution has them, and busybox.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .host_evidence import ToolRun
 from .host_facts import HostFacts
 from .tool_reading import read_tool
 
-# Where the script keeps what the tools print until all are done.
+# Tool output is kept here until all tools have ended.
 OUT = "/out"
 _MOST_BYTES, _STDERR_BYTES = 2_000_000, 300
 _BEGIN, _STDERR, _END, _DONE = "gpufleet-begin", "gpufleet-stderr", "gpufleet-end", "gpufleet-done"
@@ -25,12 +25,12 @@ _PART = re.compile(
     rf"^{_BEGIN} (?P<name>\w+) (?P<rc>\d+)\n(?P<out>.*?)\n{_STDERR} (?P=name)\n(?P<err>.*?)\n{_END} (?P=name)$",
     re.MULTILINE | re.DOTALL,
 )
-# What `timeout` ends with: GNU's own code, and the signals that busybox passes on.
+# Exit status of `timeout` at the limit: GNU's own code, and the signals that busybox passes on.
 _TIMED_OUT = (124, 137, 143)
 
 
 def node_script(limit_s: float) -> str:
-    """Return the script: all tools side by side, each with its time limit, then what they printed."""
+    """Return the script: it runs all tools in parallel, each with its time limit, and then prints their output."""
     tools = load_host_tools().of_nodes()
     asked = [f"ask {tool.name} {_seconds(tool, limit_s)} {shlex.join(tool.node_command)} &" for tool in tools]
     return "\n".join(
@@ -53,17 +53,17 @@ def _seconds(tool: HostTool, limit_s: float) -> int:
 
 
 def is_whole(log: str) -> bool:
-    """Tell whether the script came to its end."""
+    """Tell whether the script ran to its end."""
     return log.rstrip().endswith(_DONE)
 
 
 def node_facts(host: str, log: str, limit_s: float) -> HostFacts:
-    """Return the facts of a host from the log of its pod; what a tool did not give says why.
+    """Return the facts of a host from the log of its pod. A tool without output has the reason in place of a value.
 
     Args:
         host: its name in the snapshot.
-        log: what the pod printed.
-        limit_s: the time limit of each tool.
+        log: log of the pod.
+        limit_s: time limit of each tool.
     """
     printed = {found["name"]: found for found in _PART.finditer(log)}
     values = {}

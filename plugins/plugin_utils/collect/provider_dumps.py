@@ -1,10 +1,11 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a provider's own tool lists of a cluster's GPU pools and add-ons: who installs the driver and who gives out GPUs
-is in no object of Kubernetes. The words are upstream's (NVIDIA/aicr pkg/collector/k8s), so that its constraints hold.
+"""Reads a provider's own list of a cluster's GPU pools and add-ons.
 
-Pools that do not agree are `Mixed`, which no constraint asks for. Without pools with GPUs there is no such reading.
+No object of Kubernetes has who installs the driver and which device plugin runs. The names and values are upstream's
+(NVIDIA/aicr pkg/collector/k8s), so that its constraints hold. Pools that differ are `Mixed`, which no constraint
+requires. Without GPU pools there is no such reading.
 """
 
 from __future__ import annotations
@@ -22,14 +23,16 @@ Row = Mapping[str, Any]
 MIXED = "Mixed"
 _INSTALLED, _DISABLED = "Installed", "Disabled"
 
-# Azure's sizes with GPUs of NVIDIA, without those of the same families that have GPUs of AMD (learn.microsoft.com, "GPU
+# Azure's sizes with NVIDIA GPUs, without those of the same families that have AMD GPUs (learn.microsoft.com, "GPU
 # accelerated virtual machine sizes": ND MI300X v5, NVads V710 v5).
 _AZURE_GPU = re.compile(r"standard_n[cdv](?!.*_(mi3\d\dx|v620|v710)(_|$))", re.IGNORECASE)
 
 
 def _aks_driver(pool: Row) -> str:
-    """Return who installs the driver of an agent pool (Azure REST API, AgentPool, GPUProfile): AKS unless it says
-    `None`. A pool whose whole stack AKS manages is `Managed`."""
+    """Return who installs the driver of an agent pool (Azure REST API, AgentPool, GPUProfile).
+
+    AKS does, unless the profile has `None`. A pool whose whole stack AKS manages is `Managed`.
+    """
     profile = pool.get("gpuProfile") or {}
     whole = profile.get("nvidia")
     if whole is not None and str(whole.get("managementMode")).lower() != "unmanaged":
@@ -37,8 +40,8 @@ def _aks_driver(pool: Row) -> str:
     return str(profile.get("driver") or "Install")
 
 
-# From these on GKE installs a driver where a pool says nothing of it; later for pools that it made itself
-# (cloud.google.com/kubernetes-engine/docs/how-to/gpus, "Automatic driver installation").
+# From the first version on GKE installs a driver where a pool does not configure it; from the second on also in pools
+# that it created itself (cloud.google.com/kubernetes-engine/docs/how-to/gpus, "Automatic driver installation").
 _GKE_INSTALLS, _GKE_INSTALLS_IN_ITS_OWN = (1, 30, 1, 1156000), (1, 32, 2, 1297000)
 _GKE_VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)-gke\.(\d+)")
 
@@ -67,7 +70,7 @@ def _one_of(modes: Iterable[str]) -> str:
 
 
 def _pools(key: str, modes: list[tuple[str, str]]) -> Attributes:
-    """Return the readings of pools with GPUs, by their names and modes."""
+    """Return the readings of GPU pools from their names and modes."""
     readings: Attributes = {"gpu-pool-count": len(modes)}
     if modes:
         readings["gpu-pools"] = ",".join(f"{name}={mode}" for name, mode in sorted(modes))
@@ -86,7 +89,10 @@ def _gke(rows: list[Row]) -> Attributes:
 
 
 def _oke(rows: list[Row]) -> Attributes:
-    """Return whether Oracle's add-on gives out GPUs; one that is neither there nor gone says its state."""
+    """Return whether Oracle's add-on provides the device plugin.
+
+    An add-on that is neither installed nor absent gives its state.
+    """
     states = {row["name"].lower(): row["lifecycle-state"].lower() for row in rows}
     state = states.get("nvidiagpuplugin", "absent")
     plugin = {"active": "installed", "absent": "absent"}.get(state, f"addon-{state}")
@@ -94,7 +100,7 @@ def _oke(rows: list[Row]) -> Attributes:
 
 
 class _Dump(NamedTuple):
-    """How a list is made, the key below which its rows lie (empty: it is the list), and what is read of them."""
+    """How to read a list: the command that prints it, the key of its rows (empty: the whole document), the reader."""
 
     command: str
     below: str
@@ -112,7 +118,7 @@ def provider_readings(stated: Iterable[str]) -> dict[str, Attributes]:
     """Return the readings of each part of a snapshot for which a dump is given.
 
     Args:
-        stated: `PART=FILE`, with what the provider's tool printed in the file.
+        stated: `PART=FILE`, where the file has the output of the provider's tool.
 
     Raises:
         InputError: no such part, one twice, or a file that cannot be read or is not what that tool prints.

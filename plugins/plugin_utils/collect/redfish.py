@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a BMC says of its host and a rack PDU of its feeds, read by following links from the service root."""
+"""Reads a BMC's data of its host and a rack PDU's data of its feeds, following links from the service root."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from ..probe.redfish_pdu import Pdu, parse_pdu
 from ..probe.redfish_power import PowerSupply, Redundancy
 from ..probe.redfish_thermal import Fan, Temperature
 
-# What one BMC says of its host: power, air, firmware and events, read by following links from the service root.
+# Data of one BMC about its host: power, air, firmware and events.
 #
-# Both schemas of Redfish are followed, the newer one first (Power and Thermal are deprecated since release 2020.4,
-# some BMCs have only the one, some only the other); every chassis is read, for the first is not always the host's.
-# A part that cannot be read is a problem with its reason and never an empty part.
+# Both schemas of Redfish are followed, the newer one first: Power and Thermal are deprecated since release 2020.4, and
+# a BMC may have either or both. Every chassis is read, since the first one is not always the host's. A part that cannot
+# be read is a problem with its reason and never an empty part.
 
 Get = Callable[[str], Resource]
 POWER, THERMAL, COOLANT, FIRMWARE, EVENTS = "power", "thermal", "coolant", "firmware", "events"
@@ -34,10 +34,10 @@ _MOST_PAGES, _MOST_SINGLE, _MOST_SENSORS = 400, 1000, 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BmcFacts:
-    """What a BMC says. `problems` has by part (power, thermal, coolant, firmware, events) why it could not be read
-    whole.
+    """Report of a BMC.
 
-    `events` are those that are not OK, or that begin or end one, of `entries` in all `logs`.
+    - `problems`: by part (power, thermal, coolant, firmware, events) why it could not be read completely.
+    - `events`: those of the `entries` in all `logs` that are not OK, or that begin or end one.
     """
 
     redfish: str
@@ -56,7 +56,7 @@ class BmcFacts:
 
 @dataclass(slots=True)
 class _Found:
-    """What is collected on the way."""
+    """Collects the parts while they are read."""
 
     supplies: list[PowerSupply] = field(default_factory=list)
     redundancy: list[Redundancy] = field(default_factory=list)
@@ -72,14 +72,15 @@ class _Found:
 
 
 def read_bmc(root: Resource, get: Get) -> BmcFacts:
-    """Return what the service says.
+    """Return the report of a BMC.
 
     Args:
         root: the service root.
         get: returns the resource of a path.
 
     Raises:
-        RedfishError: it does not answer any more (what `get` raises, but for one resource that is refused).
+        RedfishError: the service stopped responding (raised by `get`). A single resource that is refused is a problem
+            of its part.
     """
     found, problems = _Found(), dict[str, str]()
 
@@ -124,7 +125,8 @@ def _pages(get: Get, path: str) -> Iterator[Members]:
     """Yield the pages of a collection.
 
     Raises:
-        InputError: they are more than any collection has, go in a circle, or hold fewer members than they say.
+        InputError: more pages than any collection has, a circle of pages, or fewer members than the collection
+            declares.
     """
     seen: set[str] = set()
     count, total = 0, None
@@ -148,7 +150,7 @@ def every_member(get: Get, path: str) -> list[tuple[str, Resource]]:
     """Return every member of a collection by its path.
 
     Raises:
-        InputError: they are more than can be read one by one, or fewer than the collection says.
+        InputError: more members than can be read one by one, or fewer than the collection declares.
     """
     paths = _paths(get, path)
     if len(paths) > _MOST_SINGLE:
@@ -159,9 +161,9 @@ def every_member(get: Get, path: str) -> list[tuple[str, Resource]]:
 
 
 def _power(chassis: Resource, get: Get, found: _Found) -> None:
-    """Read the supplies of a chassis that no other chassis had.
+    """Read the power supplies of a chassis, without those already found in another chassis.
 
-    Of HPE, PowerSubsystem hides which supplies are in which of its groups, and Power beside it says so.
+    HPE's PowerSubsystem does not list which supplies are in which of its groups; the older Power does.
     """
     newer, older = link(chassis, "PowerSubsystem"), link(chassis, "Power")
     known = {supply.path for supply in found.supplies}
@@ -212,7 +214,7 @@ def _thermal(chassis: Resource, get: Get, found: _Found) -> None:
 
 
 def _coolant(chassis: Resource, get: Get, found: _Found) -> None:
-    """Read leak detectors, below the thermal subsystem or the chassis itself, and the sensors of the liquid."""
+    """Read leak detectors, below the thermal subsystem or the chassis itself, and the coolant's sensors."""
     thermal = link(chassis, "ThermalSubsystem")
     detection = link(get(thermal), "LeakDetection") if thermal else ""
     places = [link(get(detection), "LeakDetectors") if detection else "", link(chassis, "LeakDetectors")]
@@ -268,18 +270,18 @@ def _log(path: str, get: Get, found: _Found) -> None:
                 found.events.append(event)
 
 
-# What a rack PDU says of its inputs, its outlets and its load, read by following links from the service root.
+# Data of a rack PDU about its inputs, outlets and load.
 #
-# `PowerEquipment` links the RackPDUs (DMTF DSP2056); an older root links them itself as `PowerDistribution` (HPE
-# G2). One service may speak for several units in a chain: all of them are read.
+# `PowerEquipment` links the RackPDUs (DMTF DSP2056); an older root links them itself as `PowerDistribution` (HPE G2).
+# One service may report several units in a chain: all of them are read.
 
 
 def read_pdus(root: Resource, get: Get) -> tuple[Pdu, ...]:
-    """Return every unit that the service speaks for.
+    """Return every unit that the service reports.
 
     Raises:
         InputError: it has none, or one is not what a Redfish service writes.
-        RedfishError: what `get` raises.
+        RedfishError: from `get`.
     """
     equipment = link(root, "PowerEquipment")
     collection = needed_link(get(equipment), "RackPDUs") if equipment else needed_link(root, "PowerDistribution")

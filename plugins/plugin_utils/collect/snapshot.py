@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Takes a snapshot of a cluster: collectors side by side, each with its time limit; what one cannot see, it says."""
+"""Takes a snapshot of a cluster with parallel collectors, each with its time limit. A failed one reports its reason."""
 
 from __future__ import annotations
 
@@ -62,11 +62,11 @@ from ..snapshot.model import (
 from .host_facts import HostFacts
 from .tool_reading import ProbeFailure
 
-# What the tools of hosts said, in a run or in a pod on a node, as the hosts of a snapshot.
+# Tool output of hosts, from a run or from a pod on a node, as the hosts of a snapshot.
 
 SSH, POD = "ssh", "pod"
 _UNITS = {"fabric_manager": "nvidia-fabricmanager.service"}
-# The readings that a snapshot keeps; counters and temperatures move by themselves.
+# Readings that a snapshot keeps. Counters and temperatures are left out, since they change all the time.
 READINGS = ("smi", "modules", "kernel_release", "os", "ofed", "fabric_manager", "hcas", "sysctl", "boot", "units")
 NODE_READINGS = (
     "smi", "modules", "kernel_release", "os", "sysctl", "boot", "cgroup_units", "nvidia_proc", "infiniband_class",
@@ -76,25 +76,27 @@ T = TypeVar("T")
 
 
 def hosts_of(facts: Mapping[str, HostFacts]) -> tuple[dict[str, Host], dict[str, str]]:
-    """Return the hosts that were reached over SSH, and why others were not."""
+    """Return the hosts that were reached over SSH, and for the others why not."""
     found = {name: host_over_ssh(host) for name, host in sorted(facts.items()) if host.reached}
     return found, {name: host.reason or host.unread for name, host in facts.items() if not host.reached}
 
 
 def all_hosts(found: Mapping[str, Host], missing: Mapping[str, str]) -> dict[str, Host]:
-    """Return the hosts that were read, and those that were not with the reason: a node that is cordoned for weeks does
-    not take the others out of every comparison."""
+    """Return all hosts: those that were read, and with their reason those that were not.
+
+    So one node that is cordoned for weeks does not keep the others out of every comparison.
+    """
     lost = {name: Host(unread={WHOLE_HOST: reason or "nobody says why"}) for name, reason in missing.items()}
     return dict(sorted({**lost, **found}.items()))
 
 
 def result_of(found: Mapping[str, Host], missing: Mapping[str, str], hint: str) -> CollectorResult:
-    """Return what became of looking at hosts: it failed where none could be read.
+    """Return the result of the collector of hosts. It failed if no host could be read.
 
     Args:
-        found: those that were read.
-        missing: those that were not, each with the reason.
-        hint: what to do about them.
+        found: hosts that were read.
+        missing: by host that was not read the reason.
+        hint: what to do about those.
     """
     lacking = [f"{name} ({reason})" for name, reason in sorted(missing.items())]
     text = first_of(lacking, _SHOWN, "; ")
@@ -110,7 +112,7 @@ def result_of(found: Mapping[str, Host], missing: Mapping[str, str], hint: str) 
 
 
 class _Reader:
-    """Reads facts of one host, and keeps the reasons of those that are not there."""
+    """Reads facts of one host and collects the reasons of missing ones."""
 
     def __init__(self, facts: HostFacts) -> None:
         self._facts = facts
@@ -128,7 +130,7 @@ class _Reader:
         return self.read("smi", SmiLog, nothing)
 
     def common(self) -> dict[str, Any]:
-        """Return the fields that are read alike in both ways."""
+        """Return the fields that are read in the same way over SSH and from a pod."""
         system = self.read("os", OsRelease, OsRelease("", "", ""))
         words = {"ID": system.id, "VERSION_ID": system.version_id, "PRETTY_NAME": system.pretty_name}
         return {
@@ -141,7 +143,7 @@ class _Reader:
 
 
 def host_over_ssh(facts: HostFacts) -> Host:
-    """Return a host whose tools were asked on it."""
+    """Return a host whose tools ran on it over SSH."""
     reader = _Reader(facts)
     smi, common = reader.smi(), reader.common()
     states = {unit: reader.read(fact, str, "") for fact, unit in _UNITS.items()}
@@ -162,13 +164,16 @@ def host_over_ssh(facts: HostFacts) -> Host:
 
 
 def host_from_pod(facts: HostFacts) -> Host:
-    """Return a host whose kernel a pod on it asked: without the driver's tools its GPUs are as its files say."""
+    """Return a host whose kernel was queried from a pod.
+
+    Without the driver's tools its GPUs come from the driver's files.
+    """
     reader = _Reader(facts)
     smi, common = reader.smi(), reader.common()
     files = reader.read("nvidia_proc", DriverFiles, DriverFiles("", {}))
     gpus = {gpu.bus_id: _gpu(gpu) for gpu in smi.gpus} or {place: _listed(gpu) for place, gpu in files.gpus.items()}
     if "nvidia_proc" not in reader.unread and not files.release:
-        # Nobody can ask a driver that is not there.
+        # Without a driver there is nothing to query.
         reader.unread.pop("smi", None)
     return Host(
         **common,
@@ -183,7 +188,7 @@ def host_from_pod(facts: HostFacts) -> Host:
 
 
 def _shared(values: Mapping[str, str]) -> dict[str, str]:
-    """Return the same mapping for hosts that say the same: hundreds of settings are alike on all of a fleet."""
+    """Return one shared mapping for hosts with equal values: hundreds of settings are the same on a whole fleet."""
     return _once(tuple((intern(key), intern(value)) for key, value in values.items()))
 
 
@@ -228,19 +233,19 @@ def _attributes(kind: str, firmware: str, node_guid: str, layers: Iterable[str])
     return {"kind": kind, "firmware": firmware, "node_guid": node_guid, "link_layer": ",".join(sorted(set(layers)))}
 
 
-# Reads Kubernetes objects into the parts of a snapshot: only what is needed of each is kept, redacted. Pure.
+# Reads Kubernetes objects into the parts of a snapshot. Only the needed fields are kept, redacted. Pure.
 
 Json = dict[str, Any]
 _DIGEST = re.compile(r"@(sha256:[0-9a-f]{64})\Z")
-# Controllers of pods that stay; pods of Jobs and of nobody come and go by themselves.
-# OpenShift's DeploymentConfigs have ReplicationControllers.
+# Controllers of long-lived pods. Pods of Jobs and pods without a controller come and go. ReplicationControllers belong
+# to OpenShift's DeploymentConfigs.
 _LASTING = frozenset({"DaemonSet", "StatefulSet", "ReplicaSet", "ReplicationController", "Node"})
 _TEMPLATE_HASH = "pod-template-hash"
 
 
 @dataclass(frozen=True, slots=True)
 class PodImages:
-    """What one lasting pod runs: its controller's title, by container the reference, by reference the digests."""
+    """Images of one long-lived pod: title of its controller, reference by container, digest by reference."""
 
     workload: str
     images: tuple[tuple[str, str], ...]
@@ -248,7 +253,7 @@ class PodImages:
 
 
 def read_pod(obj: Json) -> PodImages | None:
-    """Return the images of a pod, None for one that does not last."""
+    """Return the images of a pod, None for a short-lived one."""
     metadata, spec = obj["metadata"], obj.get("spec") or {}
     owner = controller_of(obj)
     if owner.get("kind") not in _LASTING:
@@ -275,13 +280,13 @@ def _workload(metadata: Json, owner: Mapping[str, Any]) -> str:
     if kind == "ReplicaSet" and digest and name.endswith(f"-{digest}"):
         kind, name = "Deployment", name.removesuffix(f"-{digest}")
     elif kind == "Node":
-        # A static pod is called after its node.
+        # The name of a static pod ends with the name of its node.
         kind, name = "static Pod", str(metadata["name"]).removesuffix(f"-{name}")
     return f"{kind} {space}/{name}"
 
 
 def workloads_of(pods: Iterable[PodImages | None]) -> tuple[dict[str, Workload], dict[str, tuple[str, ...]]]:
-    """Return the workloads with all references that their pods run, and by reference all digests."""
+    """Return by workload the references of all its pods, and by reference all digests."""
     run: dict[str, dict[str, set[str]]] = {}
     digests: dict[str, set[str]] = {}
     for pod in pods:
@@ -301,7 +306,7 @@ def workloads_of(pods: Iterable[PodImages | None]) -> tuple[dict[str, Workload],
 
 
 def read_fields(obj: Json, *parts: str) -> tuple[str, Attributes]:
-    """Return name and the fields of an object below some of its parts (`spec`), by dotted path, secrets masked."""
+    """Return the name of an object and its fields below some of its parts (`spec`), by dotted path, secrets masked."""
     clean = redact_data({part: obj[part] for part in parts if part in obj})
     fields: Attributes = {}
     for part in parts:
@@ -324,7 +329,7 @@ def _flatten(value: Any, path: str, fields: dict[str, Scalar]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class SliceDevices:
-    """The devices of one ResourceSlice; `node` is empty where they belong to no single node."""
+    """Devices of one ResourceSlice. `node` is empty where they belong to no single node."""
 
     node: str
     devices: dict[str, Attributes]
@@ -332,7 +337,7 @@ class SliceDevices:
 
 
 def read_slice(obj: Json) -> SliceDevices:
-    """Return the devices of a ResourceSlice (of v1beta1, whose attributes are below `basic`, as well)."""
+    """Return the devices of a ResourceSlice, also of v1beta1, whose attributes are below `basic`."""
     spec = obj["spec"]
     pool = spec["pool"]
     place = f"{spec['driver']}/{pool['name']}"
@@ -348,10 +353,10 @@ def read_slice(obj: Json) -> SliceDevices:
 
 
 def _only(value: Mapping[str, Any]) -> Scalar:
-    """Return the value of an attribute: it has one key, its type.
+    """Return the value of an attribute, which has one key: its type.
 
-    From Kubernetes 1.36 on it may be a list (`strings`, `ints`; kubernetes/enhancements KEP-5491), which matches as a
-    set: it is kept as one text, in an order of ours.
+    From Kubernetes 1.36 on the value may be a list (`strings`, `ints`; kubernetes/enhancements KEP-5491), which matches
+    as a set. It is kept as one sorted text.
     """
     found = next(iter(value.values()), None)
     if isinstance(found, list):
@@ -361,7 +366,7 @@ def _only(value: Mapping[str, Any]) -> Scalar:
 
 
 def newest(slices: Iterable[SliceDevices]) -> list[SliceDevices]:
-    """Return the slices of each pool's newest generation: a driver that writes one leaves the old for a moment."""
+    """Return the slices of each pool's newest generation: after a new one the driver leaves the old one for a moment."""
     found = list(slices)
     last: dict[str, int] = {}
     for entry in found:
@@ -369,14 +374,14 @@ def newest(slices: Iterable[SliceDevices]) -> list[SliceDevices]:
     return [entry for entry in found if entry.generation[1] == last[entry.generation[0]]]
 
 
-# The kinds that a snapshot lists beside nodes and pods, and what its user may do.
+# Kinds that a snapshot lists beside nodes and pods, and the RBAC permissions that it needs.
 
 INGRESS_CLASSES = Kind("networking.k8s.io/v1", "IngressClass", "ingressclasses", namespaced=False)
 NETWORK_ATTACHMENTS = Kind(
     "k8s.cni.cncf.io/v1", "NetworkAttachmentDefinition", "network-attachment-definitions"
 )  # fmt: skip
 OWNERS = (DAEMON_SETS, DEPLOYMENTS, STATEFUL_SETS)
-# A GPU operator takes its drivers from NVIDIADrivers where its ClusterPolicy says so (driver.useNvidiaDriverCRD).
+# A GPU operator takes its drivers from NVIDIADrivers where its ClusterPolicy enables that (driver.useNvidiaDriverCRD).
 POLICIES = (CLUSTER_POLICIES, NVIDIA_DRIVERS, NIC_CLUSTER_POLICIES)
 CLASSES = (
     (STORAGE_CLASSES, ("provisioner", "parameters", "reclaimPolicy", "volumeBindingMode", "default")),
@@ -390,7 +395,8 @@ def _listing(*kinds: Kind) -> tuple[Permission, ...]:
     return tuple(Permission("list", kind.plural, kind.group) for kind in kinds)
 
 
-# By collector. The hosts are asked over SSH, or by pods, whose rights are of their own (workload/node_pods.py).
+# Permissions by collector. Hosts are queried over SSH, or by pods, which have their own permissions
+# (workload/node_pods.py).
 RIGHTS_OF = {
     "server": (Permission("get", "namespaces"),),
     "nodes": _listing(NODES),
@@ -398,13 +404,13 @@ RIGHTS_OF = {
     "devices": (Permission("list", "resourceslices", "resource.k8s.io"),),
     "policies": _listing(*POLICIES),
     "classes": (*_listing(*(kind for kind, _parts in CLASSES)), Permission("list", "deviceclasses", "resource.k8s.io")),
-    # Helm keeps its releases in secrets; who owns a component is read off what runs it.
+    # Helm keeps its releases in secrets. The owner of a component is read from the workloads that run it.
     "releases": (Permission("list", "secrets"), *_listing(*OWNERS)),
 }
 RIGHTS = tuple(permission for rights in RIGHTS_OF.values() for permission in rights)
 
 
-# Takes a snapshot of a cluster: collectors side by side, each with its time limit; what one cannot see, it says.
+# The collectors of a snapshot.
 
 LIMIT_S = 30.0
 _DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
@@ -413,14 +419,14 @@ Parts = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What a collector has: the cluster, when it has to be done, and what kinds the server did not know."""
+    """Context of a collector: the cluster, its deadline, and kinds that the server does not serve."""
 
     cluster: Cluster
     deadline: Deadline
     not_served: list[str]
 
     def all_of(self, kind: Kind, keep: Keep[T]) -> list[T] | None:
-        """Return what is kept of every object of a kind, None where the server does not serve it."""
+        """Return the kept part of every object of a kind, None where the server does not serve the kind."""
         try:
             return list_kept(self.cluster.transport, kind, keep, deadline=self.deadline)[0]
         except NotFoundError:
@@ -433,7 +439,7 @@ Collector = Callable[[Look], Parts]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collection:
-    """What one collector gave: parts of the snapshot, and what became of it."""
+    """Parts of the snapshot from one collector, and how the collector ended."""
 
     name: str
     parts: Parts
@@ -443,16 +449,16 @@ class Collection:
 def collect_cluster(
     cluster: Cluster, made_by: str, limit_s: float = LIMIT_S, only: frozenset[str] | None = None
 ) -> Snapshot:
-    """Return the snapshot of a cluster; collectors that are no business of this function are `not-asked`.
+    """Return the snapshot of a cluster. Collectors that this function does not run are `not-asked`.
 
     Args:
-        cluster: its requests and their patience should be limited to `limit_s`, too.
+        cluster: limit its requests and retries to `limit_s`, too.
         made_by: program and version.
-        limit_s: seconds a collector may take.
-        only: the collectors that are asked; None for all.
+        limit_s: time limit of a collector, in seconds.
+        only: collectors to run; None for all.
 
     Raises:
-        BringupError: not even one collector got an answer.
+        BringupError: all collectors failed.
     """
     taken = now_utc()
     asked = [entry for entry in _COLLECTORS.items() if only is None or entry[0] in only]
@@ -464,7 +470,7 @@ def collect_cluster(
     parts: Parts = {}
     for entry in found:
         parts |= entry.parts
-    # Nodes of KWOK are no hardware, whether or not this release started the cluster.
+    # KWOK nodes are not hardware, whether or not this release started the cluster.
     if parts.pop("simulated", False):
         parts["rehearsal"] = True
     devices: dict[str, dict[str, Attributes]] = parts.pop("devices", {})
@@ -480,7 +486,7 @@ def collect_cluster(
 
 
 def run_collector(name: str, collector: Collector, cluster: Cluster, limit_s: float) -> Collection:
-    """Run one collector; its failure is data."""
+    """Run one collector. If it fails, its reason is part of the result."""
     look = Look(cluster, Deadline.after(limit_s), [])
     try:
         parts = collector(look)
@@ -552,7 +558,7 @@ def _classes(look: Look) -> Parts:
 
 
 def _class(parts: tuple[str, ...], obj: dict[str, Any]) -> tuple[str, Attributes]:
-    """Return name and fields of a class, and what its annotations say of being the default."""
+    """Return name and fields of a class, and its annotation for being the default."""
     notes = obj["metadata"].get("annotations") or {}
     stated = {"default": notes[_DEFAULT_CLASS]} if _DEFAULT_CLASS in notes else {}
     return read_fields({**obj, **stated}, *parts)

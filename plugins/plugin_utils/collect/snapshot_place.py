@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Where snapshots lie: files, HTTPS addresses, ConfigMaps (`cm://namespace/name`, in parts where they are large).
+"""Storage of snapshots: files, HTTPS addresses, ConfigMaps (`cm://namespace/name`, several of them for a large one).
 
-The first ConfigMap has the digest and names its parts; what an upstream tool reads of it (`snapshot.yaml`, `format`,
-`timestamp`) is in it as well where it is small enough.
+The first ConfigMap has the digest and names the others. If it is small enough it also has the keys that an upstream
+tool reads (`snapshot.yaml`, `format`, `timestamp`).
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from ..runtime.files import PRIVATE_FILE, write_atomic
 from ..snapshot.formats import parse_snapshot, to_text, to_upstream
 from ..snapshot.model import Snapshot
 
-# An API server takes 1 MiB of data in a ConfigMap (Kubernetes API reference, ConfigMap); the head has other keys, too.
+# An API server takes 1 MiB of data in a ConfigMap (Kubernetes API reference, ConfigMap). The head has other keys, too.
 PART_BYTES = 900_000
 LABEL = "gpufleet.io/snapshot"
 # Longest name of a ConfigMap, and longest value of a label (Kubernetes documentation, "Object Names and IDs" and
-# "Labels and Selectors"). The parts are called after the snapshot, with ten digits of its digest and their number.
+# "Labels and Selectors"). A part has the snapshot's name, ten digits of its digest and its number.
 _LONGEST_NAME, _LONGEST_LABEL = 253, 63
 _OF_PART = 15
 _FORMAT = "gpufleet-snapshot/1"
@@ -60,21 +60,21 @@ def read_snapshot(place: str, connect: Connect) -> Snapshot:
 
     Args:
         place: where it is.
-        connect: gives the cluster, asked only for a ConfigMap.
+        connect: returns the cluster; called only for a ConfigMap.
 
     Raises:
-        InputError: it is no snapshot, or another than was written.
-        BringupError: nobody answers there.
+        InputError: it is no snapshot, or not the one that was written.
+        BringupError: the place does not respond.
     """
     return parse_snapshot(*read_place(place, connect, _from_config_maps, "give the file that playbook snapshot wrote"))
 
 
 def read_recipe_text(place: str, connect: Connect) -> tuple[str, str]:
-    """Return the text of a recipe at a place (see read_snapshot), and where that is, for messages.
+    """Return the text of a recipe at a place (see read_snapshot), and the place as messages name it.
 
     Raises:
         InputError: nothing can be read there.
-        BringupError: nobody answers there.
+        BringupError: the place does not respond.
     """
     hint = "resolve one: ansible-playbook gpufleet.bringup.recipe -e gpufleet_recipe_dest=recipe.yaml"
     return read_place(place, connect, _recipe_in, hint)
@@ -91,17 +91,17 @@ def _recipe_in(cluster: Cluster, namespace: str, name: str) -> str:
 def read_place(
     place: str, connect: Connect, from_config_maps: Callable[[Cluster, str, str], str], hint: str
 ) -> tuple[str, str]:
-    """Return the text at a place, and where that is, for messages.
+    """Return the text at a place, and the place as messages name it.
 
     Args:
         place: a file, an https address or a ConfigMap.
-        connect: gives the cluster, asked only for a ConfigMap.
-        from_config_maps: how it lies in a ConfigMap of that namespace and name.
+        connect: returns the cluster; called only for a ConfigMap.
+        from_config_maps: reads the text from the ConfigMap of that namespace and name.
         hint: what to give instead of a file that cannot be read.
 
     Raises:
         InputError: nothing can be read there.
-        BringupError: nobody answers there.
+        BringupError: the place does not respond.
     """
     if is_config_map(place):
         namespace, name = _config_map(place)
@@ -130,11 +130,11 @@ def write_snapshot(
     """Write a snapshot, readable by its owner alone, and return what the user should know.
 
     Args:
-        snapshot: which.
+        snapshot: the snapshot.
         place: a file or a ConfigMap.
-        connect: gives the cluster, asked only for a ConfigMap.
-        upstream: a file is written in upstream's words, as far as it has them; a ConfigMap has both anyway.
-        api: the API version of upstream's words.
+        connect: returns the cluster; called only for a ConfigMap.
+        upstream: write a file in upstream's format, as far as it has the fields. A ConfigMap has both formats anyway.
+        api: API version of upstream's format.
 
     Raises:
         InputError: the place cannot be written to.
@@ -165,7 +165,7 @@ def _to_config_maps(cluster: Cluster, namespace: str, name: str, snapshot: Snaps
     packed = gzip.compress(text, mtime=0)
     parts = [packed[start : start + PART_BYTES] for start in range(0, len(packed), PART_BYTES)]
     names = [f"{name}-{digest[:10]}-{number}" for number in range(len(parts))]
-    # Parts first: who reads meanwhile finds the old head with the old parts, or the new with the new.
+    # Parts first, the head last: a concurrent reader finds the old head with the old parts, or the new with the new.
     for part, data in zip(names, parts, strict=True):
         body = {"binaryData": {"part": base64.b64encode(data).decode()}}
         cluster.apply(CONFIG_MAPS, {"metadata": _metadata(part, name), **body}, namespace, force=True)
@@ -173,7 +173,7 @@ def _to_config_maps(cluster: Cluster, namespace: str, name: str, snapshot: Snaps
     head = {"gpufleet-format": _FORMAT, "sha256": digest, "parts": json.dumps(names), "timestamp": snapshot.taken}
     fits = len(theirs.encode()) <= PART_BYTES
     if fits:
-        # JSON is YAML as well.
+        # JSON is valid YAML.
         head |= {_UPSTREAM: theirs, "format": "yaml"}
     cluster.apply(CONFIG_MAPS, {"metadata": _metadata(name, name), "data": head}, namespace, force=True)
     for old in cluster.list_objects(CONFIG_MAPS, namespace, labels=f"{LABEL}={_label(name)}"):
@@ -191,7 +191,7 @@ def _metadata(name: str, snapshot: str) -> Json:
 
 
 def _label(name: str) -> str:
-    """Return what marks the ConfigMaps of a snapshot: its name, and of a long one the beginning and a digest."""
+    """Return the label value of a snapshot's ConfigMaps: its name. A long name is cut and gets a digest."""
     if len(name) <= _LONGEST_LABEL:
         return name
     digest = hashlib.sha256(name.encode()).hexdigest()[:10]
@@ -224,8 +224,11 @@ def _from_config_maps(cluster: Cluster, namespace: str, name: str) -> str:
 
 
 def _require_ours(place: str, head: Json, taken: str) -> None:
-    """Refuse a ConfigMap that the upstream tool has written since: it applies its three keys by force and leaves ours
-    (pkg/serializer/configmap.go), which would be read as if nothing had happened."""
+    """Refuse a ConfigMap that the upstream tool has overwritten since.
+
+    That tool applies its three keys by force and leaves ours (pkg/serializer/configmap.go). Ours would be read as if
+    they were current.
+    """
     other = head.get("timestamp")
     if other != taken:
         text = f"another tool has written there since: its snapshot is of {other}, ours of {taken}."

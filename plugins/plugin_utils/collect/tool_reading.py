@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Reads what tools of a host printed, from its saved evidence: each parsed value, or why there is none."""
+"""Parses the tool output in a host's saved evidence. Each tool gives a value, or a ProbeFailure with the reason."""
 
 from __future__ import annotations
 
@@ -19,24 +19,23 @@ from ..runtime.redaction import excerpt
 from ..site.model import DriverOwner
 from .host_evidence import DRIVERS, HOSTS, HostEvidence, ToolRun, evidence_file, read_evidence
 
-# Reads what one tool printed: the parsed value, or why there is none.
 
-# For one tool of one host; the longest outputs are read within two seconds.
+# For one tool of one host. The longest outputs are parsed within two seconds.
 _LIMIT_S = 60.0
-# What a shell ends with where a program is not there (POSIX).
+# Exit status of a shell for a program that is not there (POSIX).
 _NOT_FOUND = 127
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeFailure:
-    """Why a tool gave nothing usable; `text` says what was found."""
+    """A tool gave nothing usable: `kind` is why, `text` what was found."""
 
     tool: HostTool
     kind: FailureKind
     text: str
 
 
-# The reason of a reading whose tool has no run in the evidence: that run of the collection did not ask it.
+# Reason where the evidence has no run of the tool: that collection did not include it.
 NOT_RUN = "the tool was not run"
 
 
@@ -56,7 +55,10 @@ def parser_named(name: str) -> Callable[[str], Any]:
 
 
 def read_tool(tool: HostTool, run: ToolRun | None, why_not_run: str = "") -> Any:
-    """Return what the tool printed, parsed, or a ProbeFailure; `why_not_run` is the reason where there is no run."""
+    """Return the parsed output of a tool, or a ProbeFailure.
+
+    `why_not_run` is the reason where there is no run.
+    """
     if run is None:
         return ProbeFailure(tool, "not-collected", why_not_run or NOT_RUN)
     failure = _failure(tool, run)
@@ -68,7 +70,7 @@ def read_tool(tool: HostTool, run: ToolRun | None, why_not_run: str = "") -> Any
     except DeadlineError as error:
         return ProbeFailure(tool, "garbage", f"{error.subject} {error.reason}")
     except InputError as error:
-        # A tool that failed prints its trouble where its answer is expected.
+        # A tool that failed prints its error where its output is expected.
         if run.rc == 0:
             return ProbeFailure(tool, "garbage", error.reason)
         return ProbeFailure(tool, "failed", _ended(run))
@@ -95,23 +97,25 @@ def _failure(tool: HostTool, run: ToolRun) -> ProbeFailure | None:
 
 
 def _ended(run: ToolRun) -> str:
-    # On one line: it becomes a part of a sentence.
+    # On one line, since it becomes part of a sentence.
     said = excerpt(" ".join(f"{run.stdout} {run.stderr}".split()), 300)
     return f"`{' '.join(run.argv)}` ended with {run.rc}: {said}"
 
 
-# What tools of a host printed, parsed one by one, from its saved evidence.
 
 
 def read_tools(host: str, run_dir: Path, owner: DriverOwner, tools: Sequence[HostTool]) -> list[Any]:
-    """Return what these tools printed on a host, parsed, each a ProbeFailure where there is nothing usable."""
+    """Return the parsed output of these tools of a host. A tool without usable output gives a ProbeFailure."""
     evidence, _unread = evidence_of(host, run_dir, HOSTS)
     driver = evidence if owner is DriverOwner.HOST else evidence_of(host, run_dir, DRIVERS)[0]
     return [value_of(tool, driver if tool.asks_driver else evidence) for tool in tools]
 
 
 def evidence_of(host: str, run_dir: Path, kind: str) -> tuple[HostEvidence, str]:
-    """Return what was collected of a host, and why there is nothing usable: `missing`, `unreadable`, `unreachable`."""
+    """Return the evidence of a host, and an empty text.
+
+    Without usable evidence the text is the reason: `missing`, `unreadable` or `unreachable`.
+    """
     path = run_dir / evidence_file(host, kind)
     if not path.is_file():
         return HostEvidence(host=host, reached=False, reason="nothing was collected from this host"), "missing"
@@ -123,6 +127,6 @@ def evidence_of(host: str, run_dir: Path, kind: str) -> tuple[HostEvidence, str]
 
 
 def value_of(tool: HostTool, evidence: HostEvidence) -> Any:
-    """Return what a tool printed, parsed; a ProbeFailure where there is nothing usable."""
+    """Return the parsed output of a tool, or a ProbeFailure."""
     run = evidence.tools.get(tool.name) if evidence.reached else None
     return read_tool(tool, run, evidence.reason)

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What the probes ask of a host: the table of tools with a task's options, as plain data for module_utils."""
+"""Tool runs that the probes request of a host: the tool table with a task's options, as plain data for module_utils."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ..runtime.host_tools import HostTool, load_host_tools
 from ..runtime.strict import nearest_hint
 
 Request = dict[str, Any]
-# From this level on the diagnostic loads the GPUs (DCGM: level 1 only looks at the software).
+# From this level on the diagnostic loads the GPUs (DCGM: level 1 checks only the software).
 LOADING_LEVEL = 2
-# At most so many ports, each asked twice.
+# At most so many ports, each queried twice.
 _FABRIC_TIMES = 16
-# What is asked of a fabric only where the site states settings for its check.
+# Tools that run on a fabric only where the site has settings for their check.
 FABRIC_EXTRAS = ("ibdiagnet", "ibdiagnet_features", "ibswinfo", "sharp_hello")
 _PORT = re.compile(r"[A-Za-z0-9_.-]+(:[0-9]+)?")
 
@@ -31,14 +31,14 @@ def node_requests(
     diag_level: int,
     diag_timeout_s: float | None = None,
 ) -> list[Request]:
-    """Return what host_probe runs on a node (see module_utils/node_tools.run_tools).
+    """Return the tool runs of host_probe on a node (see module_utils/node_tools.run_tools).
 
     Args:
         tools: names of the tools to run; all if not given.
         timeout_s: time limit of every tool that does not load the GPUs, in place of the table's.
-        timeouts: time limits of single tools, which win over everything else.
-        diag_level: level of the diagnostic; 0 leaves out what loads the GPUs.
-        diag_timeout_s: time limit of what loads the GPUs, in place of the table's.
+        timeouts: time limits of single tools, which override all others.
+        diag_level: level of the diagnostic; 0 leaves out tools that load the GPUs.
+        diag_timeout_s: time limit of tools that load the GPUs, in place of the table's.
 
     Raises:
         InputError: an unknown tool, or a time limit that is no number over 0.
@@ -85,8 +85,14 @@ def fabric_requests(
     timeout_s: float | None = None,
     ibdiagnet_timeout_s: float | None = None,
 ) -> list[Request]:
-    """Return what fabric_probe runs (see module_utils/fabric_tools.run_fabric_tools); limits replace the table's, and
-    `extras` are more of FABRIC_EXTRAS.
+    """Return the tool runs of fabric_probe (see module_utils/fabric_tools.run_fabric_tools).
+
+    Args:
+        ports: as `adapter:port`.
+        ibdiagnet: whether it runs, too.
+        extras: more tools of FABRIC_EXTRAS.
+        timeout_s: time limit of every tool, in place of the table's.
+        ibdiagnet_timeout_s: time limit of ibdiagnet, in place of the table's.
 
     Raises:
         InputError: a time limit that is not over 0, a port that is no `adapter:port`, or an unknown extra.
@@ -113,20 +119,20 @@ def fabric_requests(
 
 
 def longest_s(requests: Sequence[Request]) -> float:
-    """Return how long a host may take for all of these tools, whatever each of them does, in seconds."""
+    """Return the upper bound of the time that all of these tools take on a host, in seconds."""
     limits = [(request, request["timeout_s"] * len(request.get("commands", [0]))) for request in requests]
     quick = sum(limit for request, limit in limits if not request.get("alone") and not request.get("beside"))
     again = sum(limit for request, limit in limits if request.get("again"))
     alone = sum(limit for request, limit in limits if request.get("alone"))
-    # Those of the fabric are asked of every port, and twice.
+    # Fabric tools query every port, and twice.
     return float(quick + again + alone) * (1 if all("alone" in request for request in requests) else _FABRIC_TIMES)
 
 
 def pod_tools(diag_level: int = 0) -> tuple[tuple[HostTool, tuple[str, ...]], ...]:
-    """Return the tools to ask in the operator's pods of one node, each with its command.
+    """Return the tools to run in the operator's pods of one node, each with its command.
 
     Args:
-        diag_level: level of the diagnostic; 0 leaves out what loads the GPUs.
+        diag_level: level of the diagnostic; 0 leaves out tools that load the GPUs.
     """
     tools = (tool for tool in load_host_tools().used_by("host_probe") if tool.asks_driver)
     return tuple(
