@@ -366,7 +366,7 @@ def _only(value: Mapping[str, Any]) -> Scalar:
 
 
 def newest(slices: Iterable[SliceDevices]) -> list[SliceDevices]:
-    """Return the slices of each pool's newest generation: after a new one the driver leaves the old one for a moment."""
+    """Return the slices of each pool's newest generation: after a new one a driver leaves the old one for a moment."""
     found = list(slices)
     last: dict[str, int] = {}
     for entry in found:

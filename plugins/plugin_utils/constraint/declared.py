@@ -1,9 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Constraints as a resolved recipe writes them, the measurements that they may name, and whether they can be judged
-at all.
-"""
+"""Constraints as a resolved recipe has them, the measurements that they may name, and whether they can be judged."""
 
 from __future__ import annotations
 
@@ -14,14 +12,14 @@ from typing import Any
 from ..outcome.errors import InputError
 from .evaluate import Constraint, Quantifier, Severity, parse_expression, parse_version, satisfies
 
-# Constraints as a resolved recipe writes them.
+# Constraints as a resolved recipe has them.
 
 
 def declared_constraint(entry: Mapping[str, Any]) -> Constraint:
     """Return an entry of a recipe's constraints.
 
     Raises:
-        InputError: it is none.
+        InputError: it is not a constraint.
     """
     try:
         return Constraint(
@@ -38,13 +36,13 @@ def declared_constraint(entry: Mapping[str, Any]) -> Constraint:
         ) from None
 
 
-# The measurements of a cluster that a recipe's constraints may name (upstream's words: `Type.Subtype.Key`).
+# Measurements of a cluster that a recipe's constraints may name (upstream's names: `Type.Subtype.Key`).
 
 SERVER_VERSION = "K8s.server.version"
 OS_ID = "OS.release.ID"
 OS_VERSION = "OS.release.VERSION_ID"
 KERNEL_RELEASE = "OS.sysctl./proc/sys/kernel/osrelease"
-# What the nodes of a running stack say by themselves, see recipe/measured.py.
+# Read from the nodes of a running stack, see recipe/measured.py.
 MEASURED = (SERVER_VERSION, OS_ID, OS_VERSION, KERNEL_RELEASE)
 
 GPU_NODE_LABEL = "NodeTopology.gpu-nodes.label"
@@ -53,7 +51,7 @@ DRIVER_VERSION = "Deployment.gpu-driver.version"
 SERVER = tuple(f"K8s.server.{key}" for key in ("version", "platform", "goVersion"))
 LABEL_COUNT = "NodeTopology.summary.label-count"
 TOPOLOGY = ("NodeTopology.summary.node-count", "NodeTopology.summary.taint-count", LABEL_COUNT)
-# The variables of /etc/os-release (freedesktop.org, os-release(5)) that tell systems apart.
+# Variables of /etc/os-release (freedesktop.org, os-release(5)) that identify a system.
 OS_RELEASE = tuple(
     f"OS.release.{key}"
     for key in (
@@ -68,19 +66,19 @@ NODE = tuple(
         "kubelet-version", "kernel-version", "operating-system", "os-image",
     )
 )  # fmt: skip
-# What only a provider says of a cluster (NVIDIA/aicr pkg/collector/k8s), by the part of a snapshot that has it.
+# Only a provider reports these (NVIDIA/aicr pkg/collector/k8s), by part of a snapshot.
 OF_PARTS = {
     "aks-gpu-pools": ("gpu-driver", "gpu-pools", "gpu-pool-count"),
     "gke-gpu-pools": ("gpu-driver-installation", "gpu-pools", "gpu-pool-count"),
     "oke-addons": ("nvidia-gpu-plugin", "addon-count"),
 }
 PROVIDER = tuple(f"K8s.{part}.{key}" for part, keys in OF_PARTS.items() for key in keys)
-# The device plugin that OKE put into clusters before there were add-ons, which its list of add-ons does not have.
+# The device plugin that OKE installed before it had add-ons, which its list of add-ons does not include.
 OKE_LEGACY_PLUGIN = "K8s.oke-legacy-plugin.nvidia-gpu-device-plugin"
 GPU = tuple(f"GPU.smi.{key}" for key in ("driver", "cuda-version", "gpu-count", "gpu.model", "gpu.vbios-version"))
-# What follows is the name of something that only the cluster knows: a parameter, a module, an image.
+# The rest of the name belongs to the cluster: a parameter, a module, an image.
 OPEN = ("OS.sysctl./proc/sys/", "OS.grub.", "OS.kmod.", "SystemD.", "K8s.image.", "K8s.policy.")
-# Known only after the components were installed, or after the load.
+# Known only after the components are installed, or after the load.
 OF_DEPLOYMENT = (OPERATOR_VERSION, DRIVER_VERSION)
 OF_PERFORMANCE = (
     "nccl-all-reduce-bw",
@@ -90,10 +88,10 @@ OF_PERFORMANCE = (
     "inference-throughput",
     "inference-ttft-p99",
 )
-# How the benchmark is to be run that the bounds of a recipe are meant for (NVIDIA/aicr recipes/validators/catalog.yaml,
-# and the performance sections of its overlays): compared with how ours was run.
+# Benchmark parameters for which the bounds of a recipe hold (NVIDIA/aicr recipes/validators/catalog.yaml, and the
+# performance sections of its overlays). They are compared with the parameters of our run.
 OF_BENCHMARK = ("inference-model", "inference-concurrency-per-gpu")
-# The same of parts that only upstream's own benchmarks have: its router, its cache, its templates.
+# The same for parts that only upstream's own benchmarks have: router, cache, templates.
 OF_OTHER_BENCHMARKS = (
     "inference-routing-mode",
     "inference-model-cache-storage-class",
@@ -111,20 +109,20 @@ OF_CLUSTER = (
     KERNEL_RELEASE,
     GPU_NODE_LABEL,
 )
-# The phase of validation whose constraints may name what no snapshot before it has.
+# By phase of validation the names that its constraints may use beyond those of a snapshot.
 OF_PHASE = {"deployment": OF_DEPLOYMENT, "performance": (*OF_PERFORMANCE, *OF_BENCHMARK, *OF_OTHER_BENCHMARKS)}
 _LIKE = 0.8
 
 
 def is_measurable(name: str, phase: str = "") -> bool:
-    """Tell whether something measures what that name says, in a phase of validation or in a snapshot."""
+    """Tell whether that name can be measured in a snapshot, or in that phase of validation."""
     if name in OF_CLUSTER or name in OF_PHASE.get(phase, ()):
         return True
     return any(name.startswith(prefix) and len(name) > len(prefix) for prefix in OPEN)
 
 
 def unknown_name(name: str, phase: str = "") -> str:
-    """Return what to write for a name that nothing measures, empty for one that is measured.
+    """Return a hint for a name that nothing measures; empty for a name that can be measured.
 
     Args:
         name: of a constraint.
@@ -147,17 +145,17 @@ def _nearest(name: str, known: Iterable[str]) -> str:
     return folded[near[0]] if near else ""
 
 
-# Whether a constraint can ever be judged as it is written, before anything is measured.
+# Whether a constraint can ever be judged as written, before anything is measured.
 
-# What other tools write for an order, and ours would take for a text.
+# Operators of other tools, which our parser would take for text.
 _FOREIGN_OPERATOR = re.compile(r"\s*(=>|=<|=(?!=)|~>|~=|~|\^|<>|!(?!=))")
 _ORDERS = (">=", "<=", ">", "<")
 
 
 def wrong_value(constraint: Constraint) -> str:
-    """Return what is wrong with the value of a constraint, or an empty text."""
+    """Return what is wrong with the value of a constraint, empty if nothing is."""
     if constraint.name == GPU_NODE_LABEL:
-        # A label or, with `!`, its absence; no expression.
+        # A label, or with `!` its absence. It is no expression.
         return "" if constraint.value.removeprefix("!").strip() else f"{constraint.value!r} names no label."
     foreign = _FOREIGN_OPERATOR.match(constraint.value)
     if foreign:
@@ -167,7 +165,7 @@ def wrong_value(constraint: Constraint) -> str:
     try:
         for condition in parse_expression(constraint.value).conditions:
             if constraint.unit:
-                # Compared with itself: whether value and unit can be read.
+                # Compared with itself, to see whether value and unit can be parsed.
                 for value in condition.values:
                     satisfies(value, value, constraint.unit)
             elif condition.operator in _ORDERS:

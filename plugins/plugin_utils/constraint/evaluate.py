@@ -1,9 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Constraints: their expressions and versions, and their evaluation: a missing value is its own result and never a
-pass.
-"""
+"""Parses and evaluates constraints and their versions. A missing value has its own result and never passes."""
 
 from __future__ import annotations
 
@@ -14,11 +12,11 @@ from enum import Enum
 
 from ..outcome.errors import InputError
 
-# Constraint expressions: parsed once, without a look at the machine.
+# Constraint expressions.
 #
-# One condition is an optional operator and a value (`>= 1.32.4`, `ubuntu`). Ours adds conditions joined by a comma
-# (`>= 1.30, < 1.36`: all must hold) and lists (`in [22.04, 24.04]`, `not in [...]`); both would be evaluation
-# errors or literal texts upstream, so no upstream expression changes its meaning.
+# One condition is an optional operator and a value (`>= 1.32.4`, `ubuntu`). This release adds conditions joined by a
+# comma (`>= 1.30, < 1.36`: all must hold) and lists (`in [22.04, 24.04]`, `not in [...]`). Upstream both would be
+# evaluation errors or literal texts, so no upstream expression changes its meaning.
 
 OPERATORS = (">=", "<=", "!=", "==", ">", "<")
 _LIST = re.compile(r"^(not in|in)\s*\[(.*)\]$", re.DOTALL)
@@ -26,14 +24,14 @@ _LIST = re.compile(r"^(not in|in)\s*\[(.*)\]$", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One condition; the operator is one of OPERATORS, `in`, `not in`, or empty for an exact text."""
+    """One condition. The operator is one of OPERATORS, `in`, `not in`, or empty for an exact text."""
 
     operator: str
     values: tuple[str, ...]
 
     @property
     def value(self) -> str:
-        """The value compared with; only for conditions that have one."""
+        """The value to compare with; only for conditions with a single value."""
         return self.values[0]
 
 
@@ -80,10 +78,11 @@ def parse_expression(text: str) -> Expression:
     return Expression(stripped, (_condition(stripped, text),))
 
 
-# Versions as constraints compare them: up to three numbers, and extras that do not count.
+# Versions as constraints compare them: up to three numbers. Suffixes do not count.
 
-# Azure Linux counts its rebuilds of a kernel in a fourth number, its virtualization hosts in a word (`uname -r` there
-# says 6.6.57.1-7.azl3, 6.6.135.mshv2-1.azl3; CBL-Mariner before it 5.15.158.1-1.cm2). No other version has four.
+# Azure Linux has a fourth number for rebuilds of a kernel, and a word on its virtualization hosts (`uname -r` there
+# prints 6.6.57.1-7.azl3, 6.6.135.mshv2-1.azl3; CBL-Mariner before it 5.15.158.1-1.cm2). No other version has four
+# parts.
 _REBUILD = re.compile(r"(?<=\d)\.(?:\d+|mshv\d+)(?=-\S*\.(?:azl|cm)\d+\Z)")
 _FIRST_THREE = re.compile(r"\d+\.\d+\.\d+")
 _EXTRAS = re.compile(r"(?<=[0-9])[-+].*$", re.DOTALL)
@@ -91,25 +90,25 @@ _EXTRAS = re.compile(r"(?<=[0-9])[-+].*$", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """One to three numbers; what follows the first `-` or `+` after a digit is left out."""
+    """One to three numbers. The text after the first `-` or `+` that follows a digit is dropped."""
 
     numbers: tuple[int, ...]
 
     @property
     def padded(self) -> tuple[int, int, int]:
-        """The three numbers, 0 for those not written."""
+        """The three numbers, with 0 for missing ones."""
         major, minor, patch = (*self.numbers, 0, 0)[:3]
         return major, minor, patch
 
     def compare(self, other: Version) -> int:
-        """Return -1, 0 or 1, compared at the smaller precision of the two (1.32 and 1.32.4 are equal)."""
+        """Return -1, 0 or 1 at the smaller precision of the two: 1.32 and 1.32.4 are equal."""
         precision = min(len(self.numbers), len(other.numbers))
         mine, theirs = self.numbers[:precision], other.numbers[:precision]
         return (mine > theirs) - (mine < theirs)
 
 
 def parse_version(text: str) -> Version:
-    """Return the version that a text spells (`v1.33.5-eks-3025e55` is 1.33.5).
+    """Return the version in a text (`v1.33.5-eks-3025e55` is 1.33.5).
 
     Raises:
         InputError: empty, more than three numbers, or a part that is not a number.
@@ -125,8 +124,9 @@ def parse_version(text: str) -> Version:
 
 
 def parse_measured(text: str) -> Version:
-    """Return the version that a measured text is ordered by: parse_version, and of a kernel of Azure Linux the first
-    three numbers.
+    """Return the version of a measured text, as parse_version does.
+
+    Of an Azure Linux kernel the first three numbers count.
 
     Raises:
         InputError: see parse_version.
@@ -137,18 +137,18 @@ def parse_measured(text: str) -> Version:
     return parse_version(text)
 
 
-# A declared constraint and what its evaluation found.
+# A declared constraint and its result.
 
 
 class Severity(str, Enum):
-    """What a constraint that does not hold does: stop, or be told."""
+    """Effect of a constraint that does not hold: it stops the run, or is only reported."""
 
     ERROR = "error"
     WARNING = "warning"
 
 
 class Quantifier(str, Enum):
-    """Of how many GPU nodes the condition must hold; NONE_GIVEN for a value of the whole cluster."""
+    """On how many GPU nodes the condition must hold. NONE_GIVEN is for a value of the whole cluster."""
 
     NONE_GIVEN = ""
     ALL = "all"
@@ -157,7 +157,7 @@ class Quantifier(str, Enum):
 
 
 class ConstraintStatus(str, Enum):
-    """The result: it holds, it does not, it could not be evaluated, or nothing was measured."""
+    """Result: it holds, it does not hold, it could not be evaluated, or nothing was measured."""
 
     PASS = "pass"
     FAIL = "fail"
@@ -179,10 +179,11 @@ class Constraint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConstraintResult:
-    """What one constraint's evaluation found.
+    """Result of evaluating one constraint.
 
-    `actual` is empty if nothing was measured; `nodes` names the nodes that decided it where it is about nodes, and
-    `measured_on` is the number of nodes that it was measured on, None where it is not about nodes.
+    - `actual`: the measured value; empty if nothing was measured.
+    - `nodes`: for a constraint about nodes, those that decided it.
+    - `measured_on`: for a constraint about nodes, how many were measured; else None.
     """
 
     constraint: Constraint
@@ -194,16 +195,16 @@ class ConstraintResult:
 
     @property
     def blocks(self) -> bool:
-        """It stops the run: anything but a pass, unless it is only a warning."""
+        """Whether it stops the run: all but a pass do, unless the severity is warning."""
         return self.status is not ConstraintStatus.PASS and self.constraint.severity is Severity.ERROR
 
 
-# Evaluation of constraints against measured values: a missing value is its own result and never a pass.
+# Evaluates constraints against measured values. A missing value has its own result and never passes.
 
 Measured = str | int | float | bool | None
 
 _QUANTITY = re.compile(r"^([-+]?[0-9]+(?:\.[0-9]+)?)\s*([A-Za-z%/]*)$")
-# One factor a unit, within its family; units of different families never compare.
+# By unit its family and its factor there. Units of different families cannot be compared.
 _UNITS: dict[str, tuple[str, float]] = {
     "": ("number", 1.0),
     "%": ("percent", 1.0),
@@ -239,7 +240,7 @@ def _order_holds(operator: str, comparison: int) -> bool:
 
 
 def _equal(value: str, actual: str) -> bool:
-    """Compare as versions if the constraint's value looks like one and both are, else as texts."""
+    """Compare two texts: as versions if the constraint's value looks like one and both can be parsed, else as text."""
     if "." in value and any(character.isdecimal() for character in value):
         try:
             return parse_version(value).padded == parse_version(actual).padded
@@ -259,7 +260,7 @@ def _condition_holds(condition: Condition, actual: str) -> bool:
 
 
 def _quantity(text: str, unit: str) -> tuple[str, float]:
-    """Return the family and the size in its base unit; a number without a unit has the constraint's unit."""
+    """Return the family of a quantity and its size in the base unit. Without a unit it has the constraint's unit."""
     match = _QUANTITY.match(text.strip())
     if match is None:
         raise InputError(f"value {text!r}", f"is not a number with an optional unit, which {unit} needs.")
@@ -299,7 +300,7 @@ def satisfies(actual: Measured, expression: str, unit: str = "") -> bool:
 
 
 def evaluate(constraint: Constraint, actual: Measured) -> ConstraintResult:
-    """Return what one value says to a constraint; None is a value that was never measured."""
+    """Return the result of a constraint for one value. None stands for a value that was never measured."""
     if actual is None:
         return ConstraintResult(
             constraint=constraint,
@@ -319,15 +320,16 @@ def evaluate(constraint: Constraint, actual: Measured) -> ConstraintResult:
 
 
 def unmeasurable(constraint: Constraint, hint: str) -> ConstraintResult:
-    """Return what becomes of a constraint that nothing of this release measures, with what to write in its place."""
+    """Return the result of a constraint that this release cannot measure; `hint` is what to write in its place."""
     reason = f"{constraint.name} is measured by nothing in this release; {constraint.value} is required. {hint}"
     return ConstraintResult(constraint=constraint, status=ConstraintStatus.MISSING, reason=reason.strip())
 
 
 def evaluate_nodes(constraint: Constraint, actual: Mapping[str, Measured]) -> ConstraintResult:
-    """Return what the values of all GPU nodes say to a constraint; without a quantifier it is about all of them.
+    """Return the result of a constraint for the values of all GPU nodes.
 
-    A node that was not measured, or whose value cannot be read, decides before any other: it is never a pass.
+    Without a quantifier all of them have to satisfy it. A node that was not measured, or whose value cannot be parsed,
+    decides before all others. It is never a pass.
     """
     if not actual:
         return evaluate(constraint, None)

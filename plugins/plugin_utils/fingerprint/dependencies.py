@@ -17,17 +17,17 @@ from ..outcome.wording import first_of
 from ..site.model import Site
 
 Facts = Mapping[str, str]
-"""Facts by name, as words; several parts of one kind are separated by `, `."""
+"""Facts by name, as text. Several parts of one kind are separated by `, `."""
 
 NCCL = "NCCL"
 HOSTS = "hosts"
-# What only the driver's own tools report (collect/identity.py); where the operator owns the driver they run in gate
+# Only the driver's own tools report these (collect/identity.py). Where the operator owns the driver they run in gate
 # gpu_stack alone.
 DRIVER_FACTS = ("driver", "GPU firmware", "GPUs")
 SETTINGS = "settings"
 THRESHOLDS = "thresholds"
 _OF_RUN: dict[str, tuple[str, ...]] = {gate.id: gate.fingerprint for gate in GATES}
-# By gate or check id: settings by which nothing is judged. Every other one is a part of the results.
+# By gate or check id: settings that change no judgement. Every other setting is part of the results.
 NOT_JUDGING: dict[str, frozenset[str]] = {
     **{gate.id: frozenset(gate.not_judging) for gate in GATES if gate.not_judging},
     "gang-admission": frozenset({"timeout_s", "cleanup_s"}),
@@ -40,7 +40,7 @@ NOT_SEEN = "not seen"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiteState:
-    """What was seen of a site in one run: facts of every host that was looked at, and facts of the whole."""
+    """Facts of a site in one run: by host for every host that was read, and of the site as a whole."""
 
     hosts: dict[str, dict[str, str]] = field(default_factory=dict)
     whole: dict[str, str] = field(default_factory=dict)
@@ -49,20 +49,20 @@ class SiteState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dependencies:
-    """What one result depends on: facts of its own, and the facts of the hosts behind it. No facts: not known."""
+    """What one result depends on: its own facts, and the facts of the hosts behind it. Without facts it is unknown."""
 
     own: dict[str, str] = field(default_factory=dict)
     hosts: dict[str, dict[str, str]] = field(default_factory=dict)
 
     @property
     def fingerprint(self) -> str:
-        """The digest over all of it."""
+        """Digest of all facts."""
         return digest({"own": self.own, "hosts": {name: digest(facts) for name, facts in self.hosts.items()}})
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Change:
-    """One fact that is not what it was: whose (`""`: of the whole), which, and its words before and now."""
+    """One fact that changed: its host (empty for a fact of the whole site), its name, its text before and now."""
 
     host: str
     name: str
@@ -71,29 +71,29 @@ class Change:
 
 
 def digest(value: Any) -> str:
-    """Return the SHA-256 of JSON data, the same for the same data."""
+    """Return the SHA-256 of JSON data. Equal data has an equal digest."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def has_hosts(gate: str, kind: SubjectKind) -> bool:
-    """Tell whether results of that gate about subjects of that kind depend on hosts."""
+    """Tell whether results of that gate about that kind of subject depend on hosts."""
     return gate not in _WITHOUT_HOSTS and kind is not SubjectKind.COMPONENT
 
 
 def dependencies_of(
     gate: str, check: str, kind: SubjectKind, subject: str, hosts: Iterable[str], site: Site, state: SiteState
 ) -> Dependencies:
-    """Return what the result of that check about that subject depends on, by what was seen.
+    """Return what the result of a check about a subject depends on.
 
     Args:
         gate: gate id.
-        check: check id; what the inventory or private thresholds set for it is a part.
+        check: check id. Its settings in the inventory or in private thresholds are part of the facts.
         kind: kind of the subject.
         subject: its name.
         hosts: the hosts behind the result.
         site: the inventory.
-        state: what was seen. A fact that was not seen is empty.
+        state: observed facts. A fact that was not observed is empty.
     """
     own = {name: state.whole.get(name, "") for name in _OF_RUN.get(gate, ())}
     if kind is SubjectKind.RACK:
@@ -114,14 +114,14 @@ def _judging(key: str, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def changes(before: Dependencies, now: Dependencies, not_looked_at: Iterable[str] = ()) -> tuple[Change, ...]:
-    """Return every fact that is not what it was.
+    """Return every fact that changed.
+
+    A fact or host that was not observed, before or now, counts as changed, since nothing can be compared.
 
     Args:
-        before: what the result was made with.
-        now: what there is now.
-        not_looked_at: facts of hosts that cannot be seen now without the tests themselves; they are no change.
-
-    A fact or a host that was not seen, then or now, is a change: nothing can be compared.
+        before: facts at the time of the result.
+        now: current facts.
+        not_looked_at: facts of hosts that cannot be read without running the tests; while unread they are no change.
     """
     found = list(_compared("", before.own, now.own, (NCCL,)))
     for host, facts in before.hosts.items():
@@ -134,7 +134,7 @@ def changes(before: Dependencies, now: Dependencies, not_looked_at: Iterable[str
 
 
 def unseen(before: Dependencies, now: Dependencies, not_looked_at: Iterable[str] = ()) -> set[str]:
-    """Return the names of facts behind a result that nobody looked at again."""
+    """Return the names of facts behind a result that were not read again."""
     names = {name for host, facts in before.hosts.items() for name in facts if name not in now.hosts.get(host, {})}
     return names.intersection(not_looked_at) | ({NCCL} & before.own.keys())
 
@@ -147,7 +147,7 @@ def _compared(host: str, before: Facts, now: Facts, left_out: tuple[str, ...]) -
 
 
 def _difference(before: str, now: str) -> tuple[str, str]:
-    """Return the parts that differ of two lists, or both words."""
+    """Return the parts of two lists that differ, or both texts if the parts are the same."""
     then, there = before.split(", "), now.split(", ")
     gone = [part for part in then if part not in there]
     new = [part for part in there if part not in then]
@@ -162,7 +162,7 @@ def _few(parts: list[str]) -> str:
 
 
 def in_words(found: Iterable[Change]) -> list[str]:
-    """Return changes as lines, one for all its hosts: `driver 580.1 -> 580.2 on 2 hosts (gpu01, gpu02)`."""
+    """Return changes as lines, each with all its hosts: `driver 580.1 -> 580.2 on 2 hosts (gpu01, gpu02)`."""
     where: dict[tuple[str, str, str], set[str]] = {}
     for change in found:
         where.setdefault((change.name, change.before, change.now), set()).add(change.host)

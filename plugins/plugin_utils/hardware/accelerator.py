@@ -1,9 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Kinds of GPU: one file for each in recipes/accelerators/, and bandwidths that somebody published of healthy
-hosts.
-"""
+"""GPU models, one file each in recipes/accelerators/, and published bandwidths of healthy hosts."""
 
 from __future__ import annotations
 
@@ -18,28 +16,33 @@ from ..outcome.errors import BringupError, InputError, ProblemsError
 from ..runtime.files import RECIPES
 from ..runtime.strict import decode, nearest_hint, read_yaml
 
-# Bandwidths that somebody published of healthy hosts: of one SKU, or of all with such GPUs and adapters.
+# Published bandwidths of healthy hosts: of one SKU, or of all hosts with such GPUs and adapters.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedBusbw:
-    """An all_reduce bus bandwidth that somebody published of healthy hosts, GB/s at a size of `size_bytes`.
+    """A published all_reduce bus bandwidth of healthy hosts.
 
-    `domains` counts NVLink domains (hosts, or racks where a domain is a rack), `algorithm` is the kind that was used,
-    empty where the source does not tell; `source` says who published it. `kind` says what the figure is:
+    - `gbps`: GB/s at a size of `size_bytes`.
+    - `domains`: number of NVLink domains (hosts, or racks where a domain is a rack).
+    - `algorithm`: the NCCL algorithm; empty where the source does not name it.
+    - `source`: who published it.
+    - `phase`: `loop` for one host whose GPUs reach each other through its own adapters.
 
-    - plateau: at one size, of hosts that are well; figures are compared with it.
-    - untuned: the same with a choice of NCCL's that is known to be slow; what reaches it is not bad, and not good.
-    - gate: what somebody accepts; at or above it a figure is not bad.
-    - average: over all sizes, which says nothing of what links carry; it is kept to be known and compared with nothing.
+    `kind` is what the figure means:
 
-    `phase` is `loop` for one host whose GPUs reach each other through its own adapters.
+    - plateau: at one size, of healthy hosts. Results are compared with it.
+    - untuned: the same, with a choice of NCCL that is known to be slow. A result that reaches it is not bad, and not
+      good.
+    - gate: an acceptance limit. A result at or above it is not bad.
+    - average: over all sizes, which tells nothing about what links carry. It is kept as a record and compared with
+      nothing.
     """
 
     domains: int
     gbps: float
     source: str
-    # Of runs that were saved before figures said so.
+    # Defaults for saved runs whose figures lack these fields.
     size_bytes: int = 0
     kind: Literal["plateau", "untuned", "gate", "average"] = "plateau"
     algorithm: Literal["", "ring", "hierarchical"] = ""
@@ -47,17 +50,17 @@ class PublishedBusbw:
 
     @property
     def problem(self) -> str:
-        """What is wrong with it, empty if nothing is."""
+        """What is wrong with it; empty if nothing is."""
         if self.domains < 1 or self.gbps <= 0 or self.size_bytes < 0 or not self.source.strip():
             return f"published_busbw has {self}, expected domains and gbps above 0 and a source."
         return ""
 
 
 def unstated(data: Any) -> str:
-    """Return which figure of a file of facts does not say its size or what it is; empty if all do.
+    """Return which figure of a hardware file lacks its size or kind; empty if none does.
 
     Args:
-        data: the content of the file, as it was read.
+        data: content of the file.
     """
     entries = data.get("published_busbw") if isinstance(data, Mapping) else None
     for entry in entries if isinstance(entries, list) else ():
@@ -70,22 +73,24 @@ def unstated(data: Any) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedOfKind:
-    """Figures of every SKU of a kind of GPU whose NVLink domains have `domain_gpus` GPUs and whose adapters have
-    `net_gbps_per_gpu` Gb/s for each of them: they belong to the system and not to who sells it."""
+    """Published figures of every SKU with this model of GPU, whoever sells the system.
+
+    Such a SKU has `domain_gpus` GPUs in an NVLink domain, and adapters with `net_gbps_per_gpu` Gb/s for each GPU.
+    """
 
     domain_gpus: int
     net_gbps_per_gpu: float
     figures: tuple[PublishedBusbw, ...]
 
 
-# Kinds of GPU: one file for each in recipes/accelerators/, or in accelerators/ of a private recipe directory.
+# GPU models: one file each in recipes/accelerators/, or in accelerators/ of a private recipe directory.
 
 DIRECTORY = "accelerators"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Latency:
-    """Milliseconds with one request at a time, and more for each more."""
+    """Latency in milliseconds: `base` with one request at a time, and `each` for every further concurrent request."""
 
     base: float
     each: float
@@ -93,11 +98,11 @@ class Latency:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Simulated:
-    """What a rehearsal needs to know of a kind of GPU; it has defaults for what is not stated. No check reads it.
+    """Parameters of a GPU model for a rehearsal. Missing ones have defaults. No check reads them.
 
-    `printed` are facts that the simulated tools print, as in rehearsal/recipes/accelerators.yaml;
-    `training_efficiency` is the part of its peak that training reaches; `ttft_ms` and `tpot_ms` are the time to the
-    first token and the time of each more, of an 8B model on one GPU.
+    - `printed`: facts that the simulated tools print, as in rehearsal/recipes/accelerators.yaml.
+    - `training_efficiency`: share of the peak that training reaches.
+    - `ttft_ms`, `tpot_ms`: time to first token and time per output token of an 8B model on one GPU.
     """
 
     printed: dict[str, Any] = field(default_factory=dict, hash=False)
@@ -108,8 +113,11 @@ class Simulated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GemmFigure:
-    """The best published rate of products of matrices, of a board with that dense peak (TFLOP/s). Other boards of the
-    same kind, PCIe cards with less power, have another peak, and nothing is said of them."""
+    """The best published GEMM rate of a board, with the dense peak of that board, both in TFLOP/s.
+
+    Other boards of the same model, such as PCIe cards with less power, have another peak; the figure does not hold for
+    them.
+    """
 
     reached_tflops: float
     peak_tflops: float
@@ -117,14 +125,18 @@ class GemmFigure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accelerator:
-    """One kind of GPU.
+    """One GPU model.
 
-    `product_pattern` is a regular expression that is found in its product name (nvidia-smi, GPU feature discovery) and
-    in that of no other kind; `aliases` are other words for it in criteria and SKUs; `nvls`: NVLink switches reduce for
-    it; `nvlink_rack`: there are racks over whose nodes its NVLink reaches; `family` and `compute_capability` are as
-    feature discovery writes them; only a rehearsal reads these two. `ecc`, `row_remap` and `fabric_health` say that its
-    driver reports these in `nvidia-smi -q -x`, so that N/A or a missing element is no answer. `published_busbw` are
-    bandwidths of systems with it, whoever sells them; `gemm` is by type the best published product of matrices.
+    - `product_pattern`: regular expression that is found in its product name (nvidia-smi, GPU feature discovery) and in
+      no other model's.
+    - `aliases`: other names of it in criteria and SKUs.
+    - `nvls`: NVLink switches reduce for it.
+    - `nvlink_rack`: there are racks with NVLink across their nodes.
+    - `family`, `compute_capability`: as feature discovery writes them; only a rehearsal reads these two.
+    - `ecc`, `row_remap`, `fabric_health`: its driver reports these in `nvidia-smi -q -x`, so that N/A or a missing
+      element counts as no value.
+    - `published_busbw`: bandwidths of systems with it, whoever sells them.
+    - `gemm`: by data type the best published GEMM rate.
     """
 
     name: str
@@ -155,7 +167,7 @@ class Accelerator:
 
 
 def load_accelerators(directories: Iterable[Path] = ()) -> dict[str, Accelerator]:
-    """Return every kind of GPU by name: the collection's own, then those of the directories, of which a later one wins.
+    """Return every GPU model by name: the collection's and those of the directories, where a later one overrides.
 
     Raises:
         ProblemsError: unreadable or invalid files, a name that is not the file's, an alias that is used twice.
@@ -197,10 +209,10 @@ def _loaded(directories: tuple[Path, ...]) -> Mapping[str, Accelerator]:
 
 
 def accelerator_or_error(known: Mapping[str, Accelerator], word: str, source: str) -> Accelerator:
-    """Return the kind of GPU of that name or alias.
+    """Return the GPU model of that name or alias.
 
     Raises:
-        InputError: there is none; names the nearest, and how to state a new one.
+        InputError: there is none; the message names the nearest, and how to add a new one.
     """
     by_word = {alias: kind for kind in known.values() for alias in (*kind.aliases, kind.name)}
     if word in by_word:
@@ -210,5 +222,5 @@ def accelerator_or_error(known: Mapping[str, Accelerator], word: str, source: st
 
 
 def beside(hardware: Sequence[Path]) -> tuple[Path, ...]:
-    """Return the directories of kinds of GPU that lie beside these directories of SKUs."""
+    """Return the directories of GPU models beside these directories of SKUs."""
     return tuple(directory.parent / DIRECTORY for directory in hardware)

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""SKU facts: what one kind of GPU host is made of, from recipes/hardware/."""
+"""SKU facts: the parts of one model of GPU host, from recipes/hardware/."""
 
 from __future__ import annotations
 
@@ -29,24 +29,29 @@ Fabric = Literal["infiniband", "roce", "efa", "tcpx", "tcpxo", "none"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sku:
-    """One kind of GPU host. A fact that no public source states is None, never invented.
+    """One model of GPU host. A fact without a public source is None, never invented.
 
-    `gpu_product` is what `nvidia-smi` prints as product name, `gpu_product_label` what GPU feature discovery writes
-    in `nvidia.com/gpu.product`; `gpu_memory_mib` is what `nvidia-smi` prints as total of the frame buffer.
-    `nvlink_links` counts the links of one GPU (0: none), `nvswitches` the switch chips inside the host;
-    `nvlink_domain_gpus` the GPUs that reach each other over NVLink (72 in an NVL72 rack whose trays have 4; 0: none).
-    `compute_hcas` counts the network ports that carry GPU traffic, each at `hca_rate_gbps`; where the vendor counts
-    adapters of several ports instead, `compute_adapters` is that number. `rails_isolated`: an adapter reaches only
-    those of its own rail, so that those of one host do not reach each other. `hca_names` are what the operating system
-    calls those ports, rail by rail; they decide where the host itself leaves open which of its adapters they are.
-    `power_max_w`, `heat_w`, `weight_kg` and `rack_units` are those of the whole host. A rack system that is specified
-    only as a whole has `rack_hosts` (hosts in a full rack) and the `rack_*` facts instead.
-    `peak_tflops` are dense rates of one GPU; `intra_node_busbw_gbps` is the best published all_reduce bus bandwidth
-    in GB/s within one NVLink domain, by algorithm (`ring`, `nvls`). `published_busbw` are figures of several domains
-    that contradict what follows from NICs and NVLink, or settle what does not follow from them; load_hardware adds
-    those of its kind of GPU with as many adapters.
-    `accelerator` names a kind of GPU of recipes/accelerators/; load_hardware fills in `gpu`, what is known of it.
-    `settings` are settings of checks of hosts (gate nodes, BMCs) for this SKU, by check id, as in `gpufleet_settings`.
+    - `gpu_product`: product name in `nvidia-smi`.
+    - `gpu_product_label`: value of `nvidia.com/gpu.product` from GPU feature discovery.
+    - `gpu_memory_mib`: total of the frame buffer in `nvidia-smi`.
+    - `nvlink_links`: links of one GPU (0: none).
+    - `nvswitches`: switch chips inside the host.
+    - `nvlink_domain_gpus`: GPUs that reach each other over NVLink (72 in an NVL72 rack whose trays have 4; 0: none).
+    - `compute_hcas`: network ports for GPU traffic, each at `hca_rate_gbps`.
+    - `compute_adapters`: number of adapters, where the vendor counts adapters with several ports instead.
+    - `rails_isolated`: an adapter reaches only those of its own rail, so the adapters of one host do not reach each
+      other.
+    - `hca_names`: names of those ports in the operating system, rail by rail. They decide where the host itself leaves
+      open which of its adapters they are.
+    - `power_max_w`, `heat_w`, `weight_kg`, `rack_units`: of the whole host.
+    - `rack_hosts`, `rack_*`: hosts in a full rack, and its facts, for a rack system that is specified only as a whole.
+    - `peak_tflops`: dense rates of one GPU.
+    - `intra_node_busbw_gbps`: best published all_reduce bus bandwidth in GB/s within one NVLink domain, by algorithm
+      (`ring`, `nvls`).
+    - `published_busbw`: figures of several domains that contradict what follows from NICs and NVLink, or settle what
+      does not follow from them. load_hardware adds those of its GPU model with as many adapters.
+    - `accelerator`: name of a GPU model in recipes/accelerators/; load_hardware fills in `gpu`, its facts.
+    - `settings`: settings of checks of hosts (gate nodes, BMCs) for this SKU, by check id, as in `gpufleet_settings`.
     """
 
     name: str
@@ -100,12 +105,12 @@ class Sku:
 
     @property
     def best_busbw_gbps(self) -> float | None:
-        """Best published intra-node all_reduce bus bandwidth in GB/s, None if nobody published one."""
+        """Best published intra-node all_reduce bus bandwidth in GB/s, None if there is none."""
         return max(self.intra_node_busbw_gbps.values(), default=None)
 
     @property
     def nics(self) -> int:
-        """How many NICs for GPU traffic the vendor counts, each at `nic_gbps`."""
+        """Number of NICs for GPU traffic as the vendor counts them, each at `nic_gbps`."""
         return self.compute_adapters or self.compute_hcas
 
     @property
@@ -115,18 +120,18 @@ class Sku:
 
     @property
     def gpu_kind(self) -> Accelerator:
-        """What is known of its kind of GPU; of a SKU that was not loaded from files, its name."""
+        """Facts of its GPU model. A SKU that was not loaded from files has only the name."""
         pattern = re.escape(self.gpu_product)
         return self.gpu or Accelerator(name=self.accelerator, title=self.gpu_product, product_pattern=pattern)
 
     @property
     def heat_max_w(self) -> int | None:
-        """Heat of the host; where no source states it, the electrical maximum, all of which leaves as heat."""
+        """Heat of the host in W. Without a source it is the electrical maximum, all of which leaves as heat."""
         return self.heat_w if self.heat_w is not None else self.power_max_w
 
     @property
     def rack_heat_max_w(self) -> int | None:
-        """Heat of a whole rack system, by the same rule."""
+        """Heat of a whole rack system in W, by the same rule."""
         return self.rack_heat_w if self.rack_heat_w is not None else self.rack_power_max_w
 
 
@@ -171,7 +176,7 @@ def _broken_rule(sku: Sku) -> str:
 
 
 def hca_names_problem(names: Sequence[str], ports: int) -> str:
-    """Return what is wrong with stated names of adapters; empty if they are none, or one for each port."""
+    """Return what is wrong with configured names of adapters. Empty if there are none, or a valid one for each port."""
     if names and len(names) != ports:
         return f"has {len(names)} names, expected one for each of the {ports} ports for GPU traffic (compute_hcas)."
     wrong = [name for name in names if not _HCA_NAME.fullmatch(name)]
@@ -182,13 +187,13 @@ def hca_names_problem(names: Sequence[str], ports: int) -> str:
 
 
 def load_hardware(directories: Sequence[Path]) -> dict[str, Sku]:
-    """Return every SKU by name and by alias; a SKU of a later directory replaces one of the same name.
+    """Return every SKU by name and by alias. A SKU of a later directory replaces one of the same name.
 
-    Kinds of GPU are those of the collection and of accelerators/ beside each directory.
+    GPU models are those of the collection and of accelerators/ beside each directory.
 
     Raises:
-        ProblemsError: unreadable or invalid files, a name that is not the file's, names or aliases used twice,
-            an unknown kind of GPU, a directory that is not there.
+        ProblemsError: unreadable or invalid files, a name that is not the file's, names or aliases used twice, an
+            unknown GPU model, a directory that is not there.
     """
     accelerators = load_accelerators(beside(directories))
     problems: list[BringupError] = []
@@ -257,7 +262,7 @@ def sku_or_error(hardware: Mapping[str, Sku], name: str) -> Sku:
     """Return the SKU of that name or alias.
 
     Raises:
-        NotFoundError: no such SKU; names the nearest ones.
+        NotFoundError: no such SKU; the message names the nearest ones.
     """
     if name in hardware:
         return hardware[name]

@@ -1,8 +1,9 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The one decoder of data: plain data strictly to dataclasses and back, every place that does not fit named, what
-saved data lacks, and saved outcomes.
+"""Converts plain data strictly to dataclasses and back, and reads saved outcomes.
+
+An error names every place that does not fit.
 """
 
 from __future__ import annotations
@@ -20,8 +21,6 @@ from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin, 
 from .errors import InputError
 from .model import Outcome, Scalar, blocked_cause
 
-# The one decoder of data: plain data strictly to dataclasses and back, every place that does not fit named.
-
 T = TypeVar("T")
 _POINTS = tuple[tuple[float, float], ...]
 _WORDS = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
@@ -29,9 +28,13 @@ _WORDS = {str: "text", int: "a whole number", float: "a number", bool: "true or 
 
 @dataclass(frozen=True, slots=True)
 class Misfit:
-    """One place where data does not fit a class: `path` as `a.b[0].c`, and what is wrong there.
+    """One place where data does not fit a class.
 
-    `word` is not one of `known`: an unknown key, or a word that is no choice. `hint` is the fix where it is known.
+    - `path`: the place, as `a.b[0].c`.
+    - `reason`: what is wrong there.
+    - `hint`: the fix, where it is known.
+    - `word`: an unknown key, or a value that is no choice.
+    - `known`: the keys or choices that are allowed there.
     """
 
     path: str
@@ -42,7 +45,7 @@ class Misfit:
 
 
 class MisfitsError(Exception):
-    """Data does not fit a class."""
+    """Data does not fit a class; `misfits` has every place."""
 
     def __init__(self, misfits: tuple[Misfit, ...]) -> None:
         super().__init__(misfits)
@@ -50,7 +53,7 @@ class MisfitsError(Exception):
 
 
 class _WrongValueError(Exception):
-    """A value of another type, or a word that is no choice."""
+    """A value has another type, or is not one of the choices."""
 
     def __init__(self, reason: str, word: str = "", known: tuple[str, ...] = ()) -> None:
         super().__init__(reason)
@@ -58,7 +61,7 @@ class _WrongValueError(Exception):
 
 
 class _PartsError(Exception):
-    """Entries of a list or mapping that are wrong, by their place: `[0]` or `.key`."""
+    """Entries of a list or mapping are wrong: `parts` has them with their places, `[0]` or `.key`."""
 
     def __init__(self, parts: list[tuple[str, Exception]]) -> None:
         super().__init__(parts)
@@ -72,12 +75,12 @@ def _wrong_type(value: Any, expected: str) -> _WrongValueError:
 
 @cache
 def _converter(finite: bool) -> Any:
-    """Return cattrs' converter; `finite` refuses numbers that are none, as people would not write them."""
+    """Return cattrs' converter. With `finite` it refuses NaN and infinity, which no person writes into a file."""
     # Third-party imports stay inside functions: ansible-test's import sanity has no third-party packages.
     from cattrs import Converter
 
     converter = Converter(forbid_extra_keys=True, detailed_validation=True)
-    # cattrs converts by default: None would become the text "None". Nothing is converted here, except 1 to 1.0.
+    # By default cattrs converts values: None would become the text "None". Here only 1 becomes 1.0.
     for kind, allowed in ((str, (str,)), (bool, (bool,)), (int, (int,)), (float, (int, float))):
         converter.register_structure_hook(kind, _only(kind, allowed, finite=finite))
     for fits, factory in ((is_dataclass, _dataclass), (_is_list, _list), (_is_mapping, _mapping)):
@@ -86,7 +89,7 @@ def _converter(finite: bool) -> Any:
     converter.register_structure_hook(Scalar, _scalar)
     # Curves have thousands of points; number by number through the converter they would take seconds.
     converter.register_structure_hook_func(lambda kind: kind == _POINTS, _points)
-    # An enum of words is a str already; without this it would stay the enum, which Ansible does not store.
+    # A member of a text enum is a str already. Without this hook it would stay an enum, which Ansible does not store.
     converter.register_unstructure_hook(str, _word)
     return converter
 
@@ -101,7 +104,7 @@ def _only(kind: type[Any], allowed: tuple[type[Any], ...], *, finite: bool) -> C
             raise _wrong_type(value, _WORDS[kind])
         if finite and isinstance(value, float) and not math.isfinite(value):
             raise _wrong_type(value, "a finite number")
-        # Called for subclasses too: an enum of words is made from one of its words.
+        # Also called for subclasses: a text enum is made from one of its values.
         if issubclass(wanted, Enum) and value not in (known := tuple(str(entry.value) for entry in wanted)):
             raise _WrongValueError(f"is {value!r}, expected one of {', '.join(known)}.", str(value), known)
         return wanted(value)
@@ -203,7 +206,7 @@ def _scalar(value: Any, _kind: Any) -> Any:
 
 
 def prepare(*kinds: type[Any]) -> None:
-    """Build what reads and writes value objects of those classes now, instead of with the first of each."""
+    """Build the converters of these classes up front, instead of with the first object of each."""
     for kind in kinds:
         _converter(False).get_structure_hook(kind)
         _converter(False).get_unstructure_hook(kind)
@@ -215,10 +218,12 @@ def to_plain(value: Any) -> Any:
 
 
 def structure(kind: type[T], data: Any, *, finite: bool = False) -> T:
-    """Return plain data as that type: a dataclass, or text, numbers, choices, optional values, lists, mappings of them.
+    """Return plain data as an object of that type.
+
+    The type is a dataclass, or text, numbers, choices, optional values, and lists and mappings of them.
 
     Raises:
-        MisfitsError: unknown keys, missing fields, wrong types, and what a value object's own check refused.
+        MisfitsError: unknown keys, missing fields, wrong types, and whatever the check of a dataclass refused.
     """
     try:
         return _converter(finite).structure(data, kind)  # type: ignore[no-any-return]
@@ -234,7 +239,7 @@ def _misfits(error: Exception, path: str) -> Iterator[Misfit]:
             yield from _misfits(inner, f"{path}{place}")
     elif isinstance(error, BaseValidationError):
         parts = [(place, inner) for inner in error.exceptions for place in (_place(inner),)]
-        # What nobody knows first: it explains most of what is missing.
+        # Unknown keys first: a misspelled key explains most missing fields.
         for place, inner in sorted(parts, key=lambda part: not isinstance(part[1], ForbiddenExtraKeysError)):
             if isinstance(inner, KeyError) and place == f".{inner.args[0]}":
                 yield Misfit(f"{path}{place}", "missing.", f"add {inner.args[0]}")
@@ -253,7 +258,7 @@ def _misfits(error: Exception, path: str) -> Iterator[Misfit]:
 
 
 def _place(error: BaseException) -> str:
-    """Return where in its value object cattrs found that error: `.field`, or empty for the whole."""
+    """Return the place of the error within its object, from cattrs: `.field`, or empty for the whole."""
     from cattrs.errors import AttributeValidationNote, IterableValidationNote
 
     for note in getattr(error, "__notes__", ()):
@@ -283,7 +288,7 @@ def from_plain(kind: type[T], data: Any, source: str) -> T:
 
 
 def dumps(value: Any) -> str:
-    """Return the value object as indented JSON with sorted keys: the same value always gives the same bytes."""
+    """Return the object as indented JSON with sorted keys. Equal objects give equal bytes."""
     return json.dumps(to_plain(value), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 
@@ -306,19 +311,18 @@ def load(kind: type[T], path: Path) -> T:
     return from_plain(kind, load_json(path), str(path))
 
 
-# Tells what saved data lacks of the value object that was saved: every field is written, so every field must be
-# there.
+# Finds missing fields in saved data. Every field is written, so every field has to be there.
 #
-# Read by its default, a field that is gone would say that nothing was wrong.
+# Filled in with its default, a missing field would read as "nothing is wrong".
 
 _Look = Callable[[Any, str], Iterator[str]]
 
 
 def require_complete(kind: type[Any], data: Any, source: str, hint: str) -> None:
-    """Refuse data that is not that value object, or lacks a field of it, also one that has a default.
+    """Refuse data that does not fit the class or lacks one of its fields, even one with a default.
 
     Raises:
-        InputError: an unknown key, a wrong type, or the first field that is not there.
+        InputError: an unknown key, a wrong type, or the first field that is missing.
     """
     from_plain(kind, data, source)
     look: _Look = _look_into(kind)  # type: ignore[arg-type]  # a class is hashable, which type[Any] does not say
@@ -329,7 +333,7 @@ def require_complete(kind: type[Any], data: Any, source: str, hint: str) -> None
 
 @cache
 def _look_into(kind: Any) -> _Look:
-    """Return what finds the fields that data of that type lacks, each by its path."""
+    """Return a function that yields the path of each field that data of that type lacks."""
     origin, inner = get_origin(kind), get_args(kind)
     whole = origin or kind
     if isinstance(whole, type) and is_dataclass(whole):
@@ -346,7 +350,7 @@ def _look_into(kind: Any) -> _Look:
 
 
 def _given(kind: Any, outer: dict[Any, Any]) -> dict[Any, Any]:
-    """Return by type variable what a class and its bases were given."""
+    """Return the type arguments of a class and its bases, by type variable."""
     whole, inner = get_origin(kind) or kind, get_args(kind)
     found = dict(zip(getattr(whole, "__parameters__", ()), (_filled(entry, outer) for entry in inner), strict=False))
     for base in getattr(whole, "__orig_bases__", ()):
@@ -356,7 +360,7 @@ def _given(kind: Any, outer: dict[Any, Any]) -> dict[Any, Any]:
 
 
 def _filled(kind: Any, given: dict[Any, Any]) -> Any:
-    """Return a type with what its class was given for type variables."""
+    """Return a type with its type variables filled in."""
     if kind in given:
         return given[kind]
     open_ones = getattr(kind, "__parameters__", ())
@@ -393,7 +397,7 @@ def _of_entries(inner: _Look, entries: Callable[[Any], Any]) -> _Look:
 
 # Reads saved outcomes, also those of earlier releases.
 
-# Releases before the field `blocked_by` wrote the check only into the cause.
+# Earlier releases had no field `blocked_by`: the check is only in the cause.
 _OLD_CAUSE = blocked_cause("")
 
 

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What people decided about outcomes: waivers, acceptances of marginal results, quarantined nodes.
+"""Decisions of people about outcomes: waivers, acceptances of marginal results, quarantined nodes.
 
-They are data in the inventory, shown in every report. None of them ever turns into a pass in the numbers.
+They are data in the inventory and appear in every report. None of them ever turns into a pass in the numbers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def parsed_day(text: str, owner: str) -> date:
     """Return the day of `until`.
 
     Raises:
-        InputError: it is no day.
+        InputError: it is not a date.
     """
     try:
         return date.fromisoformat(text)
@@ -38,7 +38,10 @@ def _require(owner: str, **fields: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiver:
-    """A named person lets a check of a subject not hold the gate until a day (inclusive). `subject` may be a glob."""
+    """A named person decides that a check of a subject does not block its gate, up to and including a day.
+
+    `subject` may be a glob.
+    """
 
     check: str
     subject: str
@@ -58,7 +61,7 @@ class Waiver:
     def covers(self, outcome: Outcome) -> bool:
         """Tell whether the waiver names this outcome's check and each of its subjects.
 
-        A link and the adapter or port at its end are one cable: who names one of them names the others.
+        A link and the adapter or port at its end are one cable: naming one of them names the others.
         """
         named = [
             subject
@@ -72,7 +75,9 @@ class Waiver:
 
 
 def _one_cable(one: Subject, other: Subject) -> bool:
-    """Tell whether these are a link (`gpu01 mlx5_0:1 - leaf1:1`) and what is at its end (`gpu01/mlx5_0`, `leaf1:1`)."""
+    """Tell whether one is a link (`gpu01 mlx5_0:1 - leaf1:1`) and the other one of its ends (`gpu01/mlx5_0`,
+    `leaf1:1`).
+    """
     if SubjectKind.LINK not in (one.kind, other.kind):
         return False
     first, second = sorted((one.name.replace("/", " "), other.name.replace("/", " ")), key=len)

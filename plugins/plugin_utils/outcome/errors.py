@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The errors that reach a user, each with its exit code.
+"""The errors that a user can get, each with its exit code.
 
 Tree::
 
@@ -9,7 +9,7 @@ Tree::
       InputError            2  what the user gave is wrong (inventory, variable, file, recipe)
       NotFoundError         3  a named thing does not exist
       DeadlineError         5  a time limit ran out
-      UnavailableError      8  a service or tool does not answer or refuses
+      UnavailableError      8  a service or tool does not respond, or refuses
       AbortedError          9  the operator or the system ended the run
 """
 
@@ -40,7 +40,7 @@ class BringupError(Exception):
         self.reason = reason
         self.hint = hint
         self.evidence = evidence
-        # The report of the run that it stopped, which tells it in full; empty where it is of no run.
+        # Report of the run that the error stopped, which has it in full. Empty for an error outside a run.
         self.told_in = ""
 
     def __str__(self) -> str:
@@ -78,7 +78,7 @@ class DeadlineError(BringupError):
 
 
 class UnavailableError(BringupError):
-    """A service or tool does not answer, or refuses."""
+    """A service or tool does not respond, or refuses."""
 
 
 class AbortedError(BringupError):
@@ -98,7 +98,7 @@ class ProblemsError(InputError):
     def __init__(self, subject: str, problems: tuple[BringupError, ...]) -> None:
         if not problems:
             raise ValueError("ProblemsError needs at least one problem")
-        # As many as there are lines: one of hundreds of hosts is one.
+        # The count is that of the lines: one problem of hundreds of hosts is one line.
         lines = tuple(_told_once(problems))
         super().__init__(subject, f"{count(len(lines), 'problem')} found.", evidence=lines)
         self.problems = problems
@@ -109,9 +109,9 @@ class ProblemsError(InputError):
 
 
 def _told_once(problems: tuple[BringupError, ...]) -> list[str]:
-    """Return a line for each problem; what is the same of many subjects is one line with some of their names.
+    """Return a line for each problem. The same problem of several subjects is one line with some of their names.
 
-    The fields of one file (`draft: racks.17.power_kw`) are a line each: every one has to be completed.
+    Fields of one file (`draft: racks.17.power_kw`) get a line each, since every one has to be completed.
     """
     alike: dict[tuple[str, str], list[str]] = {}
     for problem in problems:
@@ -121,12 +121,12 @@ def _told_once(problems: tuple[BringupError, ...]) -> list[str]:
 
 
 def _of(subjects: list[str], text: str) -> str:
-    """Return what is said of one subject as it is said of all of them."""
+    """Return the text in the plural where it is about several subjects."""
     return text.replace(": has ", ": have ", 1) if len(set(subjects)) > 1 and text.startswith(": has ") else text
 
 
 def _names(subjects: list[str]) -> str:
-    """Return subjects as one: `hosts gpu01, gpu02, gpu03 and 497 more`."""
+    """Return several subjects as one text: `hosts gpu01, gpu02, gpu03 and 497 more`."""
     found = list(dict.fromkeys(subjects))
     kinds = {subject.partition(" ")[0] for subject in found}
     if len(found) == 1 or len(kinds) > 1 or not all(" " in subject for subject in found):

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The eight gates, the four phases of a validation and burn-in: their order, and what sets each gate apart."""
+"""The eight gates, the four phases of a validation, and burn-in: their order and properties."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from .errors import InputError
 
 READINESS, DEPLOYMENT, CONFORMANCE, PERFORMANCE = "readiness", "deployment", "conformance", "performance"
-# Burn-in is a phase of its own.
+# Burn-in is a separate phase.
 BURN_IN = "burn_in"
 ALL = "all"
 # The four phases of a validation in their order.
@@ -20,30 +20,32 @@ PHASES = (READINESS, DEPLOYMENT, CONFORMANCE, PERFORMANCE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
-    """One gate, with everything that sets it apart. Every list of gates follows from these values.
+    """One gate with all its properties. Every list of gates is derived from these values.
 
     Args:
         number: 1..8.
         id: of its role, CTRF suite and settings.
-        title: what it is about, a few words.
+        title: its topic in a few words.
         depends_on: the gate that must have passed before; empty: none.
-        phases: of a validation that have checks of it; the first is that of checks that state none.
-        needs_api: it talks to the API server, with the rights of check/rights.py.
-        over_slurm: it talks to the API server, and has a meaning without one, where Slurm gives the hosts their work.
-        installs: it puts the recipe on the cluster. Where an operator brings the driver, it judges what needs one.
-        only_looks: it installs, tests and loads nothing, so a run holds neither cluster nor hosts for it.
-        needs_adapters: it has to know which adapters of a host are for GPU traffic.
-        asks_each_node: of the checks of this gate, those of single nodes count for later runs when a wave passed them.
-        loads_hosts: its hosts are read before and after it, and judged by what changed.
+        phases: phases of a validation with checks of this gate. The first one is that of checks without a phase.
+        needs_api: it needs the API server, with the permissions of check/rights.py.
+        over_slurm: it needs the API server, and also makes sense without one, where Slurm schedules the hosts.
+        installs: it installs the recipe on the cluster. Where an operator installs the driver, it judges what needs
+            one.
+        only_looks: it installs, tests and loads nothing, so a run locks neither cluster nor hosts for it.
+        needs_adapters: it needs to know which adapters of a host are for GPU traffic.
+        asks_each_node: its checks of single nodes count for later runs once a wave has passed them.
+        loads_hosts: its hosts are read before and after it, and judged by the difference.
         loads_fabric: one host reads the fabric before and after it.
-        compared_as: its figures are compared with accepted ones and a contract, in checks of this word; empty: not.
+        compared_as: its figures are compared with accepted ones and a contract, in checks whose id has this word;
+            empty: they are not.
         fingerprint: facts of the whole run on which its results depend (run/site_state.py).
         host_facts: its results depend on facts of the hosts behind them.
-        not_judging: settings by which nothing is judged: how long is waited, and where something lies whose content is
-            a fact of its own or a credential. Every other setting is a part of its results.
-        read_early: settings that decide what is asked, installed or disturbed before the gates have their settings.
-        reads_on_failure: patterns of ids of its checks that are read, without a test and without a load, behind an
-            earlier gate that is not passed.
+        not_judging: settings that change no judgement: time limits, and the location of something whose content is a
+            separate fact or a credential. All other settings are part of its results.
+        read_early: settings for what is queried, installed or disturbed before the gates have their settings.
+        reads_on_failure: patterns of ids of its checks that run without a test and without a load if an earlier gate is
+            not passed.
     """
 
     number: int
@@ -67,7 +69,7 @@ class Gate:
     reads_on_failure: tuple[str, ...] = ()
 
 
-# In one file, since every action loads all of them: eight files would be seven modules more for each.
+# In one file, since every action loads all gates: eight files would add seven modules to each.
 GATES: tuple[Gate, ...] = (
     Gate(
         number=1, id="facility", title="Facility record and budgets", depends_on="",
@@ -93,7 +95,7 @@ GATES: tuple[Gate, ...] = (
             "system_selector", "system_tolerations", "tolerations", "storage_class", "shared_storage_class",
             "image_registry", "pull_secrets", "proxy",
         ),
-        # All others are about what the gate installs, which is not there yet.
+        # The other checks are about what the gate installs, which is not there yet.
         reads_on_failure=("api-permissions", "node-ready"),
     ),
     Gate(
@@ -116,7 +118,7 @@ GATES: tuple[Gate, ...] = (
         fingerprint=("recipe", "cluster", "topology"),
         not_judging=("timeout_s", "schedule_s", "stuck_s", "total_s", "cleanup_s"),
     ),
-    # Inference needs the proven fabric, not the trained model.
+    # Inference depends on the validated fabric, not on the trained model.
     Gate(
         number=8, id="inference_acceptance", title="Inference acceptance", depends_on="fabric_validation",
         phases=(PERFORMANCE,),
@@ -145,14 +147,14 @@ def gate_spec(gate_id: str) -> Gate:
     raise InputError(f"gate {gate_id!r}", f"no such gate; there are {', '.join(GATE_IDS)}.", "correct gpufleet_gates")
 
 
-# The gates whose checks belong to a phase. Readiness comes before the first gate that changes a cluster, so its checks
-# are in no gate; burn-in is hours of load, which no validation asks for by the way.
+# Gates whose checks belong to a phase. Readiness comes before the first gate that changes a cluster, so its checks are
+# in no gate. Burn-in is hours of load, so a validation includes it only on request.
 PHASE_GATES: dict[str, tuple[str, ...]] = {
     READINESS: (READINESS,),
     **{phase: tuple(gate.id for gate in GATES if phase in gate.phases) for phase in PHASES if phase != READINESS},
     BURN_IN: (BURN_IN,),
 }
-# The phase of a check that does not say its own.
+# Phase of a check without a phase.
 GATE_PHASE: dict[str, str] = {
     READINESS: READINESS,
     **{gate.id: gate.phases[0] for gate in GATES if gate.phases},
@@ -161,12 +163,12 @@ GATE_PHASE: dict[str, str] = {
 
 
 def asked_phases(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the phases of a validation in their order: those that are named, or all; readiness always comes first.
+    """Return the named phases of a validation in their order, or all. Readiness always comes first.
 
     `all` is upstream's word for every phase.
 
     Raises:
-        InputError: one is none.
+        InputError: a name is not a phase.
     """
     unknown = [name for name in names if name not in (*PHASES, ALL)]
     if unknown:

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a check observed: Outcome and the small values that it is made of and the curves that a report draws."""
+"""What a check observed: Outcome, its parts, and the curves that a report draws."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from enum import Enum
 from .errors import InputError
 from .wording import first_of
 
-# What a check saw as a curve: numbers that a report draws and that no verdict is made of afterwards.
+# Observations of a check as curves. A report draws them; no verdict is computed from them afterwards.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
-    """One axis: what it shows (`size`), its unit (`B`), and whether it is drawn logarithmically."""
+    """One axis: its quantity (`size`), its unit (`B`), and whether it is logarithmic."""
 
     name: str
     unit: str = ""
@@ -37,8 +37,11 @@ class Bound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """A curve: `figure` names the plot that it belongs to, curves of the same figure are drawn together; `name` tells
-    it from the others there (`all nodes`, `rank 3`, `p50 to p99`); points are (x, y) with x rising.
+    """One curve.
+
+    - `figure`: name of its plot. Curves with the same figure share one plot.
+    - `name`: distinguishes it there (`all nodes`, `rank 3`, `p50 to p99`).
+    - `points`: (x, y) with x rising.
 
     Raises:
         InputError: no points, x not rising, or a value that is not a finite number.
@@ -60,18 +63,18 @@ class Series:
             raise InputError(f"series {self.name!r} of figure {self.figure!r}", reason, "fix the check that made it")
 
 
-# What a check observed: Outcome and the small values that it is made of.
+# Outcome and its parts.
 
 SCHEMA_VERSION = 1
 Scalar = str | int | float | bool | None
-# The cause of every check whose observation failed: the same reason stands at all of them.
+# Cause of every check whose observation failed. They all share it.
 NOT_OBSERVED = "observation-failed"
 
 _SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
 class Status(str, Enum):
-    """CTRF's five words, no others."""
+    """The five statuses of CTRF, no others."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -81,7 +84,7 @@ class Status(str, Enum):
 
 
 class Rating(str, Enum):
-    """How good what was observed is; marginal is neither pass nor fail and needs acceptance."""
+    """How good the observation is. Marginal is neither pass nor fail and needs an acceptance."""
 
     GOOD = "good"
     MARGINAL = "marginal"
@@ -90,7 +93,7 @@ class Rating(str, Enum):
 
 
 class Basis(str, Enum):
-    """Where an expectation comes from."""
+    """Source of an expectation."""
 
     INVENTORY = "inventory"
     HARDWARE = "hardware"
@@ -105,7 +108,7 @@ class Basis(str, Enum):
 
 
 class SubjectKind(str, Enum):
-    """What a check can be about."""
+    """Kind of thing that a check is about."""
 
     SITE = "site"
     CLUSTER = "cluster"
@@ -121,10 +124,10 @@ class SubjectKind(str, Enum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Subject:
-    """One thing that a check speaks about.
+    """One thing that a check is about.
 
-    `name` is unique within its kind: `gpu01`, `gpu01/gpu3`, `gpu01/mlx5_0`, `rack-a1`, `gpu-operator`.
-    `node` names the node that it belongs to, if any: quarantine and waivers for a node reach its parts through it.
+    - `name`: unique within its kind: `gpu01`, `gpu01/gpu3`, `gpu01/mlx5_0`, `rack-a1`, `gpu-operator`.
+    - `node`: the node that it belongs to, if any. Through it a quarantine or waiver of a node covers its parts.
     """
 
     kind: SubjectKind
@@ -138,7 +141,10 @@ def node_subject(name: str) -> Subject:
 
 
 def names_of(subjects: Iterable[Subject]) -> str:
-    """Return the names of subjects for people, `gpu01, gpu01/gpu3`; values are compared by the subjects themselves."""
+    """Return the names of subjects for a message: `gpu01, gpu01/gpu3`.
+
+    Compare the subjects themselves, not their names.
+    """
     return ", ".join(subject.name for subject in subjects)
 
 
@@ -159,14 +165,16 @@ _MOST_NAMES = 4
 
 
 def answered_by(outcome: Outcome, site: str) -> frozenset[str]:
-    """Return the names that the outcome is an answer about: its subjects, their nodes, and the site where a part of it
-    is not good. What is good about a part is no answer about the site."""
+    """Return the names that the outcome is about: its subjects and their nodes.
+
+    If the outcome is not a pass, the site is among them. A pass about a part does not cover the whole site.
+    """
     names = {name for subject in outcome.subjects for name in (subject.name, subject.node) if name}
     return frozenset(names | ({site} if outcome.status is not Status.PASSED else set()))
 
 
 def most_specific(subjects: Sequence[Subject]) -> str:
-    """Return the names of the most specific subjects, for people: the link, not the cluster and the adapter as well."""
+    """Return the names of the most specific subjects for a message: the link alone, not cluster and adapter as well."""
     first = min(_SPECIFIC.index(subject.kind) for subject in subjects)
     names = [subject.name for subject in subjects if _SPECIFIC.index(subject.kind) == first]
     return first_of(names, _MOST_NAMES)
@@ -174,7 +182,7 @@ def most_specific(subjects: Sequence[Subject]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """One observed value with its unit (`GB/s`, `W`, `count`, empty for words)."""
+    """One observed value with its unit (`GB/s`, `W`, `count`, empty for text)."""
 
     name: str
     value: Scalar
@@ -183,7 +191,7 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """What was expected: `name relation value unit`, where that comes from, and the arithmetic behind the value."""
+    """What was expected: `name relation value unit`, the source of the value, and the arithmetic behind it."""
 
     name: str
     relation: str
@@ -195,8 +203,13 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What was read: `source` (command, API path, file), `where` (host, cluster), a short redacted `excerpt`,
-    and `path` of the whole text in the run directory if kept."""
+    """Source of an observation.
+
+    - `source`: command, API path or file.
+    - `where`: host or cluster.
+    - `excerpt`: short and redacted.
+    - `path`: complete text in the run directory, if kept.
+    """
 
     source: str
     where: str = ""
@@ -206,12 +219,16 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """One answer of one check about its subjects.
+    """One result of one check about its subjects.
 
-    Invariants: `passed` means rating good and no cause; `failed` means rating bad with a cause slug and a hint;
-    `other` means marginal or unknown with a cause slug; `skipped` and `pending` give their reason in `summary`.
-    `blocked_by` is the id of the check whose result explains why nothing could be judged: status other, rating
-    unknown, and the cause that blocked_cause makes of it.
+    Invariants:
+
+    - `passed`: rating good, no cause.
+    - `failed`: rating bad, with a cause slug and a hint.
+    - `other`: rating marginal or unknown, with a cause slug.
+    - `skipped`, `pending`: the reason is in `summary`.
+    - `blocked_by`: id of the check whose result explains why nothing could be judged. Then the status is other, the
+      rating unknown, and the cause the one of blocked_cause.
 
     Raises:
         InputError: an invariant does not hold.
@@ -241,12 +258,12 @@ class Outcome:
 
     @property
     def about(self) -> str:
-        """What it is about, for people."""
+        """The most specific subjects, for a message."""
         return most_specific(self.subjects)
 
 
 def blocked_cause(check: str) -> str:
-    """Return the cause of an outcome that waits for what that check reports."""
+    """Return the cause of an outcome that waits for the result of that check."""
     return f"blocked-by-{check}"
 
 
