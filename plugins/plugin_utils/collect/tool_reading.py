@@ -19,7 +19,6 @@ from ..runtime.redaction import excerpt
 from ..site.model import DriverOwner
 from .host_evidence import DRIVERS, HOSTS, HostEvidence, ToolRun, evidence_file, read_evidence
 
-
 # For one tool of one host. The longest outputs are parsed within two seconds.
 _LIMIT_S = 60.0
 # Exit status of a shell for a program that is not there (POSIX).
@@ -100,8 +99,6 @@ def _ended(run: ToolRun) -> str:
     # On one line, since it becomes part of a sentence.
     said = excerpt(" ".join(f"{run.stdout} {run.stderr}".split()), 300)
     return f"`{' '.join(run.argv)}` ended with {run.rc}: {said}"
-
-
 
 
 def read_tools(host: str, run_dir: Path, owner: DriverOwner, tools: Sequence[HostTool]) -> list[Any]:

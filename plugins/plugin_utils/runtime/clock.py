@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Time: now, deadlines, elapsed time for people, pauses between tries, and an end for what takes too long."""
+"""Time: current time, deadlines, durations in messages, pauses between retries, and time limits."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from types import FrameType
 from ..outcome.errors import DeadlineError
 from .interrupt import Interrupted, may_raise
 
-# Time as values: now, deadlines, elapsed time for people.
+# Current time, deadlines, durations in messages.
 
 
 def now_utc() -> str:
-    """Return the time now as RFC 3339 in UTC with milliseconds."""
+    """Return the current time as RFC 3339 in UTC with milliseconds."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def seconds_since(moment: str) -> float:
-    """Return the seconds since a time as `now_utc` writes it; 0 where the clock was set back meanwhile."""
+    """Return the seconds since a time in the format of `now_utc`; 0 if the clock was set back meanwhile."""
     return max(0.0, round((datetime.now(UTC) - moment_of(moment)).total_seconds(), 3))
 
 
@@ -42,11 +42,11 @@ def moment_of(text: str) -> datetime:
 
 
 def ahead_by(date: str, otherwise: timedelta) -> timedelta:
-    """Return how far the clock of somebody is ahead of ours who has just said the time.
+    """Return how far the clock of a server is ahead of ours, from its current response.
 
     Args:
-        date: what they said, as in the header Date of HTTP (RFC 9110, 5.6.7), to the second.
-        otherwise: returned where that is no date.
+        date: the server's time to the second, as in the HTTP header Date (RFC 9110, 5.6.7).
+        otherwise: returned if that is no date.
     """
     from email.utils import parsedate_to_datetime
 
@@ -58,20 +58,20 @@ def ahead_by(date: str, otherwise: timedelta) -> timedelta:
 
 
 def hours_text(hours: float) -> str:
-    """Return hours for people, `24 h`, and less than a tenth of one as `elapsed_text`."""
+    """Return hours for a message: `24 h`. Less than a tenth of an hour is in the format of `elapsed_text`."""
     return f"{hours:g} h" if hours >= 0.1 else elapsed_text(hours * 3600)
 
 
 def part_of_hours(done: float, hours: float) -> str:
-    """Return how many hours of how many there were, for people: `2.00 of 24 h`."""
+    """Return completed and required hours for a message: `2.00 of 24 h`."""
     if hours >= 0.1:
         return f"{done:.2f} of {hours:g} h"
-    # A test that has more than was asked of it is run to its end.
+    # A test that takes longer than required runs to its end.
     return f"{elapsed_text(done * 3600)}, {hours_text(hours)} required"
 
 
 def elapsed_text(seconds: float) -> str:
-    """Return a duration for people: `0.4 s`, `12 s`, `3 min 05 s`, `1 h 02 min`."""
+    """Return a duration for a message: `0.4 s`, `12 s`, `3 min 05 s`, `1 h 02 min`."""
     if seconds < 10:
         return f"{seconds:.1f} s"
     if seconds < 60:
@@ -109,9 +109,9 @@ class Deadline:
             raise DeadlineError(subject, f"not done after {elapsed_text(self.limit_s)}; last state: {found}.", hint)
 
 
-# Pauses between the tries of one thing, and what a server asks for with `Retry-After`.
+# Pauses between retries, and the pause that a server requests with `Retry-After`.
 
-# No server is given more of our time at once, whatever it asks for.
+# A server cannot make us wait longer at a time.
 LONGEST_PAUSE_S = 30.0
 
 
@@ -119,7 +119,7 @@ LONGEST_PAUSE_S = 30.0
 class Backoff:
     """Pauses that double from `first_s` to `largest_s`.
 
-    Each is drawn from the upper half of its step: many that lost one server do not come back at one moment.
+    Each is drawn from the upper half of its step, so that clients that lost the same server do not all retry at once.
     """
 
     first_s: float = 0.2
@@ -128,21 +128,21 @@ class Backoff:
     _step_s: float = 0.0
 
     def pause_s(self, asked_s: float = 0.0) -> float:
-        """Return the next pause in seconds, no shorter than what the server asked for."""
+        """Return the next pause in seconds, at least the one that the server requested."""
         self._step_s = min(self._step_s * 2, self.largest_s) if self._step_s else self.first_s
         return max(min(asked_s, LONGEST_PAUSE_S), self.draw(self._step_s / 2, self._step_s))
 
 
 def retry_after_s(text: str, now: datetime | None = None) -> float:
-    """Return the seconds that a `Retry-After` asks for, a number or an HTTP date (RFC 9110, 10.2.3).
+    """Return the seconds of a `Retry-After` header, a number or an HTTP date (RFC 9110, 10.2.3).
 
-    Never negative and never above LONGEST_PAUSE_S; 0 for what is neither.
+    Never negative and never above LONGEST_PAUSE_S; 0 if it is neither.
     """
     text = text.strip()
     if text.isascii() and text.isdigit():
-        # Longer numbers are not worth reading: int() refuses thousands of digits.
+        # Twelve digits are plenty, and int() refuses thousands of them.
         return min(float(text[:12]), LONGEST_PAUSE_S)
-    # Few servers say it as a date.
+    # Imported here, since few servers send a date.
     from email.utils import parsedate_to_datetime
 
     try:
@@ -154,14 +154,14 @@ def retry_after_s(text: str, now: datetime | None = None) -> float:
     return min(max((moment - (now or datetime.now(UTC))).total_seconds(), 0.0), LONGEST_PAUSE_S)
 
 
-# Pauses of work that can be told to end from another thread, which no signal reaches.
+# Pauses of work in threads. Signals do not reach a thread, so an event ends its work.
 
 _here = threading.local()
 
 
 @contextmanager
 def ended_by(told: threading.Event) -> Iterator[None]:
-    """Within it, and in this thread, the first pause after `told` is set ends the work, which removes what it made."""
+    """In this thread and block, the first pause after `told` is set ends the work, which then cleans up."""
     _here.told = told
     try:
         yield
@@ -170,10 +170,10 @@ def ended_by(told: threading.Event) -> Iterator[None]:
 
 
 def pause(seconds: float) -> None:
-    """Wait so long.
+    """Wait `seconds`.
 
     Raises:
-        Interrupted: the work was told to end (`ended_by`).
+        Interrupted: the event of `ended_by` was set.
     """
     told: threading.Event | None = getattr(_here, "told", None)
     if told is None:
@@ -182,9 +182,9 @@ def pause(seconds: float) -> None:
         raise Interrupted
 
 
-# Ends a computation of this process when its time is over; no thread and no process is needed for it, or left.
+# Ends a computation of this process when its time is over, without an extra thread or process.
 
-# Code that takes every exception for an answer may lose the first one.
+# The exception is raised again every second, since code that catches every exception may swallow the first one.
 _AGAIN_S = 1.0
 
 
@@ -192,15 +192,17 @@ _cleanups = 0
 
 
 class _TimeIsUp(BaseException):
-    """Not an Exception: who handles faults of what it reads must not go on after it."""
+    """Not an Exception, so that no handler of read errors catches it and goes on."""
 
 
 @contextmanager
 def time_limit(what: str, limit_s: float, hint: str) -> Iterator[None]:
-    """End the block after `limit_s` seconds of wall clock, also within a regular expression; not what is `unlimited`.
+    """End the block after `limit_s` seconds of wall clock, also within a regular expression.
 
-    What blocks in a library that does not look at signals ends after it has returned. Elsewhere than in the main thread
-    nothing is limited; a limit of somebody else that ends sooner stays as it is, any other goes on afterwards.
+    - Blocks of `unlimited` are not ended.
+    - A library call that does not handle signals ends first, and then the block.
+    - Outside the main thread there is no limit.
+    - An outer limit that ends sooner remains; any other outer limit continues afterwards.
 
     Raises:
         DeadlineError: the time is over.
@@ -232,17 +234,17 @@ def time_limit(what: str, limit_s: float, hint: str) -> Iterator[None]:
         raise DeadlineError(what, f"did not end within {elapsed_text(limit_s)}.", hint) from None
     finally:
         signal.signal(signal.SIGALRM, before)
-        # At least a moment: 0 would switch the other limit off.
+        # At least a millisecond, since 0 would switch off the outer limit.
         rest_s = max(0.001, left_s - (monotonic() - begun)) if left_s else 0.0
         signal.setitimer(signal.ITIMER_REAL, rest_s, interval_s)
 
 
 @contextmanager
 def unlimited() -> Iterator[None]:
-    """Within it no time limit ends anything: it is for the removal of what a test made, which has limits of its own.
+    """Suspend all time limits in this block, which removes what a test created and has its own limits.
 
-    One that ended the test is raised again every second; one that is over meanwhile ends what comes after it. Elsewhere
-    than in the main thread nothing changes.
+    A limit that already ended the test is raised again every second. One that ends meanwhile ends the code after the
+    block. Outside the main thread nothing changes.
     """
     global _cleanups
     if threading.current_thread() is not threading.main_thread():

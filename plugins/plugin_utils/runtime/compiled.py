@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Loads modules of the core from compiled files, which Ansible's loader of collections never reads.
+"""Loads modules of the core from compiled files, which Ansible's collection loader never does.
 
-docs/design/report-and-imports.md has what it saves.
+docs/design/report-and-imports.md has the time that this saves.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ CORE = __name__.rpartition(".")[0].rpartition(".")[0]
 
 
 class CompiledFinder:
-    """Finds the modules below a package where its own path says, as Python does without Ansible."""
+    """Finds the modules of a package on the package's own path, as Python does without Ansible."""
 
     def __init__(self, package: str) -> None:
         self.prefix = package + "."
@@ -27,7 +27,7 @@ class CompiledFinder:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return where a module of that package is; None leaves any other module to those who come next."""
+        """Return the spec of a module of that package; None leaves all other modules to the next finders."""
         if not name.startswith(self.prefix):
             return None
         for folder in path or ():
@@ -39,9 +39,9 @@ class CompiledFinder:
 
 @contextmanager
 def compiled_files() -> Iterator[None]:
-    """Import modules of the core from compiled files for a while; names, paths and errors are the same as ever.
+    """Import modules of the core from compiled files within this block. Names, paths and errors stay the same.
 
-    Where Python's own loader serves the core anyway, nothing changes.
+    Where Python's own loader loads the core anyway, nothing changes.
     """
     if isinstance(getattr(sys.modules[CORE].__spec__, "loader", None), SourceFileLoader):
         yield

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Files and directories of the controller: the recipe data, the run directory, and files that are whole or absent."""
+"""Files and directories of the controller: recipe data, the run directory, and atomic writes."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from pathlib import Path
 from ..outcome.errors import InputError, UnavailableError
 from ..outcome.gates import GATE_IDS
 
-# Files that are whole or absent, and as private as the directory that they are in.
+# Atomic writes: a file is complete or absent, and as private as its directory.
 
 PRIVATE_DIR, PRIVATE_FILE = 0o700, 0o600
 _FULL = (errno.ENOSPC, errno.EDQUOT)
-# What the kernel shows as files, among them /dev/stdout and /dev/fd/1, which may lead to a regular file.
+# Files of the kernel. They include /dev/stdout and /dev/fd/1, which may lead to a regular file.
 _KERNEL, _IN_MEMORY = (Path("/dev"), Path("/proc"), Path("/sys")), Path("/dev/shm")
 _OTHER_KINDS = (
     (stat.S_ISDIR, "a directory", "name a file in it"),
@@ -36,7 +36,7 @@ _MOST_LINKS = 40
 
 
 def write_problem(path: Path, error: OSError) -> UnavailableError:
-    """Return the error for a file that this machine would not write: it names the path, and what to look at."""
+    """Return the error for a file that could not be written: it names the path and the place to check."""
     reason = error.strerror or str(error)
     place = next((parent for parent in (path, *path.parents) if parent.is_dir()), Path("/"))
     full = f"make room there: df -h '{place}' (and df -i, for files can run out before bytes do)"
@@ -46,7 +46,7 @@ def write_problem(path: Path, error: OSError) -> UnavailableError:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Turn errors of the operating system while a file is written into ours.
+    """Turn operating system errors of this block, which writes `path`, into ours.
 
     Raises:
         UnavailableError: see write_problem.
@@ -58,11 +58,11 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def file_to_write(path: Path) -> Path:
-    """Return the file that is replaced where this path is written: links stay, the file that they lead to is meant.
+    """Return the file that is replaced by writing to `path`. A link stays, and its target is replaced.
 
     Raises:
-        InputError: it is no place for a file: a device, a pipe, a socket, a directory, or a link that leads nowhere.
-        UnavailableError: it cannot be looked at.
+        InputError: not a place for a file: a device, a pipe, a socket, a directory, or a dangling link.
+        UnavailableError: the path cannot be examined.
     """
     with writing(path):
         meant = _behind_links(path)
@@ -73,7 +73,7 @@ def file_to_write(path: Path) -> Path:
 def _behind_links(path: Path) -> Path:
     meant = path
     for _link in range(_MOST_LINKS):
-        # realpath, for Path.resolve raises on loops in some releases of Python only.
+        # realpath, since Path.resolve raises on loops only in some releases of Python.
         meant = Path(os.path.realpath(meant.parent), meant.name)
         if any(meant.is_relative_to(place) for place in _KERNEL) and not meant.is_relative_to(_IN_MEMORY):
             hint = "name a regular file; `gpufleet recipe` prints a recipe to standard output"
@@ -101,22 +101,22 @@ def _refuse_other_kinds(path: Path, meant: Path) -> None:
 
 
 def write_atomic(path: Path, text: str, mode: int | None = None) -> None:
-    """Write text so that a reader sees the old file or the new one, never half of it; see file_to_write for links.
+    """Write text atomically: a reader gets the old file or the new one, never half of it. See file_to_write for links.
 
     Args:
-        path: the file; directories that lack are made, with the mode of the one above them.
-        text: what it holds.
-        mode: its mode; without it whoever may read the directory may read the file.
+        path: the file. Missing directories are created with the mode of the one above them.
+        text: its content.
+        mode: its mode; by default readable by everyone who can read the directory.
 
     Raises:
         InputError: see file_to_write.
-        UnavailableError: it cannot be written, a full disk among the reasons.
+        UnavailableError: it cannot be written, for example on a full disk.
     """
     write_atomic_bytes(path, text.encode("utf-8"), mode)
 
 
 def write_atomic_bytes(path: Path, content: bytes, mode: int | None = None) -> None:
-    """Write bytes in the way of write_atomic.
+    """Write bytes atomically, as write_atomic does.
 
     Raises:
         InputError: see file_to_write.
@@ -148,86 +148,85 @@ def file_mode(directory: Path) -> int:
 
 
 def make_dirs(path: Path) -> None:
-    """Make a directory and those above it that lack, each as private as the one that was there.
+    """Create a directory and its missing parents, each as private as the existing one above.
 
     Raises:
-        OSError: one cannot be made.
+        OSError: one cannot be created.
     """
     if path.is_dir():
         return
     make_dirs(path.parent)
     mode = PRIVATE_DIR | (path.parent.stat().st_mode & 0o055)
     try:
-        # As private as it will be from the first moment: what another thread makes below it takes its mode.
+        # With its final mode from the start: another thread that creates something below takes the mode from it.
         path.mkdir(mode=mode)
     except FileExistsError:
         return
-    # The umask may have taken away what others are to see.
+    # The umask may have removed permissions of others.
     path.chmod(mode)
 
 
-# Where the collection and its recipe data lie: the only place that knows, in a checkout or installed.
+# Location of the collection and its recipe data, in a checkout or installed. Defined only here.
 
 COLLECTION_ROOT = Path(__file__).resolve().parents[3]
 RECIPES = COLLECTION_ROOT / "recipes"
-# The collection that rehearses. Nothing here imports it: who only brings clusters up does not have it.
+# The rehearsal collection. No module here imports it, since a production site does not install it.
 REHEARSAL = "gpufleet.rehearsal"
 
 
 def collection_root(name: str) -> Path | None:
-    """Return where a collection lies that this Ansible finds by its name, None where it finds none."""
+    """Return the directory of a collection that this Ansible finds by name, None if it finds none."""
     try:
         package = importlib.import_module(f"ansible_collections.{name}")
     except ImportError:
         return None
-    # An empty directory is a package for Python.
+    # Python treats an empty directory as a package, so `meta` has to be there.
     places = (Path(place).resolve() for place in package.__path__)
     return next((place for place in places if (place / "meta").is_dir()), None)
 
 
 def gate_files(name: str, recipes: Path = RECIPES) -> tuple[Path, ...]:
-    """Return the file of that name of every gate that has one (recipes/gates/<gate>/), in the order of the gates."""
+    """Return the file of that name in recipes/gates/<gate>/ for every gate that has one, in the order of the gates."""
     paths = (recipes / "gates" / gate / name for gate in GATE_IDS)
     return tuple(path for path in paths if path.is_file())
 
 
 def recipe_roots(extra: Sequence[str | Path] = ()) -> tuple[Path, ...]:
-    """Return the collection's own recipe directory, then those of the site: what is read later wins."""
+    """Return the collection's recipe directory, then those of the site. Later ones override."""
     return (RECIPES, *(Path(path).expanduser() for path in extra))
 
 
 def recipe_directories(name: str, extra: Sequence[str | Path] = ()) -> tuple[Path, ...]:
-    """Return the directories of one name, such as `hardware`, below every recipe root that has one."""
+    """Return the directories of that name, such as `hardware`, below all recipe roots."""
     return tuple(path for root in recipe_roots(extra) if (path := root / name).is_dir())
 
 
-# The run directory: one directory a run, `latest` pointing to the newest that preflight let through.
+# The run directory: one per run. `latest` points to the newest run that passed preflight.
 
-# What a run directory keeps beside its results.
+# Inputs of a run, kept beside its results.
 SITE, RUN, HARDWARE, RECIPE, SETTINGS = "site.json", "run.json", "hardware.json", "recipe.json", "settings.json"
 CLUSTER, BASELINE, CABLING = "cluster.json", "baseline.json", "cabling.json"
-# The checks that each gate or phase declared when it was judged, and the digests of all these files.
+# Checks that each gate or phase declared when it was judged, and the digests of all these files.
 DECLARED, DIGESTS = "declared.json", "digests.json"
-# What is written from the record: for people, for pull requests, for programs.
+# Reports made from the record: for people, for pull requests, for programs.
 PAGE, SUMMARY, MACHINE, METRICS = REPORTS = ("report.html", "report.md", "report.json", "metrics.prom")
-# What is written of a run after its verdicts: what the site was like, one CTRF report of all suites, the signed
-# statement about it.
+# Written after the verdicts: state of the site, one CTRF report of all suites, the signed statement.
 STATE, WHOLE_SUITE, STATEMENT = "state.json", "ctrf/all.json", "attestation.intoto.jsonl"
-# The link to the newest run that preflight let begin.
+# Link to the newest run that passed preflight.
 LATEST = "latest"
-# What the keeper of a run has locked while the run lives (workload/keeper.py).
+# Locked by the keeper of a run while the run is active (workload/keeper.py).
 KEEPER_LOCK = ".keeper.lock"
-# How a run is named: by when it began. A time service may have put the clock back since.
+# A run's name starts with its start time. NTP may have set the clock back since, by this much.
 _BEGUN = re.compile(r"(\d{8}T\d{6}Z)-")
 _CLOCK_STEP = timedelta(minutes=10)
 
 
 def create_run_dir(base: Path, mode: int = PRIVATE_DIR) -> Path:
-    """Make a new run directory under `base`.
+    """Create a new run directory under `base`.
 
     Args:
         base: the directory of all runs.
-        mode: of the directory; its files can be read by whom it lets in.
+        mode: mode of the directory. Its files are readable by everyone who can read it.
 
     Raises:
         InputError: `base` cannot be written.
@@ -246,9 +245,9 @@ def create_run_dir(base: Path, mode: int = PRIVATE_DIR) -> Path:
 
 
 def point_latest(run_dir: Path) -> None:
-    """Let `latest` beside the run directory point to it, once preflight let the run through.
+    """Point `latest` beside the run directory to it, once the run has passed preflight.
 
-    What reads `latest` needs the checked inventory, which a run that was refused does not have.
+    Readers of `latest` need the checked inventory, which a refused run does not have.
 
     Raises:
         InputError: the directory of all runs cannot be written.
@@ -267,12 +266,15 @@ def _not_writable(base: Path, error: OSError) -> InputError:
 
 
 def run_id_of(run_dir: Path) -> str:
-    """Return the name of the run whose directory it is; empty where nothing says so."""
+    """Return the name of the run with this directory; empty if it is not recorded."""
     return _text_of(run_dir / RUN, "run_id")
 
 
 def cluster_uid_of(run_dir: Path) -> str:
-    """Return the UID of the cluster that preflight of that run saw; empty where it saw none, or might not read it."""
+    """Return the UID of the run's cluster as preflight read it.
+
+    Empty without a cluster, or without permission to read it.
+    """
     return _text_of(run_dir / CLUSTER, "uid")
 
 
@@ -285,7 +287,7 @@ def _text_of(path: Path, name: str) -> str:
 
 
 def require_run(path: Path, written_by: str, run_id: str, *, stated: bool) -> None:
-    """Refuse a file that another run wrote, or that does not say of which run it is though it is `stated` there.
+    """Refuse a file of another run, or one without a run where the format has it (`stated`).
 
     Raises:
         InputError: it is of another run.
@@ -299,8 +301,9 @@ def require_run(path: Path, written_by: str, run_id: str, *, stated: bool) -> No
 
 
 def require_cluster(path: Path, seen: str | None, uid: str) -> None:
-    """Refuse a file that was seen in another cluster than the run's; None says that no cluster was asked, or that an
-    earlier release, which did not record it, wrote the file.
+    """Refuse a file whose observations are of another cluster than the run's.
+
+    `seen` is None if no cluster was queried, or if an earlier release wrote the file and did not record it.
 
     Raises:
         InputError: it is of another cluster.
@@ -314,10 +317,10 @@ def require_cluster(path: Path, seen: str | None, uid: str) -> None:
 
 
 def require_moment(path: Path, started: str, run_id: str) -> None:
-    """Refuse a file that does not say when it was made, or was made before its run began.
+    """Refuse a file without a time, or with a time before its run began.
 
     Raises:
-        InputError: what it says, and when the run began.
+        InputError: with the time in the file and the start of the run.
     """
     moment = _moment(started)
     if moment is None:

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""YAML of others: as Kubernetes reads it, and with limits on what a few lines can expand to."""
+"""Reads YAML of third parties as Kubernetes does, with limits on what a few lines can expand to."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-# YAML as Kubernetes reads it, for every text of others: charts, releases, definitions, manifests, ConfigMaps.
+# YAML as Kubernetes reads it, for all third-party text: charts, releases, definitions, manifests, ConfigMaps.
 #
 # kubectl, Helm and the API server read with kubernetes-sigs/yaml: go-yaml v2 (its goyaml.v2/resolve.go), then JSON
-# (yaml.go). So `yes`, `on` and `y` are booleans as in YAML 1.1, `0755` and `0o755` are octal, and keys become
-# texts. But `=`, dates and `22:30` are texts, a key given twice counts as the last one says, and unknown tags are
-# ignored. PyYAML's own safe loader has the whole of YAML 1.1: it stops at a bare `=`, and makes objects of dates
-# that JSON cannot hold.
+# (yaml.go). So `yes`, `on` and `y` are booleans as in YAML 1.1, `0755` and `0o755` are octal, and keys become texts.
+# But `=`, dates and `22:30` are texts, the last value of a repeated key counts, and unknown tags are ignored. PyYAML's
+# own safe loader implements all of YAML 1.1: it stops at a bare `=`, and turns dates into objects that JSON cannot
+# hold.
 
 _STANDARD = "tag:yaml.org,2002:"
 NULL, BOOL, NUMBER, FLOAT, BINARY, MERGE = (
@@ -28,7 +28,7 @@ _INTEGER = re.compile(r"[-+]?(?:0[xX][0-9a-fA-F]+|0[oO]?[0-7]+|0[bB][01]+|[1-9][
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 _OCTAL = re.compile(r"([-+]?)0[oO]?([0-7]+)")
 _NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
-# What begins like a number: whether it is one, `number` says.
+# Starts like a number. Whether it is one is decided by `number`.
 _LIKE_A_NUMBER = re.compile(r"[-+]?\.?_*[0-9]|[-+]?\.[iInN]")
 _NULLS = re.compile(r"(?:~|null|Null|NULL|)$")
 _WORDS = {
@@ -39,7 +39,7 @@ _LETTERS = {"y": True, "Y": True, "n": False, "N": False}
 
 
 def number(text: str) -> int | float | None:
-    """Return the number that an unquoted scalar is, None for a text."""
+    """Return the number of an unquoted scalar, None for a text."""
     if len(text) > 64:
         return None
     plain = text.replace("_", "")
@@ -48,13 +48,13 @@ def number(text: str) -> int | float | None:
         return int(f"{octal[1]}0o{octal[2]}", 0) if octal else int(plain, 0)
     if _FLOAT.fullmatch(plain):
         found = float(plain)
-        # What no number can hold is a text.
+        # A number too large for a float is a text.
         return found if math.isfinite(found) else None
     return None
 
 
 def _resolvers(words: dict[str, bool]) -> dict[str, list[tuple[str, re.Pattern[str]]]]:
-    """Return the tags of unquoted scalars as PyYAML wants them: by their first letter, with a pattern."""
+    """Return the tags of unquoted scalars as PyYAML needs them: by first letter, with a pattern."""
     pattern = re.compile(f"(?:{'|'.join(words)})$")
     found: dict[str, list[tuple[str, re.Pattern[str]]]] = {word[0]: [(BOOL, pattern)] for word in words}
     for first in ("", "~", "n", "N"):
@@ -66,7 +66,7 @@ def _resolvers(words: dict[str, bool]) -> dict[str, list[tuple[str, re.Pattern[s
 
 @cache
 def parser() -> Any:
-    """Return PyYAML's loader that only parses safely: libyaml's where it is there, which is several times faster."""
+    """Return PyYAML's safe loader. The one of libyaml, where installed, is several times faster."""
     # Third-party imports stay inside functions: ansible-test's import sanity has no third-party packages.
     import yaml
 
@@ -75,15 +75,15 @@ def parser() -> Any:
 
 @cache
 def kubernetes_loader(*, strict: bool = False) -> Any:
-    """Return a loader of PyYAML that reads as Kubernetes does.
+    """Return a PyYAML loader that reads as Kubernetes does.
 
     Args:
-        strict: for files of our own formats: a key that is no text or is given twice is an error, and so is an unknown
-            tag; `y` and `n` are texts.
+        strict: for our own file formats: a key that is no text or is repeated is an error, and so is an unknown tag;
+            `y` and `n` are texts.
     """
 
     class Loader(parser()):  # type: ignore[misc,unused-ignore]
-        """Builds a document from its nodes. What holds itself never comes here."""
+        """Builds a document from its nodes. Nodes that contain themselves were refused before."""
 
         yaml_implicit_resolvers = _resolvers(_WORDS if strict else {**_WORDS, **_LETTERS})
 
@@ -100,7 +100,7 @@ def _built(node: Any, strict: bool) -> Any:
     if node.id == "scalar":
         read = _READERS.get(node.tag)
         if strict and node.tag == NUMBER and _NOT_FINITE.fullmatch(node.value):
-            # Each field says what it takes.
+            # Every field checks its own type.
             return float(node.value.replace(".", ""))
         return node.value if read is None else read(node)
     if node.id == "sequence":
@@ -112,7 +112,7 @@ def _built(node: Any, strict: bool) -> Any:
             for part in value_node.value if value_node.id == "sequence" else (value_node,):
                 if part.id != "mapping":
                     raise _problem("a merge key (<<) names something that is not a mapping", part)
-                # Of several the first one counts.
+                # Of several merged mappings the first one counts.
                 merged = {**_built(part, strict), **merged}
             continue
         key = _key(key_node, strict)
@@ -168,12 +168,12 @@ _READERS: dict[str, Callable[[Any], Any]] = {
 _TAGS = {*_READERS, MERGE, *(_STANDARD + name for name in ("str", "seq", "map", "timestamp"))}
 
 
-# YAML of others, with limits: a few lines of aliases expand to more than any memory, a few brackets to any depth.
+# Limits: a few lines of aliases can expand beyond any memory, a few brackets nest to any depth.
 
 MAX_DEPTH = 100
 MAX_NODES = 500_000
-# A level of block style takes a column before the first word of a line, one of flow style a bracket where a value may
-# begin: within both nothing is deep. Prose with brackets in it is no nesting.
+# In block style a level takes a column before the first word of a line, in flow style a bracket where a value may
+# begin. Within both limits nothing is deep. Brackets within prose are no nesting.
 _INDENTED = re.compile(r"^[ \t?:-]{200}", re.MULTILINE)
 _BRACKET = re.compile(r"(?:^|[-?:,\[{]|[&!][^\s\[{]*)[ \t]*(?=[\[{])", re.MULTILINE)
 _OTHER_BREAKS = re.compile("[\r\x85\u2028\u2029]")
@@ -181,7 +181,7 @@ _ANCHOR = re.compile(r"(?:^|[\s\[{,:?-])&[^\s&]", re.MULTILINE)
 
 
 class PlainYamlError(ValueError):
-    """A text that is not YAML, or passes a limit: what is wrong, and its line from 1 (0: unknown)."""
+    """A text is not YAML, or passes a limit: the problem, and its line from 1 (0: unknown)."""
 
     def __init__(self, said: str, line: int = 0) -> None:
         """Keep both."""
@@ -198,7 +198,7 @@ def documents(text: str, loader_class: Any = None) -> list[Any]:
 
     Raises:
         PlainYamlError: not YAML, or a limit is passed.
-        ValueError: a value is not what its form promises.
+        ValueError: a value that does not have the form of its tag.
     """
     import yaml
 
@@ -211,7 +211,7 @@ def documents(text: str, loader_class: Any = None) -> list[Any]:
         found = []
         while loader.check_node():
             node = loader.get_node()
-            # Before it is built: building is what writes them out.
+            # Before it is built, since building expands the aliases.
             if aliased:
                 _check_size(node)
             found.append(loader.construct_document(node))
@@ -234,7 +234,7 @@ def _is_flat(text: str) -> bool:
 
 
 def _check_depth(loader: Any) -> None:
-    """Refuse nesting from the events of a text: what makes a tree of them calls itself, and dies of a deep one.
+    """Refuse deep nesting while parsing events: building the tree is recursive and would overflow the stack.
 
     Raises:
         PlainYamlError: it is too deep.
@@ -253,12 +253,12 @@ def _check_depth(loader: Any) -> None:
 
 
 def _check_size(root: Any) -> None:
-    """Refuse a tree of nodes that is deeper or larger than the limits once its aliases are written out.
+    """Refuse a tree of nodes that is deeper or larger than the limits once its aliases are expanded.
 
     Raises:
         PlainYamlError: it is.
     """
-    # What is aliased is one node: it is counted once, and its size added wherever it stands.
+    # An aliased node is counted once, and its size is added at every place that refers to it.
     sizes: dict[int, int] = {}
     within: set[int] = set()
     open_nodes: list[tuple[Any, int, bool]] = [(root, 0, False)]

@@ -1,8 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The tools that are run on hosts: recipes/gates/<gate>/tools.yaml, and recipes/tools.yaml, where every field is
-explained."""
+"""The tools that run on hosts: recipes/gates/<gate>/tools.yaml, and recipes/tools.yaml, which explains every field."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ _TIMEOUT_S = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodCommand:
-    """How a driver tool is asked in a pod of the operator: `app` is the pod's label."""
+    """How a driver tool runs in a pod of the operator: `app` is the pod's label."""
 
     app: str
     command: tuple[str, ...] = ()
@@ -75,22 +74,22 @@ class HostTool:
 
     @property
     def asks_driver(self) -> bool:
-        """Whether it is asked in a pod where the operator owns the driver."""
+        """Whether it runs in a pod where the operator owns the driver."""
         return self.pod is not None
 
     @property
     def pod_command(self) -> tuple[str, ...]:
-        """Its command in the pod, for a tool that asks the driver."""
+        """Command in the operator's pod, for a tool that queries the driver."""
         return (self.pod.command if self.pod is not None else ()) or self.commands[0]
 
     @property
     def node_command(self) -> tuple[str, ...]:
-        """Its command in a snapshot's pod on a node, empty for a tool that is not asked there."""
+        """Command in a snapshot's pod on a node; empty for a tool that does not run there."""
         return self.commands[0] if self.used_by == "node_pod" else self.node_pod
 
     @property
     def programs(self) -> tuple[str, ...]:
-        """The programs that its commands start."""
+        """Programs that its commands start."""
         return tuple(command[0] for command in self.commands)
 
 
@@ -123,7 +122,7 @@ class HostTools:
         return tuple(tool for tool in self.tools if tool.used_by == part)
 
     def of_nodes(self) -> tuple[HostTool, ...]:
-        """Return the tools that a snapshot's pod on a node asks."""
+        """Return the tools that run in a snapshot's pod on a node."""
         return tuple(tool for tool in self.tools if tool.node_command)
 
     def named(self, name: str) -> HostTool:
@@ -161,8 +160,9 @@ class _Shared(_GateTools):
 
 @cache
 def load_host_tools(recipes: Path = RECIPES) -> HostTools:
-    """Return the tools of the gates in their order, then those of no gate, with defaults filled in: every tool has its
-    `fact`, `shown` and all of its `advice`.
+    """Return the tools of the gates in their order, then those without a gate.
+
+    Defaults are filled in: every tool has its `fact`, `shown` and all of its `advice`.
 
     Raises:
         InputError: a file is missing or not valid.

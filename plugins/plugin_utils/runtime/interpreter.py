@@ -16,13 +16,13 @@ from pathlib import Path
 from ..outcome.errors import InputError
 from .files import COLLECTION_ROOT
 
-# The Python packages of requirements.txt: whether they are there for the interpreter that runs Ansible.
+# Checks that the interpreter that runs Ansible has the Python packages of requirements.txt.
 
 REQUIREMENTS = COLLECTION_ROOT / "requirements.txt"
 
 
 def require_packages(requirements: Path = REQUIREMENTS) -> None:
-    """Return if every package is there.
+    """Check that every package is installed.
 
     Raises:
         InputError: some are missing or too old.
@@ -44,7 +44,7 @@ def package_error(reason: str, requirements: Path) -> InputError:
 
 
 def _wrong(requirements: Path) -> Iterator[str]:
-    # A package of ansible-core.
+    # Installed with ansible-core.
     from packaging.requirements import Requirement
 
     for line in requirements.read_text(encoding="utf-8").splitlines():
@@ -61,14 +61,15 @@ def _wrong(requirements: Path) -> Iterator[str]:
             yield f"{wanted} (found {found})"
 
 
-# Python's garbage collector: held while much is read and nothing thrown away, kept off what a fork inherits.
+# Garbage collector: off while much is read and nothing is freed, and kept away from memory shared with a parent
+# process.
 
 
 @contextmanager
 def collector_held() -> Iterator[None]:
-    """Let the collector not run inside: it would look through all that was read, again and again, and find nothing.
+    """Switch the garbage collector off in this block, where it would scan all that was read again and again.
 
-    Only for work that ends and that waits for nobody. What counts its references is freed as ever.
+    Only for work that ends and waits for nothing. Objects are still freed by reference counting.
     """
     ran = gc.isenabled()
     gc.disable()
@@ -80,11 +81,11 @@ def collector_held() -> Iterator[None]:
 
 
 def leave_inherited() -> None:
-    """In a process that was forked for one task: let the collector not look at what it inherited.
+    """In a worker forked for one task: exclude inherited objects from garbage collection.
 
-    It would find nothing to free there, and the kernel would copy every page that it looks at.
+    None of them can be freed there, and the kernel would copy every page that the collector touches.
     """
-    # Ansible has it already; whoever has not was not forked by multiprocessing.
+    # Ansible has already loaded it. Without it this process was not forked by multiprocessing.
     import multiprocessing
 
     if multiprocessing.parent_process() is not None:

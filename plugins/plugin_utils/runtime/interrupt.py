@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""SIGTERM and SIGINT as an exception that nothing takes for a fault, so that what was made is removed then, too."""
+"""Turns SIGTERM and SIGINT into an exception that no error handler catches, so that cleanup runs then, too."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from ..outcome.errors import AbortedError
 _PR_SET_PDEATHSIG = 1
 _NUMBERS = (signal.SIGTERM, signal.SIGINT)
 _active = False
-# What raises in them is lost, and with it the lock of `logging` that Python holds around a fork: no other thread could
-# write a line any more. The first two are Python 3.11's.
+# An exception raised in these is lost, and with it the lock of `logging` that Python holds around a fork: no other
+# thread could log any more. The first two are Python 3.11's.
 _OF_LOGGING = frozenset(("_acquireLock", "_releaseLock", "_prepareFork", "_afterFork"))
-# What is broken off between a transaction and who began it leaves the transaction, and the lock of the history, as long
-# as the exception lives: while everything is cleaned up, which writes into the history as well.
+# An exception between the begin of a transaction and its block would leave the transaction open, and the history
+# locked, for as long as the exception exists: during all of the cleanup, which writes into the history as well.
 _OF_TRANSACTIONS = "sqlalchemy."
 _BETWEEN = "contextlib"
 _AGAIN_S = 0.01
 
 
 class Interrupted(BaseException):
-    """A signal asks for the end. Not an Exception: who handles faults must not go on after it."""
+    """A signal ends the run. Not an Exception, so that no error handler catches it and goes on."""
 
 
 def may_raise(frame: FrameType | None) -> bool:
-    """Whether a handler of signals may raise where it was called.
+    """Return whether a signal handler may raise in this frame.
 
     It may not in a hook around a fork, in a finaliser, nor while a transaction begins or ends.
     """
@@ -51,7 +51,7 @@ def may_raise(frame: FrameType | None) -> bool:
 
 
 def _send_again(number: int) -> None:
-    """Send this process the signal in a moment: a handler that sent it at once would be called within itself."""
+    """Send this process the signal again after a moment: sent at once it would re-enter the handler."""
 
     def send() -> None:
         time.sleep(_AGAIN_S)
@@ -62,13 +62,13 @@ def _send_again(number: int) -> None:
 
 @contextmanager
 def interruptible(what: str) -> Iterator[None]:
-    """Within it the first SIGTERM or SIGINT stops at the next line, whatever handles errors in between.
+    """In this block the first SIGTERM or SIGINT stops at the next line, whatever handles errors in between.
 
-    Further ones are ignored, so that they do not break off the cleanup that the first one started. Within another
-    `interruptible`, and elsewhere than in the main thread, nothing changes.
+    Further signals are ignored, so that they do not interrupt the cleanup that the first one started. Within another
+    `interruptible`, and outside the main thread, nothing changes.
 
     Raises:
-        AbortedError: such a signal came.
+        AbortedError: on such a signal.
     """
     global _active
     if _active or threading.current_thread() is not threading.main_thread():
@@ -110,12 +110,12 @@ def interruptible(what: str) -> Iterator[None]:
 
 
 def end_with_controller() -> None:
-    """Let the kernel send SIGTERM to this worker when its ansible-playbook is gone; elsewhere nothing changes."""
+    """Let the kernel send SIGTERM to this worker when its ansible-playbook ends. In other processes nothing changes."""
     import ctypes
     import multiprocessing
 
     controller = multiprocessing.parent_process()
     if controller is not None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-        if os.getppid() != controller.pid:  # it went before, and no signal will come
+        if os.getppid() != controller.pid:  # it ended before, so no signal will come
             os.kill(os.getpid(), signal.SIGTERM)

@@ -11,17 +11,17 @@ from typing import Any
 
 
 class AsWritten(str):
-    """A text in which Ansible is to evaluate what looks like a template."""
+    """A text whose templates Ansible is to evaluate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatedInventory:
-    """What the inventory of the rehearsal says beside what makes it one.
+    """Parts of the rehearsal's inventory that a user configures.
 
     Args:
         group: name of the group of the GPU hosts.
         everywhere: variables of all hosts.
-        hosts: by host, variables of its own.
+        hosts: by host, its own variables.
         groups: other groups, with their hosts.
     """
 
@@ -35,14 +35,14 @@ def plain(value: Any) -> Any:
     """Return the value of a variable as plain data.
 
     Raises:
-        TypeError: it is none of what YAML has.
+        TypeError: it has no type of YAML.
     """
     if isinstance(value, Mapping):
         return {plain(key): plain(item) for key, item in value.items()}
     if isinstance(value, AsWritten):
         return value
     if isinstance(value, str):
-        # Without what Ansible keeps beside a text: where it is from, for example.
+        # Drops what Ansible attaches to a text, such as its source.
         return "".join(value)
     if value is None or isinstance(value, bool):
         return value
@@ -51,7 +51,7 @@ def plain(value: Any) -> Any:
             return kind(value)
     if isinstance(value, Sequence):
         return [plain(item) for item in value]
-    # YAML makes days and times of what looks like them; the text is what the inventory has.
+    # YAML turns text that looks like a date into one; the inventory gets its text.
     if hasattr(value, "isoformat"):
         return value.isoformat()
     raise TypeError(type(value).__name__)

@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Runs a module of the core in a process of its own: `python launch.py workload.keeper <arguments>`.
+"""Runs a module of the core in a separate process: `python launch.py workload.keeper <arguments>`.
 
-The file is run by its path, without Ansible and without an import path: a collection lies in a checkout, in a user's
-collections or in an AWX project, so `ansible_collections.gpufleet.bringup` is pointed at where this file is. A module
-of another collection of ours has that one's name before it, and where it lies: `python launch.py
+The file is run by its path, without Ansible and without an import path. A collection can be in a checkout, in a user's
+collections or in an AWX project, so `ansible_collections.gpufleet.bringup` is mapped to the location of this file. A
+module of another of our collections has that collection's name as prefix, and its directory: `python launch.py
 --collection=<directory> rehearsal.controllers`.
 """
 
@@ -26,9 +26,9 @@ def python_argv(module: str, *arguments: str, collection: Path | None = None) ->
     """Return the command that runs a module of `plugin_utils` (`workload.keeper`) with this interpreter.
 
     Args:
-        module: the module; of another collection with the name of that before it (`rehearsal.controllers`).
-        arguments: what it is given.
-        collection: where that other collection lies.
+        module: the module; of another collection with that one's name as prefix (`rehearsal.controllers`).
+        arguments: its arguments.
+        collection: directory of that other collection.
     """
     other = () if collection is None else (f"{_OTHER}{collection}",)
     return (sys.executable, str(Path(__file__).resolve()), *other, module, *arguments)
@@ -36,7 +36,8 @@ def python_argv(module: str, *arguments: str, collection: Path | None = None) ->
 
 def main() -> None:
     """Run the module named by the first argument as `__main__`."""
-    # The directory of this file holds modules with everyday names; they are ours only by their full name.
+    # The directory of this file has modules with common names, which must not shadow others: import them by full name
+    # only.
     sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != Path(__file__).resolve().parent]
     packages, collection = dict(_PACKAGES), "bringup"
     del sys.argv[0]

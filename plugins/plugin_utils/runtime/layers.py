@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Settings laid over each other by check and option."""
+"""Merges settings by check and option."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from typing import Any
 
 
 def laid_over(lower: Mapping[str, Any], upper: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings with those of `upper` in place, option by option; what is no mapping is replaced."""
+    """Return the settings of `lower` with those of `upper` on top, option by option.
+
+    A value that is no mapping is replaced.
+    """
     merged = dict(lower)
     for name, options in upper.items():
         below = merged.get(name)

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Bounded concurrency: the same function over many items, in threads, results in the order of the items."""
+"""Runs a function over many items in a bounded number of threads. Results are in the order of the items."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ B = TypeVar("B")
 
 
 def map_bounded(function: Callable[[A], B], items: Sequence[A], workers: int) -> list[B]:
-    """Return the function's result for every item; at most `workers` run at once; the first exception is raised."""
+    """Return the function's result for every item. At most `workers` run at once. The first exception is raised."""
     if not items:
         return []
     pool = ThreadPoolExecutor(max_workers=max(1, min(workers, len(items))))
@@ -24,7 +24,7 @@ def map_bounded(function: Callable[[A], B], items: Sequence[A], workers: int) ->
     try:
         return list(pool.map(function, items))
     except Interrupted:
-        # Whoever ends the run does not wait for requests that are under way.
+        # On an interrupt do not wait for requests that are under way.
         waits = False
         raise
     finally:

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Progress lines: what long work says while it runs."""
+"""Progress lines of long work."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def silent(_line: str) -> None:
 
 @dataclass(slots=True)
 class Progress:
-    """Says a line when the state changes, and a heartbeat when it has not changed for a while.
+    """Emits a line when the state changes, and a heartbeat when it has not changed for a while.
 
     Args:
         emit: takes one line of under 200 characters.
-        heartbeat_s: seconds of silence after which `tick` repeats the last state.
+        heartbeat_s: seconds without a line after which `tick` repeats the last state.
     """
 
     emit: Emit = silent
@@ -34,11 +34,11 @@ class Progress:
     _last_at: float = 0.0
 
     def say(self, text: str) -> None:
-        """Say a line with the elapsed time, at once."""
+        """Emit a line with the elapsed time, at once."""
         self._last_text, self._last_at = text, monotonic()
         self.emit(f"{text} ({elapsed_text(monotonic() - self._started)})")
 
     def tick(self, text: str) -> None:
-        """Say a line if it is news, or if nothing was said for `heartbeat_s`."""
+        """Emit a line if it is new, or if there was none for `heartbeat_s`."""
         if text != self._last_text or monotonic() - self._last_at >= self.heartbeat_s:
             self.say(text)

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Secrets: masked by key in structured data, and by form in text, before anything is written."""
+"""Masks secrets before anything is written: by key in structured data, by form in text."""
 
 from __future__ import annotations
 
@@ -13,22 +13,25 @@ from typing import Any
 
 from ..outcome.errors import InputError
 
-# The forms in which tools and clouds print secrets, beside `name: value` (redaction.py): one expression each.
+# Forms in which tools and clouds print secrets, beside `name: value` (below): one expression each.
 #
-# Each has words, in small letters, of which any text that it matches has one; repetitions are bounded, or begin
-# with a word that is rare. `\1` is what stays.
+# Each has words in lower case, one of which is in any text that it matches. Repetitions are bounded, or begin with a
+# rare word. `\1` is the part that stays.
 
 MASK = "[redacted]"
-# A quote, escaped as often as the text stands in another.
+# A quote, escaped once per level of nesting.
 _QUOTE = r"(?:\\{0,4}[\"'])?"
 
 
 class Late:
-    """A regular expression that is compiled where it is first needed: most texts have none of the words of most, and
-    compiling all of them is a tenth of a short command. No text without `needs` is looked through."""
+    """A regular expression that is compiled at its first use.
+
+    Most texts have none of the words of most expressions, and compiling all of them takes a tenth of a short command. A
+    text without `needs` is not searched.
+    """
 
     def __init__(self, pattern: str, flags: int = 0, needs: str = "") -> None:
-        """Keep what it is; `needs` is in small letters."""
+        """Keep the expression. `needs` is in lower case."""
         self.pattern, self.flags, self.needs = pattern, flags, needs
 
     @cached_property
@@ -36,19 +39,19 @@ class Late:
         return re.compile(self.pattern, self.flags)
 
     def sub(self, replacement: str, text: str) -> str:
-        """Return the text with what it matches replaced."""
+        """Return the text with all matches replaced."""
         return self._compiled.sub(replacement, text)
 
     def is_in(self, small: str) -> bool:
-        """Tell whether a text in small letters has what it matches."""
+        """Tell whether a text in lower case has a match."""
         return self.needs in small and self._compiled.search(small) is not None
 
 
 Rule = tuple[Late, str, tuple[str | Late, ...]]
-# What an XML element, a variable or an option ends with whose value is a secret.
+# End of the name of an XML element, a variable or an option whose value is a secret.
 _ELEMENT = r"(?:password|passwd|passphrase|secret|token|api[_-]?key|private[_-]?key|pre-?shared[_-]?key)"
 
-# RFC 7616 (digest), RFC 6265 (cookies), queries that are signed: Amazon S3, Google Cloud Storage, Azure SAS.
+# RFC 7616 (digest), RFC 6265 (cookies), signed queries: Amazon S3, Google Cloud Storage, Azure SAS.
 _WEB: tuple[Rule, ...] = (
     (
         Late(r"(?i)((?:proxy-)?authorization[\"']?[ \t]{0,8}[:=][ \t]{0,8}[\"']?digest[ \t]{1,8})[^\n]{1,4000}"),
@@ -85,16 +88,16 @@ _WEB: tuple[Rule, ...] = (
     (Late(r"(\bbot\d{8,10}:)[\w-]{30,40}"), rf"\1{MASK}", (Late(r"bot\d{8}", needs="bot"),)),
     (Late(r"(?i)(\bgeniekey[ \t]{1,8})[\w-]{8,100}"), rf"\1{MASK}", ("geniekey",)),
 )  # fmt: skip
-# Elements of XML: what Redfish, IPMI tools and `-x` of tools print.
+# XML elements, as in Redfish, IPMI tools and tools with `-x`.
 _XML: tuple[Rule, ...] = (
     (
         Late(rf"(?i)(<[\w:.-]{{0,60}}?{_ELEMENT}(?:\s[^<>]{{0,200}})?>)[^<>]{{1,2000}}(?=</)"),
         rf"\1{MASK}",
-        # Its end is found faster than its beginning.
+        # Searching for the end tag is faster.
         (Late(rf"</[\w:.-]{{0,60}}?{_ELEMENT}[ \t]{{0,4}}>", needs="</"),),
     ),
 )
-# Options of commands whose next word is a secret, by the command, because the option alone says nothing.
+# Options of commands whose next word is a secret. By command, since the option alone is ambiguous.
 _COMMANDS: tuple[Rule, ...] = (
     (Late(r"(\bipmitool\b[^\n]{0,300}?\s-P[ \t]{0,4})[^\s-]\S{0,500}"), rf"\1{MASK}", ("ipmitool",)),
     (
@@ -113,7 +116,7 @@ _COMMANDS: tuple[Rule, ...] = (
     ),
     (Late(r"(?i)(\bbootstrap[-_ ]token[ \t]{1,8})[a-z0-9][\w.-]{5,200}"), rf"\1{MASK}", ("bootstrap",)),
     (Late(r"(--certificate-key[ \t=]{1,8})[^\s-]\S{0,500}"), rf"\1{MASK}", ("--certificate-key",)),
-    # -p of mysql has its word without a blank: with one it asks.
+    # mysql takes the password of -p without a blank; with one it prompts.
     (
         Late(r"(\b(?:mysql|mariadb)[\w-]{0,20}\s[^\n]{0,300}?(?<=\s)-p)\w\S{0,500}"),
         rf"\1{MASK}",
@@ -122,7 +125,7 @@ _COMMANDS: tuple[Rule, ...] = (
     (Late(r"(\bsshpass[ \t]{1,8}-p[ \t]{0,8})[^\s-]\S{0,500}"), rf"\1{MASK}", ("sshpass",)),
     (Late(r"(\bredis-cli\b[^\n]{0,300}?\s-a[ \t]{1,8})[^\s-]\S{0,500}"), rf"\1{MASK}", ("redis-cli",)),
     (Late(r"(\bldap[a-z]{3,10}\b[^\n]{0,300}?\s-w[ \t]{1,8})[^\s-]\S{0,500}"), rf"\1{MASK}", ("ldap",)),
-    # Community, and the phrases of version 3.
+    # Community, and the passphrases of version 3.
     (Late(r"(\bsnmp[a-z]{2,10}[ \t][^\n]{0,300}?\s-c[ \t]{1,8})[^\s-]\S{0,500}"), rf"\1{MASK}", ("snmp",)),
     (Late(r"(\bsnmp[a-z]{2,10}[ \t][^\n]{0,300}?\s-A[ \t]{1,8})[^\s-]\S{0,500}"), rf"\1{MASK}", ("snmp",)),
     (Late(r"(\bsnmp[a-z]{2,10}[ \t][^\n]{0,300}?\s-X[ \t]{1,8})[^\s-]\S{0,500}"), rf"\1{MASK}", ("snmp",)),
@@ -148,7 +151,7 @@ _FILES: tuple[Rule, ...] = (
         rf"\1{MASK}",
         ("login",),
     ),
-    # crypt(3): what /etc/shadow, htpasswd and cloud-init hold; the password can be searched for with it.
+    # crypt(3), as in /etc/shadow, htpasswd and cloud-init: a hash allows a search for the password.
     (
         Late(
             r"\$(?:1|5|6|7|y|gy|apr1)\$(?:[\w.,/=]{1,40}\$){1,2}[\w./]{22,120}|\$2[abxy]\$\d\d\$[\w./]{40,60}"
@@ -189,7 +192,7 @@ _FILES: tuple[Rule, ...] = (
             "application_key", "application-key", "applicationkey", "fernet",
         ),
     ),
-    # Variables of a pod, as Kubernetes writes them, by ends of names that say nothing in prose.
+    # Environment variables of a pod in Kubernetes YAML, by name suffixes that are too common in prose otherwise.
     (
         Late(
             rf"(?i)(name{_QUOTE}[ \t]{{0,8}}:[ \t]{{0,8}}{_QUOTE}[\w.-]{{0,80}}?"
@@ -200,7 +203,7 @@ _FILES: tuple[Rule, ...] = (
         rf"\1{MASK}",
         ("_pass", "-pass", "_pw", "-pw", "_psk", "-psk", "_jwt", "-jwt", "_auth", "-auth", "_cred", "-cred"),
     ),
-    # A shell's PWD is a directory, and what passed is counted.
+    # PWD of a shell is a directory, and a count of passed tests is no password.
     (
         Late(
             r"((?:(?<=_)|(?<![A-Za-z0-9_]))(?:[Pp]ass|PASS|[Pp]wd|PWD)=[\"']?)"
@@ -210,7 +213,7 @@ _FILES: tuple[Rule, ...] = (
         ("pass=", "pwd="),
     ),
 )  # fmt: skip
-# Tokens that their beginning or their middle shows, as their makers document them.
+# Tokens with a documented prefix or infix.
 _TOKENS: tuple[Rule, ...] = (
     (
         Late(
@@ -244,7 +247,7 @@ _TOKENS: tuple[Rule, ...] = (
             Late("dapi[a-f0-9]{32}", needs="dapi"),
         ),
     ),
-    # Terraform Cloud, an application of Entra ID, the token by which nodes join a cluster of k3s.
+    # Terraform Cloud, an Entra ID application, the token with which nodes join a k3s cluster.
     (Late(r"[A-Za-z0-9]{14}\.atlasv1\.[\w=-]{40,80}"), MASK, (".atlasv1.",)),
     (Late(r"(?<![\w~.-])[\w~.-]{3}\dQ~[\w~.-]{30,36}"), MASK, ("q~",)),
     (Late(r"(?<![A-Za-z0-9])K10[a-f0-9]{64}::[\w:-]{4,200}"), MASK, ("k10",)),
@@ -252,18 +255,18 @@ _TOKENS: tuple[Rule, ...] = (
 FORMS: tuple[Rule, ...] = (*_WEB, *_XML, *_COMMANDS, *_FILES, *_TOKENS)
 
 
-# Secrets in text: the second net, under the redaction of structured data by key (secret_keys.py).
+# Secrets in text: a second safety net, below the redaction of structured data by key.
 #
 # Every expression is linear in the length of the text: repetitions are bounded or cannot start twice in one run.
 
-# Spaces without width, joiners and the mark of byte order: a word that they split is no word to any rule.
+# Zero-width spaces, joiners and the byte order mark: they could split a word and hide it from the rules.
 _NO_WIDTH = re.compile("[\u200b-\u200d\u2060\ufeff]")
 _COLOUR = re.compile(r"\x1b\[[0-9;:]{0,32}[A-Za-z]")
 _PEM_END = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _BASE64_LINE = re.compile(r"[\s\"',>|-]*[A-Za-z0-9+/=\\]+[\s\"',\\]*")
 # "gl" alone is in any long text.
 _GITLAB = Late(r"gl[a-z]{1,5}-", needs="gl")
-# Each with words, in small letters, of which any text that it matches has one: looking for those is much faster.
+# Each with words in lower case, one of which is in any text that it matches. A search for these words is much faster.
 _RULES: tuple[Rule, ...] = (
     *FORMS,
     (
@@ -284,7 +287,7 @@ _RULES: tuple[Rule, ...] = (
         ("bearer", "basic"),
     ),
     (Late(r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"), MASK, ("eyj",)),
-    # Credentials in a URL: with a name, without one, or a token alone.
+    # Credentials in a URL: with a user name, without one, or a token alone.
     (Late(r"(://)([^\s/?#\"'<>:@]{1,200}:)?[^\s/?#\"'<>]{1,500}@"), rf"\1\2{MASK}@", ("://",)),
     (
         Late(
@@ -321,9 +324,9 @@ _NAMED = re.compile(
 )
 _MENTIONS = ("passw", "passp", "passc", "secret", "token", "key", "dockerc", "auth")
 _MENTIONED = re.compile(f"(?i){'|'.join(_MENTIONS)}")
-# Where mentions are rarer than that, looking for a key around them alone is faster than in the whole text.
+# If mentions are rarer than this, a search for keys around them alone is faster than in the whole text.
 _APART = 64
-# `encryption-` stands before `key`; `secret-access-key`, a quote and spaces from `secret` on.
+# `encryption-` comes before `key`; `secret-access-key`, a quote and spaces start at `secret`.
 _BEFORE, _AFTER = 16, 64
 _NEXT_PAIR = re.compile(r"\n|(?<![ \t,;&])[ \t,;&]{1,40}[\w.-]{1,60}[=:]")
 _BLOCK = re.compile(r"[|>][+-]?[0-9]?[+-]?[ \t]{0,40}(?:#[^\n]{0,200})?\r?(?=\n|\Z)")
@@ -338,11 +341,11 @@ _STRUCTURE = re.compile(r"[\t ]*(?:- |[\w./\"'-]{1,100}:(?:\s|\Z))")
 def redact(text: str) -> str:
     """Return the text with keys, tokens, passwords and credentials in URLs masked, and without colour codes."""
     if "\x1b" in text:
-        # A word that is split by a colour code is no word to any rule.
+        # A colour code inside a word would hide the word from the rules.
         text = _COLOUR.sub("", text)
     if not text.isascii():
         text = _NO_WIDTH.sub("", text)
-    # Only where small letters are plain: (?i) takes letters of other alphabets for ours, too.
+    # Only for ASCII: with (?i) some letters of other alphabets match ASCII letters, too.
     small = text.lower() if text.isascii() else None
     for pattern, replacement, words in _RULES:
         if small is None or any(_is_in(small, word) for word in words):
@@ -358,9 +361,10 @@ def redact(text: str) -> str:
 
 
 def _mentioning(text: str) -> deque[tuple[int, int]] | None:
-    """Return begin and end of the places in which a key can stand, in their order; None where there are too many.
+    """Return begin and end of the places where a key can be, in order; None if there are too many.
 
-    Each text that _KEY matches has one of _MENTIONS, and no more than _BEFORE characters before it and _AFTER from it.
+    Each text that _KEY matches has one of _MENTIONS, with at most _BEFORE characters before it and _AFTER from its
+    start.
     """
     small = text.lower()
     if sum(small.count(word) for word in _MENTIONS) * _APART > len(text):
@@ -386,7 +390,7 @@ def _is_in(small: str, word: str | Late) -> bool:
 
 
 def excerpt(text: str, limit: int = 1200) -> str:
-    """Return the redacted text, at most `limit` characters, cut in the middle and saying so."""
+    """Return the redacted text with at most `limit` characters, cut in the middle with a note."""
     clean = redact(text).strip()
     if len(clean) <= limit:
         return clean
@@ -400,7 +404,7 @@ def _masked_flag(found: re.Match[str]) -> str:
 
 
 def _without_pem_tail(text: str) -> str:
-    """Mask the end of a private key whose beginning was cut off: what stands before its last line."""
+    """Mask the end of a private key whose beginning was cut off: the lines before its last one."""
     parts, done = [], 0
     for end in _PEM_END.finditer(text):
         kept = text[done : end.start()].split("\n")
@@ -413,7 +417,7 @@ def _without_pem_tail(text: str) -> str:
 
 
 def _without_values(text: str, pattern: re.Pattern[str], places: deque[tuple[int, int]] | None = None) -> str:
-    """Mask what follows a name; with `places` names stand in these alone."""
+    """Mask the values of keys. With `places` keys are searched only there."""
     parts, done, at = [], 0, 0
     while (found := pattern.search(text, at) if places is None else _next_in(text, pattern, at, places)) is not None:
         at = found.end()
@@ -428,7 +432,7 @@ def _without_values(text: str, pattern: re.Pattern[str], places: deque[tuple[int
 
 
 def _next_in(text: str, pattern: re.Pattern[str], at: int, places: deque[tuple[int, int]]) -> re.Match[str] | None:
-    """Return the first match from `at` on, in one of the places, and forget those that are done."""
+    """Return the first match from `at` on within the places, and drop places that are done."""
     while places:
         begin, end = places[0]
         found = pattern.search(text, max(at, begin), end) if at < end else None
@@ -447,7 +451,7 @@ def _is_path(text: str, start: int) -> bool:
 
 
 def _value(text: str, found: re.Match[str]) -> tuple[int, int]:
-    """Return where the value of a key begins and ends; the same place twice where there is none to mask."""
+    """Return begin and end of the value of a key; equal if there is none to mask."""
     start = found.end()
     while start < len(text) and text[start] in " \t":
         start += 1
@@ -467,7 +471,7 @@ def _value(text: str, found: re.Match[str]) -> tuple[int, int]:
     if found["phrase"] is None:
         if _BOOLEAN.match(text, start):
             return start, start
-        # A token has no spaces, a password may have.
+        # A token has no spaces, a password may have some.
         word = _WORD.match(text, start)
         return start, word.end() if word else start
     following = _NEXT_PAIR.search(text, start)
@@ -494,13 +498,13 @@ def _backslashes(text: str, start: int, end: int) -> int:
 
 
 def _end_of_block(text: str, key: int, start: int, *, structured: bool) -> int:
-    """Return where the lines end that are indented deeper than the key's own line.
+    """Return the end of the lines that are indented deeper than the key's own line.
 
     Args:
         text: the text.
-        key: where the key stands.
-        start: the end of the key's line.
-        structured: a block scalar, whose lines may look like anything; else lines that look like keys end it.
+        key: position of the key.
+        start: end of the key's line.
+        structured: for a block scalar, whose lines may look like anything; else a line that looks like a key ends it.
     """
     line = text.rfind("\n", 0, key) + 1
     own = len(text[line:key]) - len(text[line:key].lstrip(" \t-"))
@@ -519,7 +523,7 @@ def _end_of_block(text: str, key: int, start: int, *, structured: bool) -> int:
 
 # Secrets in structured data: settings, Helm values and environments are masked by key before they are written.
 #
-# What was masked is given back in memory, from what people stated, to the tasks that need it.
+# For tasks that need the secrets, they are restored in memory from the user's input.
 
 _SECRET_KEYS_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _PASSWORD = re.compile("password|passwd|passphrase|passcode|pwd")
@@ -531,8 +535,8 @@ _KEY_OF = re.compile(
     "api|access|private|secret|account|client|tls|encryption|signing|ssh|license|auth|master|storage|shared|preshared"
     "|munge|bootstrap|ngc|app|application|routing|service|fernet"
 )
-# Variables of an environment are a site's own words, so a list of what is secret is never whole: saved is what tells
-# how a program runs, by the beginning of its name, and of any other variable only that it is there.
+# Sites choose the names of environment variables, so a list of secret names can never be complete. Variables that
+# configure a program are saved, by name prefix; of all others only their presence.
 _ENVIRONMENTS = frozenset({"env", "environment", "extra_env", "extraEnv"})
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*")
 _PLAIN_VARIABLE = re.compile(
@@ -541,12 +545,12 @@ _PLAIN_VARIABLE = re.compile(
     r"|HF_HUB|HF_HOME|HF_DATASETS|TOKENIZERS|GLOO|LD|PYTHON|LC|XDG|HEALTH_CHECK|SLURM)(?:_[A-Z0-9_]+)?"
     r"|PATH|HOME|LANG|TZ|TMPDIR|HOSTNAME|USER|SHELL|TERM|PWD|PYTHON[A-Z]+|(?:HTTPS?|NO|ALL)_PROXY"
 )
-# What only names a Secret.
+# Only names a Secret.
 _REFERENCES = frozenset({("existing", "secret"), ("pull", "secret"), ("token", "secret")})
 _NAMING = re.compile(
     "name|namespace|key|optional|kind|apiversion|secretname|enabled|create|type|valuefrom|secretkeyref", re.IGNORECASE
 )
-# What may follow the word that says what it is: `client-key-data`.
+# May follow the word that makes it a secret: `client-key-data`.
 _ENCODED = re.compile("data|b64|base64|value")
 
 
@@ -569,7 +573,7 @@ def _words(key: str) -> list[str]:
 
 
 def redact_data(value: Any) -> Any:
-    """Return plain data (mappings, lists, scalars) with every secret masked, by its key or by its look."""
+    """Return plain data (mappings, lists, scalars) with every secret masked, by key or by form."""
     if isinstance(value, Mapping):
         return _mapping(value)
     if isinstance(value, list | tuple):
@@ -578,7 +582,7 @@ def redact_data(value: Any) -> Any:
 
 
 def _list(items: Sequence[Any]) -> list[Any]:
-    """Return the entries masked; in an argument list also the one after `--api-key`."""
+    """Return the entries masked. In an argument list the one after `--api-key` is masked, too."""
     return [
         _masked(entry, "") if number and _is_secret_flag(items[number - 1]) else redact_data(entry)
         for number, entry in enumerate(items)
@@ -603,7 +607,7 @@ def _mapping(data: Mapping[Any, Any]) -> dict[Any, Any]:
 
 
 def redact_settings(value: Any) -> Any:
-    """Return what a site states, with every secret masked, and of environments all that is not known to be plain."""
+    """Return a site's settings with every secret masked, and all environment variables not known to be harmless."""
     return redact_data(_plain_environments(value))
 
 
@@ -627,13 +631,13 @@ def _variable(name: str, value: Any) -> Any:
 
 
 def _masked(value: Any, key: str) -> Any:
-    """Return what stands under a secret key, masked; names of Secrets and keys in them stay."""
+    """Return the value under a secret key, masked. Names of Secrets and of keys in them stay."""
     if isinstance(value, str):
         return MASK if value else value
     if isinstance(value, bool) or value is None:
         return value
     if isinstance(value, int | float):
-        # `max_token: 512` is a number, a password of digits is none.
+        # `max_token: 512` is a number, but a password may have digits only.
         return MASK if any(_PASSWORD.fullmatch(word) for word in _words(key)) else value
     if isinstance(value, Mapping):
         return {
@@ -644,7 +648,7 @@ def _masked(value: Any, key: str) -> Any:
 
 
 def holds_mask(value: Any) -> bool:
-    """Tell whether something in the data was masked."""
+    """Tell whether any of the data was masked."""
     if isinstance(value, Mapping):
         return any(holds_mask(entry) for entry in value.values())
     if isinstance(value, list | tuple):
@@ -653,16 +657,16 @@ def holds_mask(value: Any) -> bool:
 
 
 def with_secrets(saved: Any, stated: Any, place: str, hint: str) -> Any:
-    """Return saved data with what was masked in it put back from what people stated, place by place.
+    """Return saved data with its masked values restored from the user's input, place by place.
 
     Args:
         saved: data as it was written.
-        stated: the same structure with the secrets, or the part of it that people stated.
-        place: where the data stands, for the error.
-        hint: what to do where a secret is not stated.
+        stated: the same structure with the secrets, or the part of it that the user gave.
+        place: name of the data in the error.
+        hint: fix for a secret that was not given.
 
     Raises:
-        InputError: a value was masked, and what is stated now does not give the same masked value.
+        InputError: a value was masked, and the given one does not mask to the same text.
     """
     if not holds_mask(saved):
         return saved

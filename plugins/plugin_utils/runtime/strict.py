@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Strict reading of YAML (and so JSON) into dataclasses: nothing guessed, nothing converted, every problem listed."""
+"""Reads YAML (and so JSON) strictly into dataclasses: no guess, no conversion, and every problem is listed."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from ..outcome.wording import first_of
 from .foreign_yaml import PlainYamlError, documents, kubernetes_loader, parser
 
 T = TypeVar("T")
-# How alike two words are that differ by a letter or two.
+# Similarity of two words that differ by a letter or two.
 _ALMOST = 0.9
-# A longer list of what is known is no hint: its beginning is shown.
+# A longer list of known words is shortened to its beginning.
 _LISTED, _SHOWN = 40, 8
 
 
 def parse_yaml(text: str, source: str) -> Any:
-    """Return the one document of a YAML or JSON text; days stay text.
+    """Return the one document of a YAML or JSON text. Dates stay text.
 
     Raises:
         InputError: not YAML, a key twice, a key that is not text, or more than one document.
@@ -34,7 +34,7 @@ def parse_yaml(text: str, source: str) -> Any:
 
 
 def parse_yaml_documents(text: str, source: str) -> list[Any]:
-    """Return every document of a YAML or JSON text; days stay text.
+    """Return every document of a YAML or JSON text. Dates stay text.
 
     Raises:
         InputError: not YAML, a key twice, or a key that is not text.
@@ -64,7 +64,7 @@ def read_yaml(path: Path) -> Any:
 
 
 def nearest_hint(word: str, known: Iterable[str], intro: str = "did you mean") -> str:
-    """Return `did you mean 'x' or 'y'?`, or the list of what is known if nothing is near."""
+    """Return `did you mean 'x' or 'y'?`. If no known word is near, return the list of known words."""
     choices = sorted(known)
     near = nearest(word, choices)
     if near:
@@ -74,8 +74,11 @@ def nearest_hint(word: str, known: Iterable[str], intro: str = "did you mean") -
 
 
 def nearest(word: str, known: Iterable[str]) -> list[str]:
-    """Return up to three of the known words that are near, the nearest first; of names that differ by their number
-    alone (gpu99, gpu08) only one with a single other digit, and beside one that is almost the word no others."""
+    """Return up to three known words near a word, the nearest first.
+
+    Of names that differ only in their number (gpu99, gpu08) only those count that differ in a single digit. If some are
+    almost the word, only those are returned.
+    """
     from difflib import SequenceMatcher, get_close_matches
 
     fitting = [name for name in sorted(known) if not _other_number(word, name)]
@@ -92,10 +95,10 @@ def _other_number(word: str, name: str) -> bool:
 
 
 def decode(kind: type[T], data: Any, source: str) -> T:
-    """Return plain data that a person wrote as that type: nothing guessed, nothing converted.
+    """Return plain data that a person wrote as that type, without guesses and conversions.
 
     Raises:
-        ProblemsError: every unknown key (with the nearest known one), missing field and wrong type, and what the
+        ProblemsError: every unknown key (with the nearest known one), missing field and wrong type, and whatever the
             value's own check refused.
     """
     try:
@@ -105,11 +108,11 @@ def decode(kind: type[T], data: Any, source: str) -> T:
 
 
 def decode_file(kind: type[T], path: Path) -> T:
-    """Return the one document of a YAML file as that type; every problem names the line.
+    """Return the one document of a YAML file as that type. Every problem names the line.
 
     Raises:
         InputError: the file cannot be read or is not YAML.
-        ProblemsError: what does not fit, see decode.
+        ProblemsError: see decode.
     """
     data = read_yaml(path)
     try:
@@ -121,7 +124,7 @@ def decode_file(kind: type[T], path: Path) -> T:
 
 
 def _line(lines: dict[str, int], misfit: Misfit) -> int:
-    """The line of a place, or of the nearest thing around it that is there."""
+    """Return the line of a place, or of the nearest existing place around it."""
     path = misfit.path.lstrip(".")
     if misfit.word and f"{path}.{misfit.word}".lstrip(".") in lines:
         return lines[f"{path}.{misfit.word}".lstrip(".")]

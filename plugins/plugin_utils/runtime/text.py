@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Text for people: words of a command that can be copied, and nothing that commands a terminal."""
+"""Text for people: command lines that can be copied, and text without terminal control sequences."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import re
 import shlex
 from typing import Any
 
-# Words of a command as a person can copy them. Pure.
+# Words of a command line, quoted for copying. Pure.
 
-# What a shell reads within double quotes.
+# Characters that a shell interprets within double quotes.
 _LIVE = re.compile(r"[\"$`\\!]")
 
 
 def shell_word(text: str) -> str:
-    """Return the text as one word for a shell: in double quotes where it has single ones, as `"who='A B'"`."""
+    """Return the text as one word of a shell. Text with single quotes gets double quotes, as in `"who='A B'"`."""
     return f'"{text}"' if "'" in text and not _LIVE.search(text) else shlex.quote(text)
 
 
 def extra_variable(name: str, value: str) -> str:
-    """Return `-e` and the word behind it that give Ansible this text: what a shell leaves, Ansible splits at spaces."""
+    """Return `-e` and the word that pass this text to Ansible, which splits at spaces what the shell unquoted."""
     if not re.search(r"[\s'\"{\\]", value):
         return "-e " + shell_word(f"{name}={value}")
     if "'" in value or "{" in value or _LIVE.search(value):
@@ -31,7 +31,7 @@ def extra_variable(name: str, value: str) -> str:
 
 
 def _meant(value: str) -> Any:
-    """Return the mapping or list that a text is as JSON; any other text stays one."""
+    """Return the mapping or list that a text is as JSON; any other text stays text."""
     try:
         found: Any = json.loads(value)
     except ValueError:
@@ -39,14 +39,14 @@ def _meant(value: str) -> Any:
     return found if isinstance(found, dict | list) else value
 
 
-# Text of hosts and pods for a terminal or a document: what would command these is written out instead.
+# Text of hosts and pods, for a terminal or a document: control characters are written as escapes.
 
-# Control characters but tab and newline; what turns the direction of text; what XML cannot hold.
+# Control characters except tab and newline, marks that change the text direction, characters that XML cannot hold.
 _COMMANDS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 
 
 def visible(text: str) -> str:
-    """Return the text with control characters and their like as `\\x1b` or `\\u202e`; `\\r\\n` ends a line."""
+    """Return the text with control and direction characters as `\\x1b` or `\\u202e`. `\\r\\n` ends a line."""
     return _COMMANDS.sub(_written, text.replace("\r\n", "\n"))
 
 

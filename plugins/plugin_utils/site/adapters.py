@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Which adapters of a host carry GPU traffic. The cabling plan, check hca-state and NCCL's filter all ask here.
+"""Finds the adapters of a host for GPU traffic, for the cabling plan, check hca-state and NCCL's filter.
 
-A host has more adapters than those: for storage, management, NVSwitches. Which are which is stated by the site
-(gpufleet_hcas), else it follows from what the host itself shows: what is beside a GPU by `nvidia-smi topo -m`, the link
-layer, the rate, the model. Names in a SKU decide what these leave open. Names are never guessed.
+A host has more adapters than those: for storage, management, NVSwitches. The site configures which ones carry GPU
+traffic (gpufleet_hcas). Otherwise it follows from the host itself: what is beside a GPU by `nvidia-smi topo -m`, the
+link layer, the rate, the model. Names in a SKU decide what these leave open. Names are never guessed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .model import Host
 
 VARIABLE = "gpufleet_hcas"
 LINK_LAYERS: Mapping[str, str] = {"infiniband": "InfiniBand", "roce": "Ethernet"}
-"""By fabric of the SKU, what `ibstat` calls the link layer of its adapters. Other fabrics have none that it lists."""
+"""By fabric of the SKU, the link layer of its adapters in `ibstat`. Other fabrics have no adapters there."""
 # A GPU and an adapter below the same PCIe switch, or below switches of the same root port.
 _BESIDE = ("PIX", "PXB")
 
@@ -32,8 +32,11 @@ Basis = Literal["stated", "topology", "link-layer", "sku", "none"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adapter:
-    """One port of an adapter: `mlx5_3`, of an adapter with several ports `mlx4_0:2`; `beside` are the GPUs next to it,
-    by their place in the driver's list."""
+    """One port of an adapter.
+
+    - `name`: `mlx5_3`, or `mlx4_0:2` for an adapter with several ports.
+    - `beside`: GPUs next to it, by index in the driver's list.
+    """
 
     name: str
     hca: Hca
@@ -43,7 +46,7 @@ class Adapter:
 
     @property
     def up(self) -> bool:
-        """Whether the port has a signal; without one `ibstat` prints a rate that means nothing."""
+        """Whether the port has a signal. Without one `ibstat` prints a meaningless rate."""
         return self.port.physical_state == "LinkUp"
 
 
@@ -51,10 +54,12 @@ class Adapter:
 class ComputeAdapters:
     """The adapter ports of a host for GPU traffic.
 
-    `names` are in the order of the rails, as many as are known; `wanted` is how many the SKU has. `basis` says what
-    they follow from. `open_between` are the candidates where the evidence fits more ports than there should be.
-    `bare_gpus` are GPUs with nothing beside them on a host whose other GPUs have something. `contradicts` are the names
-    that the evidence has where the site states others.
+    - `names`: in the order of the rails, as many as are known.
+    - `wanted`: number in the SKU.
+    - `basis`: what the names follow from.
+    - `open_between`: candidates, where more ports fit than there should be.
+    - `bare_gpus`: GPUs without an adapter beside them on a host whose other GPUs have one.
+    - `contradicts`: names by the host's own evidence, where the site configured others.
     """
 
     names: tuple[str, ...]
@@ -71,7 +76,7 @@ class ComputeAdapters:
 
     @property
     def basis_text(self) -> str:
-        """What the names follow from, for people."""
+        """What the names follow from, for a message."""
         return {
             "stated": f"stated by {VARIABLE}",
             "topology": "those beside the GPUs by `nvidia-smi topo -m`",
@@ -82,22 +87,22 @@ class ComputeAdapters:
 
 
 def stated_by(host: Host, sku: Sku) -> str:
-    """Return the field that states the names of the host."""
+    """Return the setting that has the names of the host's adapters."""
     return VARIABLE if host.hcas else f"hca_names of SKU {sku.name}"
 
 
 def carries_gpu_traffic(sku: Sku) -> bool:
-    """Tell whether hosts of the SKU have adapters that `ibstat` lists and NCCL_IB_HCA picks."""
+    """Tell whether hosts of the SKU have adapters that `ibstat` lists and NCCL_IB_HCA selects."""
     return sku.compute_hcas > 0 and sku.fabric in LINK_LAYERS
 
 
 def port_names(hcas: Iterable[Hca]) -> dict[str, IbPort]:
-    """Return every port by its name: that of the adapter, and `:number` where it has several."""
+    """Return every port by its name: the adapter's, with `:number` where it has several ports."""
     return {_name(hca, port): port for hca in hcas for port in hca.ports}
 
 
 def nccl_port(name: str) -> str:
-    """Return the name with its port number, as NCCL_IB_HCA takes it."""
+    """Return the name with its port number, as NCCL_IB_HCA needs it."""
     return name if ":" in name else f"{name}:1"
 
 
@@ -113,9 +118,9 @@ def compute_adapters(
     Args:
         host: its entry in the inventory.
         sku: its hardware facts.
-        hcas: what `ibstat` printed; None where nothing was read.
-        topology: what `nvidia-smi topo -m` printed; None where nothing was read.
-        stated: names from a setting, which come before those of the inventory.
+        hcas: output of `ibstat`; None where it was not read.
+        topology: output of `nvidia-smi topo -m`; None where it was not read.
+        stated: names from a setting, which override those of the inventory.
     """
     wanted = sku.compute_hcas if carries_gpu_traffic(sku) else 0
     found = _from_evidence(sku, hcas, topology) if hcas is not None and wanted else None
@@ -143,7 +148,7 @@ def _from_evidence(sku: Sku, hcas: Sequence[Hca], topology: Topology | None) -> 
     beside = _main_kinds([entry for entry in fitting if entry.beside], sku)
     mostly = 2 * len(beside) >= sku.compute_hcas
     exact = _exact((fitting,), sku)
-    # Where most GPUs have one beside them, one far away stands for a missing one only if the SKU calls it so.
+    # Where most GPUs have an adapter beside them, a distant one replaces a missing one only if the SKU has its name.
     if exact is not None and not (mostly and sku.hca_names and {entry.name for entry in exact} - set(sku.hca_names)):
         return _known(exact, sku, bare)
     if len(fitting) > sku.compute_hcas and not (mostly and len(beside) < sku.compute_hcas):
@@ -172,14 +177,14 @@ def _adapter(hca: Hca, port: IbPort, topology: Topology | None) -> Adapter:
 
 
 def _bare(every: Sequence[Adapter], topology: Topology | None) -> tuple[int, ...]:
-    """Return the GPUs without an adapter beside them, where at least half of the GPUs have one."""
+    """Return the GPUs without an adapter beside them, if at least half of the GPUs have one."""
     count = len(topology.gpus) if topology else 0
     covered = {place for entry in every for place in entry.beside}
     return tuple(place for place in range(count) if place not in covered) if 2 * len(covered) >= count else ()
 
 
 def _exact(pools: Sequence[Sequence[Adapter]], sku: Sku) -> list[Adapter] | None:
-    """Return the ports if one way of looking gives just as many as the SKU has."""
+    """Return the ports if one of the criteria gives exactly as many as the SKU has."""
     for pool in pools:
         alike = _main_kinds(pool, sku)
         for entries in (alike, _rated(alike, sku)):
@@ -189,13 +194,16 @@ def _exact(pools: Sequence[Sequence[Adapter]], sku: Sku) -> list[Adapter] | None
 
 
 def _main_kinds(pool: Sequence[Adapter], sku: Sku) -> list[Adapter]:
-    """Return the ports without models of which the host has few: one of those stands for no adapter of a rail."""
+    """Return the ports of the models that the host has in number.
+
+    A model counts if at least half as many ports have it as are needed: a single odd one is not a rail's adapter.
+    """
     counts = Counter(entry.hca.kind for entry in pool)
     return [entry for entry in pool if 2 * counts[entry.hca.kind] >= min(sku.compute_hcas, len(pool))]
 
 
 def _rated(pool: Sequence[Adapter], sku: Sku) -> list[Adapter]:
-    """Return the ports at the rate of the SKU, and those without a signal that are of a model that has this rate."""
+    """Return the ports at the rate of the SKU. Ports without a signal count if their model has that rate elsewhere."""
     models = {entry.hca.kind for entry in pool if entry.up and entry.port.rate_gbps == sku.hca_rate_gbps}
     return [
         entry for entry in pool if (entry.port.rate_gbps == sku.hca_rate_gbps if entry.up else entry.hca.kind in models)
@@ -203,7 +211,7 @@ def _rated(pool: Sequence[Adapter], sku: Sku) -> list[Adapter]:
 
 
 def _other_layer(every: Sequence[Adapter], there: Sequence[Adapter], sku: Sku) -> list[Adapter]:
-    """Return the ports that have the place of those which are missing and the wrong link layer."""
+    """Return ports in the position of missing ones that have the wrong link layer."""
     missing = sku.compute_hcas - len(there)
     layer, kinds = LINK_LAYERS[sku.fabric], {entry.hca.kind for entry in there}
     others = [entry for entry in every if entry.port.link_layer != layer]
@@ -222,6 +230,6 @@ def _known(entries: Sequence[Adapter], sku: Sku, bare: tuple[int, ...]) -> Compu
 
 
 def _ordered(entries: Iterable[Adapter]) -> tuple[str, ...]:
-    """Return the names in the order of the GPUs that they are beside, then by number."""
+    """Return the names in the order of the GPUs beside them, then by number."""
     ordered = sorted(entries, key=lambda entry: (entry.nearest or entry.beside or (1 << 16,), natural(entry.name)))
     return tuple(entry.name for entry in ordered)

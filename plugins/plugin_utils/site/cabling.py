@@ -1,9 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The cabling plan: which adapter port is on which switch port, how fast every cable must be, and names of
-switches.
-"""
+"""The cabling plan: which adapter port is on which switch port, the required rate of every cable, and switch names."""
 
 from __future__ import annotations
 
@@ -19,17 +17,17 @@ from ..runtime.strict import decode, nearest_hint, read_yaml
 from .adapters import ComputeAdapters, carries_gpu_traffic, compute_adapters
 from .model import Host, Site
 
-# The cabling plan: which adapter port is on which switch port, and how fast every cable must be.
+# The cabling plan: which adapter port is on which switch port, and the required rate of every cable.
 #
-# A site states it in a file (gpufleet_settings.fabric.plan). Without one it is generated from the inventory:
-# adapter k for GPU traffic of every host (site/adapters.py) belongs to rail k, whatever switches the rail has, at
-# the rate that the SKU states.
+# A site configures it as a file (gpufleet_settings.fabric.plan). Otherwise it is generated from the inventory: adapter
+# k for GPU traffic of every host (site/adapters.py) belongs to rail k, on any switch of that rail, at the rate of the
+# SKU.
 
 SETTINGS = "fabric"
 LANE_GBPS = {
     "SDR": 2.5, "DDR": 5.0, "QDR": 10.0, "FDR": 14.0625, "EDR": 25.78125, "HDR": 53.125, "NDR": 106.25, "XDR": 212.5,
 }  # fmt: skip
-"""Signalling rate of one lane, as iblinkinfo prints it."""
+"""Signalling rate of one lane in Gb/s, as iblinkinfo prints it."""
 _DATA_GBPS = {"SDR": 2, "DDR": 4, "QDR": 8, "FDR": 14, "EDR": 25, "HDR": 50, "NDR": 100, "XDR": 200}
 _WIDTHS = ("1x", "2x", "4x", "8x", "12x")
 _MAX_PORTS = 254
@@ -49,9 +47,13 @@ class End:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedLink:
-    """One cable. `host` and `hca` say whose adapter `near` is, empty between switches; `far` is None in a generated
-    plan, which does not know the switches. `rail` is the adapter's place among those of its host, from 0; `near_guid`
-    the GUID of its port as the host says, 0 where it was not asked."""
+    """One cable.
+
+    - `host`, `hca`: the adapter of `near`; empty between switches.
+    - `far`: None in a generated plan, which does not know the switches.
+    - `rail`: index of the adapter among those of its host, from 0.
+    - `near_guid`: GUID of its port as the host reports it; 0 if it was not queried.
+    """
 
     near: End
     far: End | None
@@ -64,30 +66,34 @@ class PlannedLink:
 
     @property
     def name(self) -> str:
-        """Both ends, for people."""
+        """Both ends, for a message."""
         return f"{self.near} - {self.far if self.far is not None else f'rail {self.rail}'}"
 
     @property
     def lanes(self) -> int:
-        """How many lanes it must have."""
+        """Required number of lanes."""
         return int(self.width.removesuffix("x"))
 
     @property
     def lane_gbps(self) -> float:
-        """Signalling rate that each lane must have."""
+        """Required signalling rate of each lane in Gb/s."""
         return LANE_GBPS[self.speed]
 
     @property
     def rate_gbps(self) -> int:
-        """Data rate, as ibstat prints it."""
+        """Data rate in Gb/s, as ibstat prints it."""
         return _DATA_GBPS[self.speed] * self.lanes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CablingPlan:
-    """Every cable. `generated`: nobody stated it, so switches are not named in it; `unknown` are then the hosts whose
-    adapters for GPU traffic are not known, so that no cable of theirs is planned. By GUID of a port, `adapters` has
-    what the hosts call it (`gpu01/mlx5_0`) and `node_names` what the site's node-name map calls a device."""
+    """All cables.
+
+    - `generated`: the site has configured no plan, so the switches have no names here.
+    - `unknown`: in a generated plan, hosts without planned cables, since their adapters for GPU traffic are not known.
+    - `adapters`: by GUID of a port its name on the host (`gpu01/mlx5_0`).
+    - `node_names`: by GUID of a port the name of the device in the site's node-name map.
+    """
 
     links: tuple[PlannedLink, ...]
     switches: tuple[str, ...] = ()
@@ -119,15 +125,15 @@ class _PlanFile:
 def site_cabling(
     site: Site, hardware: Mapping[str, Sku], adapters: Mapping[str, ComputeAdapters] | None = None
 ) -> CablingPlan | None:
-    """Return the plan of the site; None if it has no InfiniBand host and states none.
+    """Return the plan of the site; None without an InfiniBand host and a configured plan.
 
     Args:
         site: the site.
         hardware: SKU facts by name.
-        adapters: by host, which of its adapters are for GPU traffic; of other hosts what inventory or SKU states.
+        adapters: by host its adapters for GPU traffic; for other hosts the inventory or SKU decides.
 
     Raises:
-        ProblemsError: everything wrong with the stated plan, as one list.
+        ProblemsError: everything wrong with the configured plan, as one list.
         InputError: the file cannot be read.
     """
     stated = stated_cabling(site, hardware)
@@ -161,7 +167,7 @@ def with_guids(plan: CablingPlan, guids: Mapping[str, Mapping[str, int]]) -> Cab
 
 
 def stated_cabling(site: Site, hardware: Mapping[str, Sku]) -> CablingPlan | None:
-    """Return the plan that the site states; None if it states none.
+    """Return the plan that the site has configured; None if there is none.
 
     Raises:
         ProblemsError: everything wrong with it, as one list.
@@ -197,11 +203,11 @@ def read_plan(path: Path, site: Site, hardware: Mapping[str, Sku]) -> CablingPla
 
 
 class _Reader:
-    """Turns the file into links and keeps what is wrong with it."""
+    """Turns the file into links and collects its problems."""
 
     def __init__(self, source: str, document: _PlanFile) -> None:
         self.problems: list[BringupError] = []
-        # Descriptions of switches may have blanks at their ends, which mean nothing.
+        # Blanks around a switch's description mean nothing.
         named = {name.strip(): ports for name, ports in document.switches.items()}
         self._source, self._document = source, replace(document, switches=named)
         self._taken: dict[End, str] = {}
@@ -300,7 +306,7 @@ _LARGEST = 4 << 20
 
 
 def read_node_names(path: Path) -> dict[str, str]:
-    """Return the names by GUID (`0x248a070300928186`); blanks at their ends are not part of them.
+    """Return the names by GUID (`0x248a070300928186`), without blanks around them.
 
     Raises:
         InputError: the file cannot be read, or a line is not `0x<guid> "name"`.

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Makes the Site from what the inventory says; every problem is found in one pass."""
+"""Builds the Site from the inventory. All problems are found in one pass."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ T = TypeVar("T")
 Checks = Mapping[str, SubjectKind]
 """Every check that can be waived or accepted, with the kind of its subjects."""
 _OF_THE_WHOLE = (SubjectKind.SITE, SubjectKind.CLUSTER)
-# Names of links and of parts of hosts, which only the observation knows.
+# Names of links and of parts of hosts, known only from observations, have one of these.
 _PART = ("/", ":", " ")
 
 
 def quarantine_of(entries: Any, hosts: Iterable[Host], problems: list[BringupError]) -> tuple[Quarantine, ...]:
-    """Return the nodes set aside, and note what is wrong with them."""
+    """Return the quarantined nodes, and add their problems."""
     names = [host.name for host in hosts]
 
     def unknown(stated: Mapping[str, str], where: str) -> list[BringupError]:
@@ -47,7 +47,7 @@ def quarantine_of(entries: Any, hosts: Iterable[Host], problems: list[BringupErr
 
 @dataclass(frozen=True)
 class Nameable:
-    """What a waiver or an acceptance may name: the checks, the site, its hosts and, by host, how many GPUs it has."""
+    """What a waiver or an acceptance may name: checks, the site, its hosts, and by host the number of GPUs."""
 
     checks: Checks
     site: str
@@ -56,19 +56,19 @@ class Nameable:
 
 
 def waivers_of(entries: Any, known: Nameable, problems: list[BringupError]) -> tuple[Waiver, ...]:
-    """Return the waivers, and note those that are incomplete, name no check, or match no subject."""
+    """Return the waivers, and report those that are incomplete, name no check, or match no subject."""
     return _entries(Waiver, entries, "gpufleet_waivers", _lookup(known), problems)
 
 
 def acceptances_of(entries: Any, known: Nameable, problems: list[BringupError]) -> tuple[Acceptance, ...]:
-    """Return the acceptances, and note those that are incomplete, name no check, or match no subject."""
+    """Return the acceptances, and report those that are incomplete, name no check, or match no subject."""
     return _entries(Acceptance, entries, "gpufleet_acceptances", _lookup(known), problems)
 
 
 def component_problems(
     variable: str, entries: Iterable[Waiver], checks: Checks, components: Iterable[str]
 ) -> list[BringupError]:
-    """Return the waivers or acceptances of checks per component that match none of the recipe's components."""
+    """Return waivers or acceptances of checks per component that match none of the recipe's components."""
     names = tuple(components)
     return [
         _no_match(f"{variable}: check {entry.check}", entry.subject, "component of the recipe", names)
@@ -88,7 +88,7 @@ def _lookup(known: Nameable) -> Callable[[Mapping[str, str], str], list[BringupE
         kind = known.checks.get(check)
         if kind is None:
             unknown = InputError(f"{where}.check", f"{check!r} is not a check.", nearest_hint(check, known.checks))
-            # Its subject is looked at as that of the check that is meant.
+            # Its subject is compared with those of the check that was probably meant.
             near = get_close_matches(check, known.checks, n=1, cutoff=0.55)
             told = _no_subject(known.checks[near[0]], subject, f"{where}.subject") if near and subject else []
             return [unknown, *told]
@@ -112,7 +112,7 @@ def _lookup(known: Nameable) -> Callable[[Mapping[str, str], str], list[BringupE
 
 
 def _gpus_too_few(subject: str, gpus: Mapping[str, int]) -> int:
-    """Return how many GPUs the hosts have at most that a subject such as `gpu01/gpu9` names, 0 if one has that GPU."""
+    """Return the number of GPUs of the hosts in a subject such as `gpu01/gpu9`, 0 if one of them has that GPU."""
     host, _slash, part = subject.partition("/")
     counts = [count for name, count in gpus.items() if fnmatchcase(name, host)]
     number = part.removeprefix("gpu")
@@ -136,7 +136,7 @@ def _entries(
     wrong: Callable[[Mapping[str, str], str], list[BringupError]],
     problems: list[BringupError],
 ) -> tuple[T, ...]:
-    """Return the entries. `wrong` is asked of one that is not whole as well: everything is told at once."""
+    """Return the entries. `wrong` also runs on an incomplete entry, so that all problems are reported at once."""
     if entries is None:
         return ()
     if not isinstance(entries, list):
@@ -160,7 +160,7 @@ def _entries(
 
 
 def _no_day(stated: Mapping[str, str], where: str) -> list[BringupError]:
-    """Return what is wrong with the last day of a decision, which is read only where the rest is whole."""
+    """Return what is wrong with the last day of a decision. It is checked here for an incomplete entry, too."""
     try:
         if "until" in stated:
             parsed_day(stated["until"], where)
@@ -170,13 +170,13 @@ def _no_day(stated: Mapping[str, str], where: str) -> list[BringupError]:
 
 
 def _texts(entry: Any) -> Any:
-    # YAML reads an unquoted day as a date and a bare ticket as a number; a decision holds texts.
+    # YAML reads an unquoted day as a date and a bare ticket as a number. A decision has only texts.
     if not isinstance(entry, Mapping):
         return entry
     return {key: str(value) if isinstance(value, (int, float, date)) else value for key, value in entry.items()}
 
 
-# The address of a Redfish service as an inventory states it: a name or an address, with or without port and scheme.
+# Address of a Redfish service in the inventory: a name or an address, with or without port and scheme.
 
 VARIABLE = "gpufleet_bmc"
 _HOST = r"(?:[A-Za-z0-9](?:[A-Za-z0-9._-]{0,252}[A-Za-z0-9])?|\[[0-9A-Fa-f:.]{2,45}\])"
@@ -184,10 +184,10 @@ _ADDRESS = re.compile(rf"(?:https://)?({_HOST})(?::([0-9]{{1,5}}))?/?")
 
 
 def service_url(address: object) -> str:
-    """Return `https://host[:port]` of a stated address, empty if none is stated.
+    """Return `https://host[:port]` of a configured address, empty if there is none.
 
     Raises:
-        ValueError: what is wrong with it. What stands there may be a password, so the text does not repeat it.
+        ValueError: what is wrong with it. The value may be a password, so the text does not repeat it.
     """
     if address is None or address == "":
         return ""
@@ -203,9 +203,9 @@ def service_url(address: object) -> str:
     return f"https://{found[1]}" + (f":{int(found[2])}" if found[2] else "")
 
 
-# Makes the Site from what the inventory says; every problem is found in one pass.
+# Builds the Site from the inventory. All problems are found in one pass.
 
-# What is installed is known only after hosts were asked, and what is declared must be known before.
+# The cluster shows its autoscaler only once hosts are queried, but checks are declared before that.
 _NO_AUTOSCALER = (
     "gpufleet_settings.cluster-autoscaling is not given; set it to {} where nodes are added as pods need them, else to "
     "{added: false}"
@@ -224,11 +224,13 @@ _NO_SHARED_VOLUME = "gpufleet_settings.storage-integrity states neither volume n
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InventoryFacts:
-    """What preflight read from Ansible.
+    """Inventory data that preflight read from Ansible.
 
-    `hosts` maps the names in group `group` to their gpufleet_* variables; `groups` are all group names, for the
-    error; `options` are the run's own gpufleet_* options without the prefix; `checks` are all checks by id;
-    `problems` are those found before, such as wrong settings: they are reported in the same list.
+    - `hosts`: gpufleet_* variables of the hosts in group `group`.
+    - `groups`: names of all groups, for the error.
+    - `options`: the run's own gpufleet_* options without the prefix.
+    - `checks`: all checks by id.
+    - `problems`: problems found before, such as wrong settings. They are reported in the same list.
     """
 
     group: str
@@ -285,7 +287,7 @@ def site_from_inventory(facts: InventoryFacts) -> Site:
     return _with_capabilities(site, facts)
 
 
-# The groups that there are without an inventory.
+# Groups that exist without an inventory.
 _OF_ANSIBLE = frozenset({"all", "ungrouped"})
 
 
@@ -343,7 +345,7 @@ def _bmc(name: str, stated: Any, problems: list[BringupError]) -> str:
 
 
 def _hcas(name: str, stated: Any, sku: Sku | None, problems: list[BringupError]) -> tuple[str, ...]:
-    """Return the stated names of the host's adapters, and note what is wrong with them."""
+    """Return the configured names of the host's adapters, and add their problems."""
     if stated is None or sku is None:
         return ()
     if not isinstance(stated, list) or not all(isinstance(entry, str) for entry in stated):
@@ -358,14 +360,14 @@ def _hcas(name: str, stated: Any, sku: Sku | None, problems: list[BringupError])
 
 
 def _criteria(facts: InventoryFacts, hosts: tuple[Host, ...]) -> dict[str, str]:
-    """Return the criteria as stated; the accelerator follows from the SKUs if all have the same one."""
+    """Return the configured criteria. The accelerator follows from the SKUs if all have the same one."""
     stated = {str(key): str(value) for key, value in (facts.options.get("criteria") or {}).items()}
     found = {facts.hardware[host.sku].accelerator for host in hosts if host.sku in facts.hardware}
     return {"accelerator": str(found.pop())} | stated if len(found) == 1 else stated
 
 
 def _pools(given: Sequence[Mapping[str, Any]], problems: list[BringupError]) -> tuple[SitePool, ...]:
-    """Return the stated pools, each with a name of its own."""
+    """Return the configured pools, each with a unique name."""
     pools: list[SitePool] = []
     for number, entry in enumerate(given, 1):
         name = str(entry.get("name") or "")
@@ -381,7 +383,7 @@ def _pools(given: Sequence[Mapping[str, Any]], problems: list[BringupError]) -> 
 
 
 def scope_problems(gates: Sequence[str], from_gate: str) -> list[BringupError]:
-    """Return what is wrong with the gates that a run is to go over and to start at, by their names alone."""
+    """Return what is wrong with the gates of a run and its first gate, by their names alone."""
     problems: list[BringupError] = []
     options = {"gates": gates, "from_gate": from_gate}
     _from_gate(options, _gates(options, GATE_IDS, problems), problems)
@@ -391,7 +393,7 @@ def scope_problems(gates: Sequence[str], from_gate: str) -> list[BringupError]:
 def _gates(
     options: Mapping[str, Any], default_gates: tuple[str, ...], problems: list[BringupError]
 ) -> tuple[str, ...]:  # fmt: skip
-    # A text separated by commas may have blanks beside them.
+    # A comma-separated text may have blanks around the names.
     wanted = [str(gate).strip() for gate in options.get("gates") or default_gates]
     for gate in wanted:
         if gate not in GATE_IDS:
@@ -411,7 +413,7 @@ def _gates(
 
 
 def _from_gate(options: Mapping[str, Any], gates: tuple[str, ...], problems: list[BringupError]) -> str:
-    """Return the gate at which the run is to start, empty for its first."""
+    """Return the gate at which the run starts, empty for its first."""
     wanted = str(options.get("from_gate") or "")
     if not wanted or wanted in gates:
         return wanted
@@ -453,7 +455,7 @@ def _check_orchestrator(site: Site, problems: list[BringupError]) -> None:
 
 def _check_minimum(site: Site, problems: list[BringupError]) -> None:
     left = len(site.in_scope)
-    # No repair helps where there are not so many hosts, whoever is quarantined.
+    # With too few hosts no repair helps, whichever are quarantined.
     if site.hosts and len(site.hosts) < site.minimum_nodes:
         reason = f"is {site.minimum_nodes}, and the inventory has {len(site.hosts)} hosts."
         problems.append(InputError("gpufleet_minimum_nodes", reason, "lower it, or add the hosts that are missing"))

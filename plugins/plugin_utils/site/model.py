@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The site: what the inventory says there is, in one typed value, and the profiles of kinds of sites."""
+"""The site as the inventory describes it, in one typed value, and the site profiles."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from ..outcome.gates import GATE_IDS
 from ..outcome.model import SubjectKind
 from ..runtime.strict import decode, nearest_hint, read_yaml
 
-# The site: what the inventory says there is, in one typed value that every gate reads.
+# The site as the inventory describes it, in one typed value for all gates.
 
-# What a site without a name is called (gpufleet_site_name).
+# Name of a site without a name (gpufleet_site_name).
 NO_SITE = "cluster"
 
 
 class SiteProfile(str, Enum):
-    """What kind of place it is; it decides which checks can be declared (recipes/site_profiles.yaml)."""
+    """Kind of site. It decides which checks can be declared (recipes/site_profiles.yaml)."""
 
     ON_PREMISES = "on_premises"
     COLOCATION = "colocation"
@@ -33,7 +33,7 @@ class SiteProfile(str, Enum):
 
 
 class DriverOwner(str, Enum):
-    """Who installs the GPU driver: the host (gate nodes) or the GPU Operator (gate gpu_stack)."""
+    """Owner of the GPU driver: the host (gate nodes) or the GPU Operator (gate gpu_stack)."""
 
     HOST = "host"
     OPERATOR = "operator"
@@ -43,9 +43,11 @@ class DriverOwner(str, Enum):
 class Host:
     """One GPU host of the inventory.
 
-    `sku` is a name or alias of recipes/hardware/; `node_name` is its Kubernetes node; `rack` may be empty where
-    no facility check is declared. `hcas` are the names of its adapters for GPU traffic, rail by rail; empty: those of
-    its SKU. `bmc` is the URL of its BMC's Redfish service, empty where the inventory states none.
+    - `sku`: name or alias in recipes/hardware/.
+    - `node_name`: its Kubernetes node.
+    - `rack`: may be empty where no facility check is declared.
+    - `hcas`: names of its adapters for GPU traffic, rail by rail; empty: those of its SKU.
+    - `bmc`: URL of its BMC's Redfish service; empty if the inventory has none.
     """
 
     name: str
@@ -58,7 +60,7 @@ class Host:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SitePool:
-    """One pool of GPU nodes: what is stated of it beside the site's criteria, and the labels of its nodes."""
+    """One pool of GPU nodes: its criteria beside the site's, and the labels of its nodes."""
 
     name: str
     criteria: dict[str, str] = field(default_factory=dict)
@@ -69,9 +71,12 @@ class SitePool:
 class Site:
     """The site as the inventory describes it.
 
-    `gates` is the scope of this run, `from_gate` where it is to start (empty: at its first gate); `capabilities` are
-    the words that checks require (from the profile and the inventory), `missing` says why the profile lacks the others;
-    `settings` maps a check id or gate id to its options; `check_dirs` are directories with checks of its own.
+    - `gates`: scope of this run.
+    - `from_gate`: gate at which the run starts; empty: its first.
+    - `capabilities`: words that checks may require, from the profile and the inventory.
+    - `missing`: by missing capability the reason.
+    - `settings`: options by check id or gate id.
+    - `check_dirs`: directories with the site's own checks.
     """
 
     name: str
@@ -96,24 +101,24 @@ class Site:
 
     @property
     def adds_nodes(self) -> bool | None:
-        """Whether nodes are added to the cluster as pods need them, as it states; None where it says nothing."""
+        """Whether nodes are added to the cluster as pods need them; None if it is not configured."""
         stated = self.settings.get("cluster-autoscaling")
         return None if stated is None else stated.get("added", True) is not False
 
     @property
     def quarantined(self) -> frozenset[str]:
-        """Names of the hosts set aside."""
+        """Names of the quarantined hosts."""
         return frozenset(entry.node for entry in self.quarantine)
 
     @property
     def in_scope(self) -> tuple[Host, ...]:
-        """The hosts that the gates are about: all but the quarantined ones."""
+        """The hosts that the gates are about: all except the quarantined ones."""
         quarantined = self.quarantined
         return tuple(host for host in self.hosts if host.name not in quarantined)
 
     @property
     def before_from_gate(self) -> tuple[str, ...]:
-        """The gates in scope that are not run if they can be taken over from earlier runs."""
+        """Gates in scope that do not run if their results can be taken over from earlier runs."""
         return self.gates[: self.gates.index(self.from_gate)] if self.from_gate else ()
 
     @property
@@ -123,13 +128,13 @@ class Site:
 
     @property
     def without_equal(self) -> tuple[Host, ...]:
-        """The hosts in scope whose SKU no other host of the site has, where there are several hosts."""
+        """Hosts in scope whose SKU no other host of the site has; empty on a site with a single host."""
         counts = Counter(host.sku for host in self.hosts)
         alone = tuple(host for host in self.in_scope if counts[host.sku] == 1)
         return alone if len(self.hosts) > 1 else ()
 
     def expected_subjects(self, kind: SubjectKind) -> tuple[str, ...]:
-        """Return the names of the subjects that a check per that kind must answer for.
+        """Return the names of the subjects for which a check per that kind has to give results.
 
         Raises:
             ValueError: subjects of that kind are not known from the inventory alone.
@@ -143,17 +148,20 @@ class Site:
         raise ValueError(f"the inventory does not list subjects of kind {kind.value}")
 
 
-# Site profiles: what each kind of place lets us look at, and why it lacks the rest (recipes/site_profiles.yaml).
+# Site profiles: what can be observed at each kind of site, and why not the rest (recipes/site_profiles.yaml).
 
 FILE_NAME = "site_profiles.yaml"
-# Stands in the reason of each word that a site's own file takes away.
+# Part of the reason of each capability that a site's own file removes.
 TAKEN_AWAY = "taken away by"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """One kind of place: `capabilities` are the words that checks may require; `missing` gives the reason for each
-    word that it lacks, which the report shows instead of the checks that are not declared there."""
+    """One kind of site.
+
+    - `capabilities`: words that checks may require.
+    - `missing`: reason by missing word. The report shows it instead of the checks that are not declared.
+    """
 
     title: str
     capabilities: tuple[str, ...]
@@ -164,7 +172,7 @@ class Profile:
 class _ProfilesFile:
     words: dict[str, str]
     profiles: dict[str, Profile]
-    # Who decided what the profiles of a site's own file lack; that of the collection names nobody.
+    # Who decided what the profiles of a site's own file lack. The collection's file has no author.
     author: str = ""
 
 
@@ -172,11 +180,11 @@ def load_profiles(directories: Sequence[Path]) -> dict[str, Profile]:
     """Return the profile of every SiteProfile value.
 
     Args:
-        directories: recipe directories; each may hold a `site_profiles.yaml`, a later one replaces whole profiles.
+        directories: recipe directories; each may have a `site_profiles.yaml`. A later one replaces whole profiles.
 
     Raises:
         InputError: a file is invalid, a profile does not account for every word, a profile has no entry, or a later
-            file takes words away and does not say who decided that.
+            file removes words and does not name who decided that.
     """
     known = tuple(profile.value for profile in SiteProfile)
     found: dict[str, Profile] = {}
@@ -198,9 +206,9 @@ def load_profiles(directories: Sequence[Path]) -> dict[str, Profile]:
 
 
 def _beside(shipped: Profile | None, profile: Profile, author: str, path: Path) -> Profile:
-    """Return a profile; where it lacks words of an earlier file, the reason of each has who took it away, and where.
+    """Return a profile. If it lacks words of an earlier file, the reason of each names the author and the file.
 
-    Every check that needs such a word is not declared: whoever reads the verdict has to see by whose word.
+    Checks that need such a word are not declared, so a reader of the verdict has to see who removed it.
     """
     taken = sorted(set(shipped.capabilities) - set(profile.capabilities)) if shipped else []
     if not taken:

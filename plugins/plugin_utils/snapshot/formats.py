@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Snapshots as text: ours strictly, and upstream's (NVIDIA/aicr, its "Measurement Schema") in its words, both ways."""
+"""Snapshots as text: reads and writes ours strictly, and upstream's format (NVIDIA/aicr, its "Measurement Schema")."""
 
 from __future__ import annotations
 
@@ -34,41 +34,41 @@ from .model import (
 )
 from .model import KIND as DECODE_KIND
 
-# Snapshots of the upstream tool in ours: NVIDIA/aicr, its "Measurement Schema".
+# Reads snapshots of the upstream tool: NVIDIA/aicr, its "Measurement Schema".
 #
-# It looks at one node's host and GPU, at all nodes' labels and taints. What it has no word for is not asked for
-# here. Under its earlier names (Cloud Native Stack, Eidos) it wrote the same with another head; snapshots of these
-# lie in the history of the public forks mchmarny/cloud-native-stack and pdmack/aicr, examples/.
+# It records host and GPU of one node, labels and taints of all nodes. Whatever it cannot record counts as not asked
+# here. Under its earlier names (Cloud Native Stack, Eidos) it wrote the same with another head; snapshots of these are
+# in the history of the public forks mchmarny/cloud-native-stack and pdmack/aicr, examples/.
 
 KIND = "Snapshot"
 APIS = (*UPSTREAM_APIS, "aicr.run/v1alpha1")
-# The tool's earlier names, by their API.
+# Earlier names of the tool, by API version.
 _EARLIER = {
     "cns.nvidia.com/v1alpha1": "cloud-native-stack",
     "eidos.nvidia.com/v1alpha1": "eidos",
     "snapshot.dgxc.io/v1": "cloud-native-stack",
 }
-# What the head was called in their releases, the last word first.
+# Names of these fields of the head in its releases, the newest first.
 _TAKEN = ("timestamp", "snapshot-timestamp", "measurement-timestamp", "recommendation-timestamp")
 _VERSION = ("version", "snapshot-version")
 _SOURCE = ("source-node", "source")
-# The GPU operator's chart names its only ClusterPolicy so; upstream does not say the name.
+# Name of the GPU operator chart's only ClusterPolicy. Upstream does not record the name.
 POLICY = "ClusterPolicy cluster-policy"
-# Our own word in the head of a snapshot that we write in upstream's.
+# Our own key in the head of a snapshot that we write in upstream's format.
 REHEARSAL = "gpufleet-rehearsal"
 _NOT_ASKED = CollectorResult(state=Collected.NOT_ASKED, reason="the upstream tool does not record it")
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
-# What only a provider says; the last is what its own plugin of before add-ons does.
+# Reported only by a provider. The last one is its own plugin from before add-ons.
 _PROVIDER = (*OF_PARTS, OKE_LEGACY_PLUGIN.split(".")[1])
 _KNOWN = {
     "K8s": {"server", "image", "policy", "node", *_PROVIDER},
     "OS": {"grub", "sysctl", "kmod", "release"},
-    # Releases after 0.11 count GPUs on the PCI bus, without a driver, and ask nvidia-smi no more.
+    # Releases after 0.11 count GPUs on the PCI bus, without a driver, and do not run nvidia-smi.
     "GPU": {"smi", "hardware"},
     "NodeTopology": {"summary", "label", "taint"},
 }
-# What a unit runs ends with times, process id and exit of its last start (ExecStart in systemd's D-Bus API,
-# org.freedesktop.systemd1(5)), as Go prints that.
+# ExecStart of a unit ends with times, process id and exit of its last start (ExecStart in systemd's D-Bus API,
+# org.freedesktop.systemd1(5)), in Go's print format.
 _LAST_START = re.compile(r"( \d+){5}( -?\d+){2}(?=\])")
 Subtypes = dict[str, dict[str, Any]]
 
@@ -79,10 +79,10 @@ def is_upstream(data: Mapping[str, Any]) -> bool:
 
 
 def from_upstream(data: Mapping[str, Any], source: str) -> Snapshot:
-    """Return what an upstream snapshot says.
+    """Return the content of an upstream snapshot.
 
     Raises:
-        InputError: another version of its schema, or not what that says.
+        InputError: another version of its schema, or data that does not follow it.
     """
     api = str(data.get("apiVersion") or "")
     if api not in (*APIS, *_EARLIER):
@@ -179,7 +179,7 @@ def _source_node(node: Node, data: Attributes) -> Node:
 
 
 def _nodes(topology: Subtypes, source: str) -> tuple[dict[str, Node], bool]:
-    """Return all nodes with labels and taints, and whether every list of nodes is whole."""
+    """Return all nodes with labels and taints, and whether every list of nodes is complete."""
     labels: dict[str, dict[str, str]] = {}
     taints: dict[str, list[str]] = {}
     whole = True
@@ -223,7 +223,7 @@ def _readings(topology: Subtypes, kind: str, source: str) -> Iterator[tuple[str,
     for key, fields in rows:
         if len(fields) != parts + 1:
             raise InputError(f"{source}: NodeTopology.{kind} {key}", f"has {len(fields)} parts, expected {parts + 1}.")
-    # A key with several values (taints: effects) ends with each of them; one that ends so by itself stands alone.
+    # A key with several values (taints: effects) gets each of them as suffix. A single key may end so by itself.
     stems = Counter(key.removesuffix(f".{fields[0]}") for key, fields in rows)
     for key, fields in rows:
         stem = key.removesuffix(f".{fields[0]}")
@@ -236,8 +236,11 @@ def _two_parts(kind: str, text: Scalar) -> bool:
 
 
 def _fields(key: str, text: str, kind: str) -> list[str]:
-    """Return the parts of a reading. A taint with its effect in its key has two (upstream: pkg/collector/topology):
-    that of a node which does not answer, for example, which Kubernetes gives it with two effects."""
+    """Return the parts of a reading.
+
+    A taint whose key ends with its effect has two parts (upstream: pkg/collector/topology). An example is the taint of
+    an unreachable node, which Kubernetes adds with two effects.
+    """
     effect = key.rpartition(".")[2]
     if _two_parts(kind, text) and effect in _EFFECTS:
         text = f"{effect}|{text}"
@@ -260,8 +263,8 @@ def _host(found: Mapping[str, Subtypes]) -> Host | None:
         return None
     gpu = {key.removeprefix("gpu."): value for key, value in smi.items() if key.startswith("gpu.")}
     count = _most(smi.get("gpu-count"), hardware.get("gpu-count")) or int(bool(gpu))
-    # Of the first GPU only; its address is not recorded. What the bus says of a model is a word of upstream's own
-    # (pkg/collector/gpu/device_ids.go), and no product that a driver would name.
+    # Only of the first GPU, without its address. The model read from the bus is a name of upstream's own
+    # (pkg/collector/gpu/device_ids.go), and not the product name of a driver.
     first = HostGpu(
         product=_text(gpu.get("model")),
         vbios=_text(gpu.get("vbios-version")) or None,
@@ -289,7 +292,7 @@ def _unit(data: Attributes) -> Attributes:
 
 
 def _most(*counts: Scalar) -> int:
-    """Return how many GPUs there are: none by one way to look leaves it to the other."""
+    """Return the number of GPUs. If one method finds none, the other one counts."""
     return max(int(text) if (text := _text(count)).isdecimal() else 0 for count in counts)
 
 
@@ -305,7 +308,7 @@ def _collectors(found: Mapping[str, Subtypes], whole: bool, host: Host | None) -
     results = dict.fromkeys(COLLECTORS, _NOT_ASKED)
     results["server"] = seen("server" in found["K8s"], "K8s.server")
     results["policies"] = seen("policy" in found["K8s"], "K8s.policy")
-    # Every node has labels: without any, the tool did not reach the API server and wrote an empty part.
+    # Every node has labels. Without any, the tool did not reach the API server and wrote an empty part.
     results["nodes"] = seen(bool(topology.get("data") or topology.get("items")), "node in NodeTopology.label")
     if not whole and results["nodes"].state is Collected.WHOLE:
         reason = "its lists of nodes are cut, or fewer than its node-count"
@@ -315,17 +318,17 @@ def _collectors(found: Mapping[str, Subtypes], whole: bool, host: Host | None) -
     return results
 
 
-# Our snapshots in upstream's words, as far as it has them (see upstream.py for the source).
+# Writes our snapshots in upstream's format, as far as it has the fields (source: see above).
 
-# Names of clouds as upstream writes them, by the scheme of a node's provider id.
+# Upstream's names of clouds, by the scheme of a node's provider id.
 PROVIDERS = {"aws": "eks", "gce": "gke", "azure": "aks", "oci": "oke"}
 Json = dict[str, Any]
 
 
 def to_upstream(snapshot: Snapshot, api: str = RESULT_API) -> Json:
-    """Return the snapshot as the upstream tool writes it, in an API of `UPSTREAM_APIS`.
+    """Return the snapshot in upstream's format, in an API of `UPSTREAM_APIS`.
 
-    It records one host: the first by name that has GPUs, else the first node.
+    It has one host: the first by name that has GPUs, else the first node.
     """
     read = {name: host for name, host in snapshot.hosts.items() if not host.not_read}
     hosts = sorted(read, key=lambda name: (not read[name].gpus, name))
@@ -336,7 +339,8 @@ def to_upstream(snapshot: Snapshot, api: str = RESULT_API) -> Json:
         measurements += _of_host(read[source])
     metadata = {"timestamp": snapshot.taken, "version": snapshot.made_by, "source-node": source}
     if snapshot.rehearsal is not None:
-        # Upstream's head is a map of texts (NVIDIA/aicr pkg/header/header.go); its tool asks for those it knows.
+        # Upstream's head is a map of texts (NVIDIA/aicr pkg/header/header.go), and its tool reads only the keys that it
+        # knows.
         metadata[REHEARSAL] = "true" if snapshot.rehearsal else "false"
     return {
         "kind": KIND,
@@ -370,7 +374,10 @@ def _k8s(snapshot: Snapshot, source: str) -> Json:
 
 
 def _images(images: Mapping[str, Any]) -> dict[str, str]:
-    """Return the tag by the last part of the name, as upstream does; of two with the same name one counts there."""
+    """Return the tag by the last part of the image name, as upstream does.
+
+    Of two equal names only one remains there.
+    """
     plain = ((reference.partition("@")[0].rpartition("/")[2]) for reference in sorted(images))
     return {name: tag for name, _colon, tag in (text.partition(":") for text in plain) if tag}
 
@@ -449,28 +456,28 @@ def _of_host(host: Host) -> list[Json]:
     return [_measured("OS", system), _measured("SystemD", host.units), _measured("GPU", {"smi": smi})]
 
 
-# From text to a snapshot: ours strictly, upstream's in its words.
+# Reads a snapshot from text: ours strictly, or upstream's format.
 
 _AGAIN = "take it again with this release"
-# Left out, these would be read as what was never seen. Earlier releases wrote neither `rehearsal` nor `provider`:
-# without them nobody knows, which is reported and not taken for a no.
+# If missing, these would read as not observed. Earlier releases wrote neither `rehearsal` nor `provider`: without them
+# the value is unknown, which is reported and does not count as a no.
 _WRITTEN = frozenset(Snapshot.__dataclass_fields__) - {"rehearsal", "provider"}
 
 
 def to_text(snapshot: Snapshot) -> str:
-    """Return the snapshot as JSON; the same snapshot is always the same text."""
+    """Return the snapshot as JSON. Equal snapshots give equal text."""
     return dumps(snapshot)
 
 
 def parse_snapshot(text: str, source: str) -> Snapshot:
-    """Return the snapshot that a text holds, ours or upstream's.
+    """Return the snapshot in a text, ours or upstream's.
 
     Args:
         text: JSON or YAML.
         source: where it comes from, for messages.
 
     Raises:
-        InputError: it is neither, of another schema, or not whole.
+        InputError: it is neither, of another schema, or incomplete.
     """
     return from_data(_decoded(text, source), source)
 

@@ -1,9 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a snapshot says to the constraints and criteria of a recipe; what it did not observe is unmeasured, never a
-pass.
-"""
+"""Measures a recipe's constraints and criteria in a snapshot. What was not observed is unmeasured, never a pass."""
 
 from __future__ import annotations
 
@@ -34,16 +32,16 @@ from ..recipe.os_image import os_release
 from .formats import PROVIDERS
 from .model import Collected, Host, Node, Snapshot, Workload, gpu_count, gpu_product, has_gpus
 
-# What a snapshot says to the constraints of a recipe; what it did not see is unmeasured, which is never a pass.
+# Measures the constraints of a recipe in a snapshot. What was not observed is unmeasured, which is never a pass.
 #
-# Labels of nodes are those of Node Feature Discovery and GPU Feature Discovery (their documentation, "Feature
-# labels"): an upstream snapshot records the operating system of one node and the labels of all of them.
+# Labels of nodes are those of Node Feature Discovery and GPU Feature Discovery (their documentation, "Feature labels"):
+# an upstream snapshot records the operating system of one node and the labels of all of them.
 
 _FEATURE = "feature.node.kubernetes.io/"
 _OPERATOR = "gpu-operator"
-# Of a release; empty where whoever took the snapshot does not say it.
+# Status of a Helm release in use; empty where the snapshot does not record it.
 _IN_FORCE = ("deployed", "")
-# `key=value`, where the value may be empty as that of a label may, or `!key`.
+# `key=value`, where the value may be empty like a label's, or `!key`.
 _LABEL = re.compile(r"!\s*[^!=\s]+|[^!=\s]+\s*=[^=]*")
 Value = str | int | bool | None
 Read = Callable[[Node, Host], Value]
@@ -55,7 +53,7 @@ def evaluate_in(
     """Return whether a constraint holds in a snapshot.
 
     Args:
-        constraint: which.
+        constraint: the constraint.
         snapshot: of the cluster.
         nodes: the nodes that it is about, by their names in the cluster.
         hosts: names in the inventory by those names, where they differ.
@@ -70,7 +68,7 @@ def evaluate_in(
     prefix = next((prefix for prefix in _SEVERAL if name.startswith(prefix)), "")
     if prefix:
         collector, several = _SEVERAL[prefix]
-        # A snapshot of upstream has images although nobody asked for workloads.
+        # An upstream snapshot has images although workloads were not requested.
         cut = snapshot.collectors[collector].state is Collected.FAILED
         found = {} if cut else several(name.removeprefix(prefix), snapshot)
         return _with_reason(evaluate_nodes(constraint, found), snapshot, "workloads", "policies")
@@ -94,7 +92,7 @@ def evaluate_in(
 
 
 def _of_provider(constraint: Constraint, snapshot: Snapshot) -> ConstraintResult:
-    """Return whether a constraint holds on what the provider's own tool says, which somebody has to give."""
+    """Return whether a constraint holds on the output of the provider's own tool, which the user has to give."""
     _k8s, part, key = constraint.name.split(".")
     result = evaluate(constraint, _first(_plain(snapshot.provider.get(part, {}).get(key))))
     if result.status is not ConstraintStatus.MISSING:
@@ -104,8 +102,11 @@ def _of_provider(constraint: Constraint, snapshot: Snapshot) -> ConstraintResult
 
 
 def _legacy_plugin(snapshot: Snapshot) -> Value:
-    """Return `none` where no DaemonSet is called so. Whether one that is there gives out GPUs is in its labels and its
-    status, which a snapshot of ours does not keep; upstream's says it."""
+    """Return `none` if there is no DaemonSet of that name.
+
+    Whether an existing one provides GPUs follows from its labels and status. Our snapshots do not have these;
+    upstream's has the result.
+    """
     _k8s, part, key = OKE_LEGACY_PLUGIN.split(".")
     said = _plain(snapshot.provider.get(part, {}).get(key))
     if said is not None or not snapshot.whole("workloads"):
@@ -114,8 +115,10 @@ def _legacy_plugin(snapshot: Snapshot) -> Value:
 
 
 def _of_a_part(constraint: Constraint, snapshot: Snapshot, read: Read | None) -> ConstraintResult:
-    """Return what is unmeasured because the nodes are not all known, with what those say that were read: a snapshot
-    of upstream without a list of nodes still has the facts of the one that it was taken on."""
+    """Return an unmeasured result for a constraint whose nodes are not all known, with the values that were read.
+
+    An upstream snapshot without a list of nodes still has the facts of the node on which it was taken.
+    """
     result = evaluate(constraint, None)
     names = sorted({*snapshot.nodes, *snapshot.hosts}) if read is not None else ()
     seen = {name: read(snapshot.nodes.get(name, Node()), snapshot.hosts.get(name, Host())) for name in names if read}
@@ -129,7 +132,7 @@ def _of_a_part(constraint: Constraint, snapshot: Snapshot, read: Read | None) ->
 
 
 def collectors_for(name: str) -> tuple[str, ...]:
-    """Return the collectors of a snapshot that a constraint of that name is measured by."""
+    """Return the collectors of a snapshot that measure a constraint of that name."""
     if name in PROVIDER:
         return ()
     if name == OKE_LEGACY_PLUGIN:
@@ -143,7 +146,7 @@ def collectors_for(name: str) -> tuple[str, ...]:
 
 
 def _with_reason(result: ConstraintResult, snapshot: Snapshot, *collectors: str) -> ConstraintResult:
-    """Return what was not measured with the reason why those who look for it saw nothing."""
+    """Return the result. If it is unmeasured, add why these collectors found nothing."""
     if result.status is not ConstraintStatus.MISSING:
         return result
     told = [f"{name}: {snapshot.collectors[name].reason}" for name in collectors if not snapshot.whole(name)]
@@ -184,7 +187,7 @@ def _module(rest: str, _node: Node, host: Host) -> Value:
 
 
 def _unit(rest: str, _node: Node, host: Host) -> Value:
-    # The name of a unit has dots of its own: `containerd.service.ActiveState`.
+    # The name of a unit has dots, too: `containerd.service.ActiveState`.
     unit, _dot, key = rest.rpartition(".")
     return _plain(host.units.get(unit, {}).get(key))
 
@@ -205,16 +208,16 @@ def _cuda(node: Node, host: Host) -> Value:
 
 
 def _all_of(values: Iterable[Value]) -> Value:
-    """Return what all GPUs of a node say: each of their words where they differ, nothing where one says none.
+    """Return the value of all GPUs of a node: each value where they differ, None if one GPU has none.
 
-    No GPU stands for another: a node with one other product is none of that product.
+    No GPU counts for another: a node with one GPU of another product does not have that product.
     """
     said = {"" if value is None else str(value) for value in values}
     return None if "" in said else ", ".join(sorted(said)) or None
 
 
 def _device(node: Node, key: str) -> Value:
-    # Devices of other drivers, network adapters, have no such attribute.
+    # Devices of other drivers, such as network adapters, have no such attribute.
     return _all_of(_plain(attributes[key]) for attributes in node.devices.values() if key in attributes)
 
 
@@ -269,10 +272,10 @@ _OPEN: dict[str, Callable[[str, Node, Host], Value]] = {
 
 
 def _operator(snapshot: Snapshot) -> Value:
-    """Return the version of the GPU operator: of its release, else the tag of the image that its Deployment runs.
+    """Return the version of the GPU operator: of its Helm release, else the tag of its Deployment's image.
 
-    Helm lists the revision that it tried last: of one that is not deployed the version says nothing. Where two
-    operators or two images differ, none is the version.
+    Helm lists the last attempted revision, so the version of a release that is not deployed means nothing. If two
+    operators or two images differ, there is no version.
     """
     mine = (release for release in snapshot.releases.values() if release.chart == _OPERATOR)
     found = {release.version for release in mine if release.status in _IN_FORCE} or {
@@ -285,9 +288,9 @@ def _operator(snapshot: Snapshot) -> Value:
 
 
 def _tags_of_operator(entry: Workload) -> set[str]:
-    """Return the tags of its own container, `""` for an image that has none; a container alone may be called anything.
+    """Return the image tags of the operator's own container, `""` for an image without a tag.
 
-    A mesh or a proxy puts containers with tags of their own beside it.
+    A service mesh or a proxy adds containers with their own tags. A single container may have any name.
     """
     only = next(iter(entry.images.values())) if len(entry.images) == 1 else ()
     images = entry.images.get(_OPERATOR, only)
@@ -317,7 +320,7 @@ _CLUSTER: dict[str, Callable[[Snapshot], Value]] = {
 
 
 def _images(name: str, snapshot: Snapshot) -> dict[str, Value]:
-    """Return the tags of all images of that short name; upstream keeps one of them."""
+    """Return the tags of all images with that short name. Upstream keeps one of them."""
     plain = {image: image.partition("@")[0].rpartition("/")[2].partition(":") for image in snapshot.images}
     return {image: tag or None for image, (short, _colon, tag) in plain.items() if short == name}
 
@@ -360,13 +363,13 @@ def _labelled(constraint: Constraint, snapshot: Snapshot, nodes: tuple[str, ...]
     )
 
 
-# What criteria are detected from, as a snapshot knows it.
+# Facts in a snapshot from which criteria are detected.
 
 _INSTANCE = "node.kubernetes.io/instance-type"
 
 
 def cluster_facts(snapshot: Snapshot) -> ClusterFacts:
-    """Return the facts of all nodes, of the hosts of the same name where the nodes do not say them."""
+    """Return the facts of all nodes. What a node lacks comes from the host of the same name."""
     names = sorted({*snapshot.nodes, *snapshot.hosts})
     nodes = tuple(_facts(name, snapshot.nodes.get(name, Node()), snapshot.hosts.get(name, Host())) for name in names)
     return ClusterFacts(server_version=snapshot.server.version, nodes=nodes)
@@ -376,11 +379,11 @@ def _facts(name: str, node: Node, host: Host) -> NodeFacts:
     layers = {str(adapter.get("link_layer") or "") for adapter in host.adapters.values()}
     listed = {layer for text in layers for layer in text.split(",") if layer}
     product = gpu_product(node) or next((gpu.product for gpu in host.gpus.values() if gpu.product), "")
-    # A word such as `rtx-pro-6000`, in the letters that products are recognised by.
+    # A name such as `rtx-pro-6000`, in the spelling by which products are recognised.
     product = product or next((gpu.kind.replace("-", " ").upper() for gpu in host.gpus.values() if gpu.kind), "")
     return NodeFacts(
         name=name,
-        # Of parts of GPUs is known that there are some.
+        # Of parts of GPUs only their presence is known.
         gpus=gpu_count(node) or host.gpu_count or int(has_gpus(node)),
         gpu_product=product,
         os_id=os_release(node.os_image)[0] or host.os.get("ID", "").lower(),
@@ -393,7 +396,7 @@ def _facts(name: str, node: Node, host: Host) -> NodeFacts:
 
 
 def collectors_needed(recipe: Mapping[str, Any] | None) -> frozenset[str]:
-    """Return the collectors whose facts the recipe's constraints and the kinds of GPU are measured by."""
+    """Return the collectors that measure the recipe's constraints and the GPU models."""
     from ..recipe.sections import section_of
 
     own = section_of(recipe, READINESS)

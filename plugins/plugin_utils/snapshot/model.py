@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a cluster is made of at one moment: a typed value that is saved as JSON and read back strictly."""
+"""Contents of a cluster at one moment: a typed value that is saved as JSON and read back strictly."""
 
 from __future__ import annotations
 
@@ -13,15 +13,18 @@ from enum import Enum
 from ..outcome.errors import InputError
 from ..outcome.model import Scalar
 
-# A node of a cluster, as a snapshot has it: what looks at nodes alone needs no more of a snapshot.
+# A node of a cluster in a snapshot, separate for modules that need only nodes.
 
 Attributes = dict[str, Scalar]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """One node. `taints` are `key=value:effect`, quantities as the server writes them; `devices` are those of its
-    ResourceSlices by `driver/pool/device`."""
+    """One node.
+
+    - `taints`: as `key=value:effect`. Quantities are as the server writes them.
+    - `devices`: those of its ResourceSlices by `driver/pool/device`.
+    """
 
     provider_id: str = ""
     ready: str = ""
@@ -40,25 +43,25 @@ class Node:
 
     @property
     def provider(self) -> str:
-        """Who made the machine, by the scheme of its provider id: `aws`, `gce`, `azure`, `oci`, `kind`."""
+        """Provider of the machine, by the scheme of its provider id: `aws`, `gce`, `azure`, `oci`, `kind`."""
         scheme, found, _rest = self.provider_id.partition("://")
         return scheme if found else "oci" if self.provider_id.startswith("ocid1.") else ""
 
 
-# What a cluster is made of at one moment: a typed value that is saved as JSON and read back strictly.
+# Contents of a cluster at one moment: a typed value that is saved as JSON and read back strictly.
 
 SCHEMA_VERSION = 1
 KIND = "GpuFleetSnapshot"
-# Every one of them is in every snapshot: with what it found, or with the reason why there is nothing.
+# Every snapshot has all of them: with their findings, or with the reason why there are none.
 COLLECTORS = ("server", "nodes", "devices", "workloads", "policies", "classes", "releases", "hosts")
-# Upstream describes one GPU of a host and counts the others; the key of that one says how many there are.
+# Upstream records one GPU of a host and the number of GPUs. That number is in the key of the recorded one.
 FIRST_OF = "first of "
-# The fact that stands in `Host.unread` for all of them, where nobody could ask the host.
+# Key in `Host.unread` of a host that could not be queried at all.
 WHOLE_HOST = "host"
 
 
 class Collected(str, Enum):
-    """What became of a collector: it saw everything, it failed, or nobody asked it."""
+    """Result of a collector: it is complete, it failed, or it was not requested."""
 
     WHOLE = "whole"
     FAILED = "failed"
@@ -67,8 +70,10 @@ class Collected(str, Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectorResult:
-    """What became of a collector, with the reason and the fix where it is not whole; `not_served` are kinds that the
-    server does not know, which is an answer."""
+    """Result of a collector, with reason and fix if it is not complete.
+
+    `not_served` are kinds that the server does not serve. This is a complete result.
+    """
 
     state: Collected
     reason: str = ""
@@ -78,7 +83,7 @@ class CollectorResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """What the API server says of itself; `platform` is its own (`linux/amd64`)."""
+    """Version of the API server. `platform` is its own (`linux/amd64`)."""
 
     version: str = ""
     platform: str = ""
@@ -87,14 +92,14 @@ class Server:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """A controller of pods; `images` are the references that its containers run, by the container's name."""
+    """A controller of pods. `images` are the image references by name of the container."""
 
     images: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
-    """A Helm release; `owner` is whose it is: ours, or what marks its objects, empty where nothing does."""
+    """A Helm release. `owner` is ours, or the marker on its objects; empty without one."""
 
     chart: str = ""
     version: str = ""
@@ -104,8 +109,10 @@ class Release:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostGpu:
-    """One GPU as the driver lists it; None is N/A. `kind` is the word of another tool for what the bus says that it is
-    (`h100`), where no driver said so."""
+    """One GPU as the driver lists it. None is N/A.
+
+    `kind` is another tool's name for the model on the PCI bus (`h100`), where no driver reported it.
+    """
 
     product: str = ""
     uuid: str = ""
@@ -119,10 +126,11 @@ class HostGpu:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
-    """What a host says of itself; `unread` are facts that it was asked for and did not give, with the reason, or
-    WHOLE_HOST where it could not be asked at all.
+    """Facts of a host.
 
-    `read_by` is how: `ssh`, by a `pod` on it, empty where that is not recorded.
+    - `unread`: facts that were requested and are missing, with the reason; WHOLE_HOST if it could not be queried at
+      all.
+    - `read_by`: `ssh`, or `pod` for a pod on it; empty if not recorded.
     """
 
     os: dict[str, str] = field(default_factory=dict)
@@ -141,28 +149,35 @@ class Host:
 
     @property
     def not_read(self) -> str:
-        """Why nobody could ask it, empty if it was asked."""
+        """Why the host could not be queried; empty if it could."""
         return self.unread.get(WHOLE_HOST, "")
 
     @property
     def gpu_count(self) -> int:
-        """How many GPUs it has."""
+        """Number of its GPUs."""
         counts = (key.removeprefix(FIRST_OF) for key in self.gpus if key.startswith(FIRST_OF))
         return next(map(int, counts), len(self.gpus))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """Everything. `made_by` is program and version, `cluster_uid` the UID of namespace kube-system (empty where the
-    program does not record it), `rehearsal` whether the cluster or the hosts are a rehearsal's (None where that is not
-    recorded, as in snapshots of earlier releases). `workloads` are by `Kind namespace/name`, `images` give by reference
-    the digests that run, `policies` and `classes` are by `Kind name` with their fields by dotted path, `releases` by
-    `namespace/name`, `shared_devices` are those of ResourceSlices that belong to no node in it, `hosts` are by the name
-    in the inventory. `provider` are the readings of each part that only the provider's own tools know
-    (collect/provider_dumps.py). `unread` names parts of a snapshot of another program that this release does not know.
+    """All facts of a cluster.
+
+    - `made_by`: program and version.
+    - `cluster_uid`: UID of namespace kube-system; empty if the program does not record it.
+    - `rehearsal`: whether the cluster or the hosts are a rehearsal's; None if not recorded, as in snapshots of earlier
+      releases.
+    - `workloads`: by `Kind namespace/name`.
+    - `images`: digests by reference.
+    - `policies`, `classes`: by `Kind name`, with their fields by dotted path.
+    - `releases`: by `namespace/name`.
+    - `shared_devices`: devices of ResourceSlices that belong to none of its nodes.
+    - `hosts`: by name in the inventory.
+    - `provider`: readings of each part that only the provider's own tools know (collect/provider_dumps.py).
+    - `unread`: parts of another program's snapshot that this release does not know.
 
     Raises:
-        InputError: a collector does not say what became of it.
+        InputError: a collector has no result.
     """
 
     taken: str
@@ -192,32 +207,35 @@ class Snapshot:
             raise InputError("collectors of a snapshot", f"{found}.", "take the snapshot again")
 
     def whole(self, collector: str) -> bool:
-        """Tell whether that collector saw everything."""
+        """Tell whether the result of that collector is complete."""
         return self.collectors[collector].state is Collected.WHOLE
 
     @property
     def of_rehearsal(self) -> bool | None:
-        """What `rehearsal` says; and nodes with the label of KWOK's own templates (kubernetes-sigs/kwok
-        kustomize/kwokctl/resource/node.yaml) are simulated, also where a program records no mark and no annotation."""
+        """Whether the cluster is simulated: the value of `rehearsal`, or True with a KWOK node.
+
+        Nodes with the label of KWOK's own templates (kubernetes-sigs/kwok kustomize/kwokctl/resource/node.yaml) are
+        simulated, also if a program records no mark and no annotation.
+        """
         simulated = any(node.labels.get("type") == "kwok" for node in self.nodes.values())
         return True if simulated else self.rehearsal
 
     @property
     def failed(self) -> dict[str, CollectorResult]:
-        """The collectors that failed."""
+        """Collectors that failed."""
         return {name: found for name, found in self.collectors.items() if found.state is Collected.FAILED}
 
 
 # Counts of devices as the API server writes them. Pure.
 
 # The server writes 1000 units as `1k` (kubernetes/apimachinery, pkg/api/resource/quantity.go: a canonical form has no
-# trailing thousands), so that a shared device plugin with rdmaHcaMax 1000 offers `1k`.
+# trailing thousands), so a shared device plugin with rdmaHcaMax 1000 has a capacity of `1k`.
 _WHOLE = re.compile(r"(\d+)([kMGTPE]?)")
 _THOUSANDS = "kMGTPE"
 
 
 def whole_number(quantity: str | int) -> int | None:
-    """Return a quantity that is a whole number, None if it is none or has a unit of bytes (`Mi`)."""
+    """Return a quantity as a whole number, None if it is none or has a unit of bytes (`Mi`)."""
     match = _WHOLE.fullmatch(str(quantity).strip())
     if match is None:
         return None
@@ -226,22 +244,22 @@ def whole_number(quantity: str | int) -> int | None:
     return int(number) * factor
 
 
-# Which GPUs nodes have, as a snapshot says it.
+# GPUs of nodes in a snapshot.
 
 _PRODUCT = "nvidia.com/gpu.product"
 _GPU = "nvidia.com/gpu"
-# The GPU operator gives this label to every node with a GPU on its bus (NVIDIA/gpu-operator,
-# controllers/state_manager.go, commonGPULabelKey), before driver, device plugin and feature discovery run there, and
-# it stays when they die: of such a node is known that it has GPUs, and nothing else.
+# The GPU operator sets this label on every node with a GPU on its bus (NVIDIA/gpu-operator,
+# controllers/state_manager.go, commonGPULabelKey), before driver, device plugin and feature discovery run there, and it
+# stays when they fail. With this label alone it is known that a node has GPUs, and nothing else.
 _PRESENT = "nvidia.com/gpu.present"
 
 
 def gpu_count(node: Node) -> int:
-    """Return how many whole GPUs a node has, 0 where nothing says it.
+    """Return the number of whole GPUs of a node, 0 if unknown.
 
-    The device plugin offers parts of GPUs as such (README of NVIDIA/k8s-device-plugin, "Shared Access to GPUs"; of its
+    The device plugin offers parts of GPUs as GPUs (README of NVIDIA/k8s-device-plugin, "Shared Access to GPUs"; of its
     gpu-feature-discovery, "MIG Strategies"): with time-slicing and MPS each several times (`replicas`), with MIG
-    strategy `single` the devices of MIG, which the label `count` counts then as well.
+    strategy `single` the MIG devices, which are then in the label `count` as well.
     """
     labelled, offered, devices = _number(node.labels, f"{_GPU}.count"), _number(node.capacity, _GPU), _devices(node)
     if node.labels.get("nvidia.com/mig.strategy") == "single" and "-MIG-" in node.labels.get(_PRODUCT, ""):
@@ -249,7 +267,7 @@ def gpu_count(node: Node) -> int:
     if _number(node.labels, f"{_GPU}.replicas") > 1:
         return labelled or devices
     if _mig(node):
-        # GPUs without MIG are offered beside the devices of the others.
+        # GPUs without MIG are offered beside the MIG devices of the others.
         return max(labelled, devices, offered)
     return offered or devices or labelled
 
@@ -273,12 +291,12 @@ def _devices(node: Node) -> int:
 
 
 def gpu_product(node: Node) -> str:
-    """Return the product of a node's GPUs: as feature discovery or the DRA driver names it, else empty."""
+    """Return the product name of a node's GPUs from feature discovery or the DRA driver, else empty."""
     products = (str(attributes.get("productName") or "") for attributes in node.devices.values())
     return node.labels.get(_PRODUCT) or next(filter(None, products), "")
 
 
 def gpu_nodes(snapshot: Snapshot) -> tuple[str, ...]:
-    """Return the nodes that have GPUs: by count, product or label, or as the host of that name says it."""
+    """Return the nodes with GPUs: by count, product or label, or by the host of the same name."""
     nodes = {name for name, node in snapshot.nodes.items() if has_gpus(node)}
     return tuple(sorted(nodes | {name for name, host in snapshot.hosts.items() if host.gpus}))
