@@ -25,7 +25,7 @@ SPEC = CheckSpec(
     causes=("miswired",),
 )
 
-# So many hosts are named; all of them are subjects.
+# How many hosts a text names; all of them are subjects.
 _MOST = 8
 
 

@@ -34,9 +34,10 @@ from .node_context import NodeContext, per_host, value_of
 from .observe_hosts import OBSERVER
 from .uniform import uniformity
 
-# What a subnet manager sets of an InfiniBand port, alike over the hosts of a rail: the manager itself and the MTU. A
-# port under another subnet manager is cabled into another subnet, or two managers hold one; a port with a smaller MTU
-# makes every connection to it that small. Rails may be subnets of their own, so a rail is compared with itself alone.
+# Compared over the hosts of a rail: what a subnet manager sets on an InfiniBand port, that is the manager itself and
+# the MTU. A port with another subnet manager is cabled into another subnet, or one subnet has two managers; a port with
+# a smaller MTU makes every connection to it that small. Rails may be separate subnets, so a rail is compared only with
+# itself.
 
 Fact = Literal["SM lid", "active MTU"]
 Ports = Sequence[tuple[str, IbPort]]
@@ -54,7 +55,9 @@ _CAUSES: dict[Fact, tuple[str, str]] = {
 
 
 def rail_differences(hosts: Iterable[tuple[NodeContext, Ports]]) -> dict[str, list[Finding]]:
-    """Return by host what its ports have otherwise than most of their rail; of halves, what both have.
+    """Return, by host, how its ports differ from most ports of their rail.
+
+    Where no value has most ports, the ports of both values are reported.
 
     Args:
         hosts: hosts of InfiniBand SKUs with all ports for GPU traffic, in the order of the rails.
@@ -90,22 +93,23 @@ def _numbered(name: str) -> str:
 
 
 def _mtus(host: NodeContext) -> dict[str, int]:
-    """Return the MTU by port; empty where the tool is not installed, as check roce-setup asks for it on RoCE only."""
+    """Return the MTU by port. Empty where the tool is not installed: only check roce-setup, on RoCE, requires it."""
     ports: tuple[VerbsPort, ...] | ProbeFailure = host.facts.read("verbs_ports", tuple)
     return {} if isinstance(ports, ProbeFailure) else {f"{port.device}:{port.port}": port.mtu for port in ports}
 
 
-# How long after the boot a line of the kernel log was written.
+# Whether a line of the kernel log was written soon after the boot.
 
 
 def settling(began: str, time: str, settle_s: float) -> bool:
-    """Tell whether it was so soon after the boot. A log that does not begin with the boot cannot tell."""
+    """Whether `time` is less than `settle_s` seconds after the boot; False for a log that does not begin with the
+    boot."""
     first, then = _seconds(began), _seconds(time)
     return first is not None and then is not None and 0 <= then - first < settle_s
 
 
 def _seconds(stamp: str) -> float | None:
-    """Return a time stamp of the kernel log as seconds, since whenever its form counts from; one without a year too."""
+    """Return a time stamp of the kernel log as seconds, since the epoch of its form; a stamp may have no year."""
     known = seconds(stamp)
     if known is not None:
         return known
@@ -154,7 +158,7 @@ SPEC = CheckSpec(
     ),
     settings=HcaStateSettings,
 )
-# What `ibstat` calls a model, and what `lspci` calls it (pci-ids.ucw.cz).
+# Models as `ibstat` and as `lspci` print them (pci-ids.ucw.cz).
 _MODELS = {
     "MT4123": "ConnectX-6",
     "MT4125": "ConnectX-6 Dx",
@@ -171,9 +175,9 @@ class _Port:
 
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """The adapters for GPU traffic, as site/adapters.py resolves them, and no others.
+    """Judge the adapters for GPU traffic, as site/adapters.py resolves them, and no others.
 
-    Names that no host of a SKU has are a statement to be corrected: one outcome for all of those hosts.
+    Configured names that no host of a SKU has are a wrong setting: one outcome for all of those hosts.
     """
     hosts = [NodeContext(SPEC, context, seen, entry) for entry in context.site.in_scope if entry.name in seen.hosts]
     wrong = wrong_names([host for host in hosts if _has_adapters(host)])
@@ -246,7 +250,7 @@ def _ambiguous(host: NodeContext, found: ComputeAdapters) -> Outcome:
 
 
 def _disputed(host: NodeContext, found: ComputeAdapters) -> list[Finding]:
-    """Return that the site states other adapters than those beside the GPUs: NCCL would be told to use them."""
+    """Return the finding that the site configures other adapters than those beside the GPUs: NCCL would use those."""
     if not found.contradicts:
         return []
     stated = [name for name in found.names if name not in found.contradicts]
@@ -264,11 +268,11 @@ def _stated(host: NodeContext) -> tuple[str, ...]:
 
 
 def wrong_names(hosts: Sequence[NodeContext]) -> dict[str, Outcome]:
-    """Return by host the outcome about stated names that the host lacks, while it has another adapter in the place of
-    each: nothing is broken, the statement is wrong.
+    """Return, by host, the outcome about configured names that the host lacks, where other adapters are in their place.
 
-    What stands in their place is known where every GPU has an adapter beside it. Else a name that some hosts of the SKU
-    have is a good name, and with one host nothing can be compared: then all names must be wrong.
+    Nothing is broken then: the setting is wrong. The adapters in their place are known where every GPU has an adapter
+    beside it. Elsewhere a name that some hosts of the SKU have is right; with one host, which has no others to compare
+    with, all names must be wrong.
     """
     alike: dict[tuple[str, tuple[str, ...]], list[tuple[NodeContext, tuple[Hca, ...]]]] = {}
     for host in hosts:
@@ -291,7 +295,7 @@ def wrong_names(hosts: Sequence[NodeContext]) -> dict[str, Outcome]:
 
 
 def _replaced(host: NodeContext, named: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the adapters beside the GPUs if all are known and the host lacks one that is stated."""
+    """Return the adapters beside the GPUs if all are known and the host lacks one that is configured."""
     hcas = host.facts.hcas
     there = {hca.name for hca in hcas} if not isinstance(hcas, ProbeFailure) else set()
     lacks = any(name.partition(":")[0] not in there for name in named)
@@ -299,8 +303,10 @@ def _replaced(host: NodeContext, named: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _others(host: NodeContext, hcas: tuple[Hca, ...], named: tuple[str, ...]) -> set[str]:
-    """Return the adapters without a stated name that could carry GPU traffic: of the right link layer, and of the same
-    type as those with a stated name."""
+    """Return the adapters without a configured name that could carry GPU traffic.
+
+    They have the right link layer and the type of the adapters with a configured name.
+    """
     types = {hca.kind for hca in hcas if hca.name in named}
     layer = LINK_LAYERS[host.sku.fabric]
     return {
@@ -340,13 +346,15 @@ def _names_outcome(renamed: list[tuple[NodeContext, set[str]]], named: tuple[str
 
 
 def _rate(host: NodeContext) -> int:
-    """Return the rated speed: stated by the site, else by its cabling plan, else by the SKU; 0: gate fabric judges."""
+    """Return the rated speed in Gb/s: that of the site, else of its cabling plan, else of the SKU; 0: gate fabric
+    judges it."""
     stated = host.settings(HcaStateSettings).rate_gbps
     return host.seen.rated_gbps.get(host.name, host.sku.hca_rate_gbps) if stated is None else stated
 
 
 def _ports(hcas: tuple[Hca, ...], found: ComputeAdapters) -> list[_Port]:
-    """Return the ports for GPU traffic that are there; a stated name without a number means all of its ports."""
+    """Return the ports for GPU traffic that are present. A configured name without port number means all ports of the
+    adapter."""
     named = {name for entry in found.names for name in (entry, entry.removesuffix(":1"))}
     return [
         _Port(name, port)
@@ -381,8 +389,10 @@ def _missing(host: NodeContext, found: ComputeAdapters, ports: list[_Port]) -> l
 
 
 def _usual_but_gone(host: NodeContext, found: ComputeAdapters) -> list[str]:
-    """Return how the SKU, or the other hosts of it, call the adapters that this host lacks; nothing if its adapters
-    are called otherwise."""
+    """Return the usual names of the adapters that this host lacks, those of the SKU or of its other hosts.
+
+    Empty if the adapters of this host have other names.
+    """
     peers = [
         names.names
         for entry in host.context.site.in_scope
@@ -396,7 +406,7 @@ def _usual_but_gone(host: NodeContext, found: ComputeAdapters) -> list[str]:
     return gone if len(gone) == found.wanted - len(found.names) else []
 
 
-# What mlxconfig calls them (docs.nvidia.com, MFT, "mlxconfig": LINK_TYPE_P1 is IB(1) or ETH(2)).
+# Link types as mlxconfig numbers them (docs.nvidia.com, MFT, "mlxconfig": LINK_TYPE_P1 is IB(1) or ETH(2)).
 _LINK_TYPES = {"InfiniBand": 1, "Ethernet": 2}
 
 
@@ -422,7 +432,7 @@ def _port_finding(host: NodeContext, entry: _Port) -> Finding | None:
 
 
 def _from_kernel(host: NodeContext, found: ComputeAdapters) -> list[Finding]:
-    """Return what the kernel log says about the adapters; check kernel-xid reports a log that is missing."""
+    """Return what the kernel log reports about the adapters; check kernel-xid reports a missing log."""
     log = host.facts.kernel
     if isinstance(log, ProbeFailure):
         return []
@@ -458,8 +468,8 @@ def _from_kernel(host: NodeContext, found: ComputeAdapters) -> list[Finding]:
 
 
 def _is_compute(host: NodeContext, found: ComputeAdapters, address: str) -> bool:
-    """Tell whether the adapter at that address is of the model that carries GPU traffic: the SKU's, else that of the
-    host's own adapters for it."""
+    """Whether the adapter at that address is of the model for GPU traffic: the SKU's, else that of the host's named
+    adapters."""
     hcas, pci = host.facts.hcas, host.facts.pci
     if isinstance(pci, ProbeFailure):
         return False

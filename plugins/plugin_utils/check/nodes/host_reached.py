@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check host-reached: every host of the inventory was looked at."""
+"""Check host-reached: every host of the inventory was reached and probed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CAUSES = {"unreachable": "host-unreachable", "missing": "evidence-missing", "un
 
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """A host that was not reached is not known, never passed."""
+    """Judge every host; one that was not reached is unknown, never passed."""
     return host_context.per_host(NodeContext, SPEC, seen, context, _judge_host, needs_sku=False)
 
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check host-size-uniform: hosts of a SKU have the same processors and as much main memory."""
+"""Check host-size-uniform: hosts of a SKU have the same processors and the same amount of main memory."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _GIB = 1 << 30
 
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """What most hosts of the SKU have; memory is alike within a tolerance."""
+    """Judge each host against most hosts of the SKU; sizes of memory are equal within a tolerance."""
     tolerance = context.settings_of(SPEC.id, HostSizeSettings).memory_tolerance
     sizes: dict[str, dict[str, int]] = {}
     for host in context.site.in_scope:
@@ -63,7 +63,7 @@ def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
 
 
 def _words(sizes: Mapping[str, int], tolerance: float) -> dict[str, str]:
-    """Return by host its memory in GiB, the same word for sizes that lie within the tolerance of each other."""
+    """Return the memory of each host in GiB, as one text for sizes that are within the tolerance of each other."""
     groups: list[list[tuple[int, str]]] = []
     for size, name in sorted((size, name) for name, size in sizes.items()):
         if not groups or size > groups[-1][0][0] * (1 + tolerance):

@@ -19,7 +19,7 @@ SPEC = growth_spec("host-state-after-diag", "nodes", "The diagnostic's load left
 
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """What grew between the readings before and after the diagnostic; without a diagnostic nothing was loaded."""
+    """Judge what grew between the readings before and after the diagnostic; without a diagnostic nothing was loaded."""
     brackets = {name: facts.around_diag for name, facts in seen.hosts.items() if facts.around_diag is not None}
     loaded = LoadBrackets(hosts=brackets, xids=seen.xids)
     return judge_growth(SPEC, loaded, context, lambda host: _explained(host, seen))
@@ -33,9 +33,9 @@ def _explained(host: LoadedHost, seen: FleetFacts) -> Outcome | None:
         return host.answer.passed("no diagnostic is wanted here, so nothing loaded the GPUs")
     if isinstance(facts.diag, ProbeFailure) and facts.around_diag is None:
         return host.answer.blocked(by="dcgm-diag", because="the diagnostic did not run")
-    # What the host has not, its tools need not say: NVLinks, or ports that ibstat knows.
+    # Facts of hardware that the host does not have are not needed: NVLinks, or ports that ibstat lists.
     needed = [facts.values[fact] for fact in required_facts(host)]
-    # What this check owns, it reports itself.
+    # Failures of tools that this check owns are reported by itself.
     failed = [v for v in needed if isinstance(v, ProbeFailure) and v.tool.owner != host.spec.id]
     if facts.around_diag is not None and failed and failed[0].kind != "not-collected":
         return host.answer.blocked(by=failed[0].tool.owner, because=f"`{failed[0].tool.shown}` gave nothing usable")

@@ -4,7 +4,7 @@
 """Check imex-domain: where IMEX is a service of the hosts, it runs on every host of a rack and their domain is up.
 
 It lets GPUs of one NVLink domain use memory of other hosts; without it NCCL and NVSHMEM stay within a host. Elsewhere
-domains are made with the workloads (ComputeDomains of the DRA driver), and the service must not run.
+domains are created with the workloads (ComputeDomains of the DRA driver), and the service must not run.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ _Racks = Mapping[str, Mapping[str, str]]
 
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """A host without the service is its own fault; a domain that is not up although all run it is that of its rack."""
+    """Judge every host. One without the service is at fault itself; a domain that is down while all run it is a fault
+    of the rack."""
     racks: dict[str, dict[str, str]] = {}
     for entry in context.site.in_scope:
         sku, facts = context.hardware.get(entry.sku), seen.hosts.get(entry.name)
@@ -65,7 +66,7 @@ def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
 
 
 def _state(units: Mapping[str, Mapping[str, str]] | ProbeFailure) -> str:
-    """Return the state of the service as systemd names it; empty where it has none, or was not asked."""
+    """Return the state of the service as systemd names it; empty where the unit is missing or was not read."""
     unit = {} if isinstance(units, ProbeFailure) else units.get(_SERVICE, {})
     return unit.get("ActiveState", "") if unit.get("LoadState") == "loaded" else ""
 

@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check kernel-hardware: the kernel reports no uncorrected error of CPU, memory, PCIe, adapters or drives, and few that
-were corrected."""
+"""Check kernel-hardware: the kernel reports no uncorrected error of CPU, memory, PCIe, adapters or drives, and few
+corrected ones."""
 
 from __future__ import annotations
 
@@ -88,12 +88,12 @@ _HINTS: dict[Kind, str] = {
     "place; update the BIOS, and look for system management interrupts if it comes back after a reboot",
     "adapter-dead": "power-cycle the node; if it comes back, update the adapter's firmware or replace the adapter",
 }
-# What serves GPUs, fabric and pods of a host: a user's program may crash, these not.
+# Programs that serve GPUs, fabric and pods of a host must not crash; a user's program may.
 _SERVICES = (
     "nvidia-persiste", "nv-fabricmanage", "nvidia-imex", "nv-hostengine", "nvidia-smi", "dcgm", "opensm", "kubelet",
     "containerd", "crio",
 )  # fmt: skip
-# So many parts are named.
+# How many parts a text names.
 _NAMED = 3
 _MARGINAL: frozenset[Kind] = frozenset(
     ("pcie-uncorrected", "transceiver-error", "drive-error", "filesystem-read-only", "clock-lost")
@@ -101,7 +101,8 @@ _MARGINAL: frozenset[Kind] = frozenset(
 
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Uncorrected errors since boot fail; what was corrected waits for a person where one part reports it often."""
+    """Judge every host. Uncorrected errors since boot fail; many corrected ones of one part are for a person to
+    decide."""
     return per_host(SPEC, seen, context, _judge, needs=("kernel",))
 
 
@@ -131,7 +132,8 @@ def _finding(event: HardwareEvent, times: int) -> Finding:
 
 
 def _crashed(host: NodeContext, log: KernelLog) -> tuple[Finding, ...]:
-    """Return the services of the GPU stack that ended by a segmentation fault; the kernel cuts names at 15 letters."""
+    """Return the services of the GPU stack that ended with a segmentation fault; the kernel cuts names at 15
+    letters."""
     times = Counter((program, library) for program, library in log.segfaults if program.startswith(_SERVICES))
     return tuple(
         Finding(
@@ -145,13 +147,13 @@ def _crashed(host: NodeContext, log: KernelLog) -> tuple[Finding, ...]:
 
 
 def _others(log: KernelLog) -> str:
-    """Return which other programs did, as a note: users' programs may crash."""
+    """Return which other programs crashed, as a note: users' programs may."""
     names = sorted({program for program, _library in log.segfaults if not program.startswith(_SERVICES)})
     return f"; segmentation faults of {first_of(names, _NAMED)}" if names else ""
 
 
 def _few(repeated: tuple[Repeated, ...]) -> str:
-    """Return what is below the limits, as a note: kinds with the number of their reports."""
+    """Return the errors below the limits, as a note: kinds with the number of their reports."""
     numbers = Counter[str]()
     for entry in repeated:
         numbers[entry.kind] += entry.times

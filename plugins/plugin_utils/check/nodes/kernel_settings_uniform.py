@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check kernel-settings-uniform: settings of the kernel and parameters of the boot are alike on all hosts of a SKU."""
+"""Check kernel-settings-uniform: kernel settings and boot parameters are the same on all hosts of a SKU."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _UNSET = "not set"
 
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """A difference may be meant, so a person decides; the value of most hosts is the usual one."""
+    """Judge settings against those of most hosts. A difference may be intended, so a person decides."""
     settings = context.settings_of(SPEC.id, KernelSettingsSettings)
     skus: dict[str, list[Host]] = {}
     for host in context.site.in_scope:
@@ -70,11 +70,12 @@ def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
 
 
 def _parts(seen: FleetFacts, names: Sequence[str], settings: KernelSettingsSettings) -> dict[str, tuple[Part, ...]]:
-    """Return what is compared of hosts of one SKU; an empty value stands for what could not be read."""
+    """Return what is compared between hosts of one SKU; an empty value is one that could not be read."""
     there = [name for name in names if name in seen.hosts]
     sysctls = {name: _values(seen, name, "sysctl", settings.sysctls_vary) for name in there}
     boots = {name: _values(seen, name, "boot", settings.boot_parameters_vary) for name in there}
-    # A setting that a host lacks belongs to a module that is not loaded there; a parameter is left out on purpose.
+    # A setting that a host lacks belongs to a module that is not loaded there; a missing parameter was left out on
+    # purpose.
     odd_sysctls = _odd([found for found in sysctls.values() if found is not None], {*settings.sysctls}, unset="")
     odd_boots = _odd(
         [found for found in boots.values() if found is not None], {*settings.boot_parameters}, unset=_UNSET
@@ -92,7 +93,7 @@ def _parts(seen: FleetFacts, names: Sequence[str], settings: KernelSettingsSetti
 
 
 def _values(seen: FleetFacts, name: str, fact: str, vary: Sequence[str]) -> Values | None:
-    """Return settings by name, those that vary left out; None where they could not be read."""
+    """Return settings by name without those that vary between hosts; None where they could not be read."""
     found = seen.hosts[name].read(fact, dict)
     if isinstance(found, ProbeFailure):
         return None
@@ -103,14 +104,17 @@ def _values(seen: FleetFacts, name: str, fact: str, vary: Sequence[str]) -> Valu
 
 @lru_cache(maxsize=8)
 def _any_of(patterns: tuple[str, ...]) -> re.Pattern[str]:
-    """Return what matches all that one of these patterns does: each of a thousand settings of a host is asked about."""
-    # Without a pattern it matches nothing.
+    """Return a pattern for all that one of these patterns matches; one is faster for the thousand settings of each
+    host."""
+    # The pattern for an empty list matches nothing.
     return re.compile("|".join(map(translate, patterns)) or r"(?!)")
 
 
 def _odd(hosts: Sequence[Values], listed: set[str], *, unset: str) -> list[str]:
-    """Return the settings that most of the hosts have alike, and at least one has not; an empty `unset` leaves out the
-    hosts that lack a setting."""
+    """Return the settings for which most of the hosts have one value, and at least one host another.
+
+    An empty `unset` leaves out the hosts that lack a setting.
+    """
     found: list[str] = []
     for word in sorted({word for values in hosts for word in values} - listed):
         said = Counter(value for values in hosts if (value := values.get(word, unset)) or word in values)

@@ -54,16 +54,16 @@ _SWITCH_HINT = "drain the node and reset all its GPUs and NVSwitches; if it come
 
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Numbers judge by the catalogue (recipes/xid.yaml), the last XID 154 of a GPU by the action that it names.
+    """Judge XIDs by the catalogue (recipes/xid.yaml), and the last XID 154 of a GPU by the action that it names.
 
-    What was done about an XID ends it: an XID 154 that takes the action back, which the driver logs after a reset.
+    A repair ends an XID: after a reset the driver logs an XID 154 that withdraws the action.
     """
     affected = _affected(seen, context)
     return per_host(SPEC, seen, context, lambda host: _judge(host, affected), needs=("kernel",))
 
 
 def _affected(seen: FleetFacts, context: JudgeContext) -> dict[int, list[str]]:
-    """Return by XID the hosts whose log has it."""
+    """Return, by XID, the hosts whose log has it."""
     found: dict[int, list[str]] = {}
     for host in context.site.in_scope:
         log = seen.hosts[host.name].kernel if host.name in seen.hosts else None
@@ -118,7 +118,7 @@ def _stated_start(host: NodeContext) -> datetime | Outcome | None:
 
 
 def _time(text: str) -> datetime | None:
-    """Return a time that names its zone; of anything else nothing is known."""
+    """Return a time that has its zone; None for any other text."""
     try:
         when = moment_of(text.replace(",", "."))
     except ValueError:
@@ -127,7 +127,7 @@ def _time(text: str) -> datetime | None:
 
 
 def _after_repairs(log: KernelLog, since: datetime | None, notes: list[str]) -> KernelLog:
-    """Return the log without XIDs that something was done about; `notes` tells how many they were."""
+    """Return the log without XIDs that were repaired; `notes` gets how many they were."""
     repaired = {
         xid.address: xid.line
         for xid in log.xids
@@ -175,14 +175,14 @@ def _xids(host: NodeContext, log: KernelLog, notes: list[str], affected: dict[in
 
 
 def _several(host: NodeContext, names: list[str]) -> str:
-    """Return how many hosts, and their driver where it is one."""
+    """Return the text of how many hosts report it, with their drivers."""
     found = (host.seen.hosts[name].smi for name in names)
     drivers = sorted({smi.driver_version if isinstance(smi, SmiLog) else "unknown" for smi in found})
     return f"{len(names)} of {len(host.context.site.in_scope)} hosts (driver {', '.join(drivers)})"
 
 
 def _actions(host: NodeContext, log: KernelLog, notes: list[str]) -> list[Finding]:
-    """Judge the last XID 154 of every GPU: its text names what the driver asks for."""
+    """Judge the last XID 154 of every GPU: its text names the action that the driver requests."""
     last: dict[str, Xid] = {xid.address: xid for xid in log.xids if xid.number == _ACTION_XID}
     findings: list[Finding] = []
     for address, xid in last.items():
@@ -209,7 +209,7 @@ def _sxids(host: NodeContext, log: KernelLog, notes: list[str]) -> list[Finding]
 
 
 def _mild_sxids(host: NodeContext, mild: list[Xid], notes: list[str]) -> list[Finding]:
-    """Judge non-fatal SXids: one is ordinary, many within an hour are a link that is failing."""
+    """Judge non-fatal SXids: one is ordinary, many within an hour are from a failing link."""
     limit = host.settings(KernelXidSettings).sxids_per_hour
     links: dict[tuple[str, str], list[Xid]] = {}
     for xid in mild:
@@ -230,7 +230,7 @@ def _mild_sxids(host: NodeContext, mild: list[Xid], notes: list[str]) -> list[Fi
 
 
 def _off_bus(host: NodeContext, log: KernelLog) -> list[Finding]:
-    """Return the GPUs that fell off the bus without an XID that says so."""
+    """Return the GPUs that fell off the bus without an XID that reports it."""
     reported = {xid.address for xid in log.xids if xid.number == _OFF_BUS_XID}
     rule = host.seen.xids.rule(_OFF_BUS_XID)
     hint = rule.action if rule else "reboot the node"
@@ -260,7 +260,7 @@ def _quoted(host: NodeContext, log: KernelLog) -> list[Finding]:
 
 
 def _refused(log: KernelLog) -> list[Finding]:
-    """Return what the driver has refused since it was loaded for the last time."""
+    """Return what the driver refused since it was last loaded."""
     since = log.driver_loaded[-1] if log.driver_loaded else -1
     words = Counter(word for word, line in log.refused if line > since)
     if not words:

@@ -1,10 +1,11 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check link-quality: the ports for GPU traffic make no bit errors that reach data, and no module runs hot.
+"""Check link-quality: the ports for GPU traffic have no bit errors in data, and no cable module is too hot.
 
-Forward error correction hides a bad cable until it no longer can; what it leaves are effective errors (NVIDIA's
-ibdiagnet manual, Bit Error Rate). How often a port lost its link is judged by hca-state and host-state-after-diag.
+Forward error correction hides a bad cable until it cannot any more; the errors that it leaves are effective errors
+(NVIDIA's ibdiagnet manual, Bit Error Rate). How often a port lost its link is judged by hca-state and
+host-state-after-diag.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ SPEC = CheckSpec(
     settings=LinkQualitySettings,
 )
 _FACT = "port_links"
-# Virtual functions have no port of their own (device ids of the Linux kernel's mlx5 driver).
+# Virtual functions have no physical port (device ids of the Linux kernel's mlx5 driver).
 _VIRTUAL = ("MT4114", "MT4116", "MT4118", "MT4120", "MT4122", "MT4124", "MT4126")
 _BARE_METAL = "none"
 _ACTIVE, _NO_ISSUE = "Active", "0"
@@ -70,7 +71,8 @@ _HINT = "clean or replace cable and module, on both ends; then `mlxlink -d {} -m
 
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Errors behind the correction and hot modules fail; many errors before it are for a person."""
+    """Judge every port: errors after the correction and hot modules fail; many errors before it are for a person to
+    decide."""
     return per_host(SPEC, seen, context, _judge)
 
 
@@ -127,7 +129,7 @@ def _links(host: NodeContext, physical: Sequence[str]) -> Report | Outcome:
 def _unknown(
     host: NodeContext, physical: Sequence[str], mine: dict[str, PortLink], up: dict[str, PortLink]
 ) -> Outcome | None:
-    """Return what keeps the links from being judged: no report, a port that is down, or one without error rates."""
+    """Return why the links cannot be judged: no report, a port that is down, or one without error rates."""
     proof = host.evidence(_FACT)
     gone = [name for name in physical if name not in mine or (mine[name].state is None and mine[name].complaint)]
     if gone:
@@ -189,7 +191,8 @@ def _findings(host: NodeContext, name: str, link: PortLink, settings: LinkQualit
 
 
 def _recommended(link: PortLink) -> list[str]:
-    """Return what the tool reports of a port that is up: opcode 0 is "no issue" (NVIDIA, Link Diagnostic Per Port)."""
+    """Return what the tool reports about a port that is up: opcode 0 is "no issue" (NVIDIA, Link Diagnostic Per
+    Port)."""
     if link.status_opcode in (None, _NO_ISSUE):
         return []
     return [f"status {link.status_opcode}, {link.recommendation or 'no recommendation'}"]

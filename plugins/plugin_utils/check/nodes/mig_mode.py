@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check mig-mode: every GPU is in the MIG mode that the site wants, and no change waits for a reset."""
+"""Check mig-mode: every GPU is in the MIG mode that the site configures, and no change is pending until a reset."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _DISABLED = "Disabled"
 
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """The mode of setting `expected`; a GPU without MIG counts as Disabled."""
+    """Judge the mode against setting `expected`; a GPU without MIG counts as Disabled."""
     return per_host(SPEC, seen, context, _judge, needs=("smi",))
 
 
@@ -53,7 +53,7 @@ def _judge(host: NodeContext) -> Report | Outcome:
 
 
 def expected_mode(context: JudgeContext) -> str:
-    """Return the MIG mode that the site wants: `Enabled` or `Disabled`."""
+    """Return the MIG mode that the site configures: `Enabled` or `Disabled`."""
     return context.settings_of(SPEC.id, MigModeSettings).expected.capitalize()
 
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check network-mounts: every host has the file systems of the network that the others of its SKU have, to write to."""
+"""Check network-mounts: every host has the network file systems that the others of its SKU have, mounted writable."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ SPEC = CheckSpec(
     settings=NetworkMountsSettings,
 )
 _FACT = "mounts"
-# By SKU: how most hosts have a path mounted, true: to read only.
+# By SKU and path, how most hosts have it mounted; true: read only.
 _Usual = Mapping[str, Mapping[str, bool]]
 
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """What the site lists fails where it is missing; of the rest a person decides."""
+    """Judge mounts. A missing one that the site lists fails; of the others a person decides."""
     usual = _usual(seen, context)
     return per_host(SPEC, seen, context, lambda host: _judge(host, usual.get(host.entry.sku, {})), needs=(_FACT,))
 

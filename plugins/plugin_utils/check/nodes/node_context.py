@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""One host as the checks of gate nodes see it: its parsed tools, its hardware facts, names for its GPUs."""
+"""One host for the checks of gate nodes: its parsed tools, its hardware facts, names for its GPUs."""
 
 from __future__ import annotations
 
@@ -26,26 +26,30 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class NodeContext(host_context.HostContext[FleetFacts]):
-    """One host with what its tools printed."""
+    """One host with the parsed output of its tools."""
 
     @property
     def facts(self) -> HostFacts:
         return self.seen.hosts[self.name]
 
     def gpu_index(self, bus_id: str) -> int | None:
-        """Return the GPU's place: in the fleet's common list if this host's GPUs are part of it, else in its own."""
+        """Return the GPU's index.
+
+        It is that in the fleet's common list if this host's GPUs are part of it, else that in its own list. None for a
+        GPU that is in neither.
+        """
         own = tuple(gpu.bus_id for gpu in self.facts.smi.gpus) if isinstance(self.facts.smi, SmiLog) else ()
         common = self.seen.slots.get(self.entry.sku, ())
         places = common if len(common) == self.sku.gpus and set(own) <= set(common) else own
         return places.index(bus_id) if bus_id in places else None
 
     def gpu(self, bus_id: str) -> Subject:
-        """Return the subject of a GPU, `gpu01/gpu3`; one without a place carries its address."""
+        """Return the subject of a GPU, `gpu01/gpu3`; one without an index has its PCI address as name."""
         index = self.gpu_index(bus_id)
         return self.part(SubjectKind.GPU, f"gpu{index}" if index is not None else bus_id)
 
     def gpu_at(self, position: int) -> Subject:
-        """Return the subject of the GPU that the driver's tools call by that number."""
+        """Return the subject of the GPU with that number in the driver's tools."""
         gpus = self.facts.smi.gpus if isinstance(self.facts.smi, SmiLog) else ()
         if position < len(gpus):
             return self.gpu(gpus[position].bus_id)
@@ -69,17 +73,17 @@ class NodeContext(host_context.HostContext[FleetFacts]):
 
     @property
     def smi(self) -> SmiLog:
-        """The driver's document; only for checks that need `smi`."""
+        """The parsed `nvidia-smi -q -x`; only for checks that need `smi`."""
         return value_of(self.facts.smi)
 
     @property
     def driver_branch(self) -> int:
-        """The branch of the driver: 580 of 580.105.08; only for checks that need `smi`."""
+        """The branch of the driver: 580 for 580.105.08; only for checks that need `smi`."""
         return int(self.smi.driver_version.partition(".")[0])
 
     @property
     def live_gpus(self) -> tuple[Gpu, ...]:
-        """The GPUs that answer; check gpu-census reports the others."""
+        """The GPUs that the driver can talk to; check gpu-census reports the others."""
         return tuple(gpu for gpu in self.smi.gpus if not gpu.trouble)
 
     def evidence(self, fact: str, excerpt: str = "") -> tuple[Evidence, ...]:
@@ -92,9 +96,10 @@ class NodeContext(host_context.HostContext[FleetFacts]):
         return self.facts.driver_evidence if driver else self.facts.evidence
 
     def tool_failure(self, fact: str, failure: ProbeFailure) -> Outcome:
-        """Return the outcome for a tool that gave nothing usable: its owner says why, other checks wait for the owner.
+        """Return the outcome of a tool that gave nothing usable.
 
-        A driver that cannot talk to every GPU explains the failures of all other driver tools.
+        The check that owns the tool reports why; other checks are blocked by it. A driver that cannot talk to every GPU
+        explains the failures of all other driver tools.
         """
         smi = self.facts.smi
         lost = isinstance(smi, ProbeFailure) or any(gpu.trouble for gpu in smi.gpus)
@@ -107,7 +112,7 @@ JudgeNode = Callable[[NodeContext], Report | Outcome]
 
 
 def value_of(value: T | ProbeFailure) -> T:
-    """Return the parsed value of a tool that per_host has already found usable."""
+    """Return the parsed value of a tool that per_host already found usable."""
     if isinstance(value, ProbeFailure):
         raise AssertionError(f"per_host let {value} through")
     return value
@@ -151,7 +156,7 @@ def _first_failure(host: NodeContext, needs: tuple[str, ...]) -> Outcome | None:
 
 @dataclass(frozen=True, slots=True)
 class Unreported:
-    """What a GPU that has a feature must report: `missing` tells whether it does not."""
+    """What a GPU that has a feature must report; `missing` is whether it does not."""
 
     cause: str
     what: str
@@ -164,13 +169,15 @@ def per_gpu(
     report: Callable[[int], Report],
     needs: tuple[Unreported, ...] = (),
 ) -> Report | Outcome:
-    """Return the findings of every GPU that answers; without one, GPUs that do not answer leave the check open.
+    """Return the findings of every GPU that the driver can talk to.
+
+    Without a finding, GPUs that it cannot talk to leave the check unknown.
 
     Args:
         host: the host.
         judge_gpu: returns what is not good about one GPU.
-        report: makes the report, given the number of GPUs judged; its findings are filled in here.
-        needs: what every GPU must report, so that no finding means that there is none.
+        report: makes the report from the number of judged GPUs; its findings are filled in here.
+        needs: what every GPU must report, so that the absence of findings proves something.
     """
     live = host.live_gpus
     findings = tuple(finding for gpu in live for finding in judge_gpu(host, gpu))

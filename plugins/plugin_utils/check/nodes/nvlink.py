@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check nvlink: every link of every GPU carries data, and the GPUs are registered with their NVLink fabric."""
+"""Check nvlink: every link of every GPU is active, and the GPUs are registered with their NVLink fabric."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from .mig_mode import expected_mode
 from .node_context import NodeContext, per_host
 from .observe_hosts import OBSERVER
 
-# NVLink domains that span a rack: every GPU has joined one, and a rack has one.
+# NVLink domains of a whole rack: every GPU has joined one, and a rack has only one.
 
-# By rack, the domain of most of its GPUs, empty where several have as many.
+# By rack, the domain of most of its GPUs, empty where two domains are equally frequent.
 Domains = dict[str, str]
 _NVLINK_DOMAIN_HINT = "`nvidia-smi -q | grep -A8 Fabric`; check nvidia-imex and the rack's NVLink switches"
 
 
 def rack_domains(seen: FleetFacts, context: JudgeContext) -> Domains:
-    """Return by rack the cluster and clique that most of its GPUs are in, empty where several have as many."""
+    """Return, by rack, the cluster and clique of most of its GPUs, empty where two are equally frequent."""
     counts: dict[str, Counter[str]] = {}
     for host in context.site.in_scope:
         facts, sku = seen.hosts.get(host.name), context.hardware.get(host.sku)
@@ -44,7 +44,7 @@ def rack_domains(seen: FleetFacts, context: JudgeContext) -> Domains:
 
 
 def domain_findings(host: NodeContext, domains: Domains) -> tuple[Finding, ...]:
-    """Return the GPUs of a rack-wide SKU that are in no domain or in another than the rest of their rack."""
+    """Return the findings about GPUs of a rack-wide SKU in no domain, or in another one than the rest of their rack."""
     if host.sku.nvlink_domain != "rack":
         return ()
     findings: list[Finding] = []
@@ -73,8 +73,8 @@ def _joined(gpu: Gpu) -> bool:
     return bool(cluster) and gpu.fabric.clique_id not in (None, "0")
 
 
-# What the error counters of NVLinks say of the time before the gate: a link that flapped for days is due to fail.
-# What a load adds to them is the business of checks host-state-after-….
+# Error counters of NVLinks from the time before the gate: a link that flapped for days is due to fail. What a load adds
+# to them is judged by checks host-state-after-….
 
 _HINT = (
     "`nvidia-smi nvlink -e -i <gpu>` and the kernel log (XID 74, 144 to 150); reset the GPU, which sets the counters "
@@ -85,13 +85,13 @@ _HINT = (
 def past_errors(
     host: NodeContext, errors: NvlinkErrors, allowed: Mapping[str, int], rates: Mapping[str, float]
 ) -> tuple[Finding, ...]:
-    """Return a finding for each GPU of which a link stands above a limit.
+    """Return a finding for each GPU with a link above a limit.
 
     Args:
         host: the host.
-        errors: what `nvidia-smi nvlink -e` printed.
-        allowed: how high a counter may stand since the driver was loaded, by its name; others are not judged.
-        rates: how high a bit error rate may be, by its name; others are not judged.
+        errors: the parsed `nvidia-smi nvlink -e`.
+        allowed: the highest value of a counter since the driver was loaded, by its name; others are not judged.
+        rates: the highest bit error rate, by its name; others are not judged.
     """
     return tuple(finding for gpu in errors.gpus for finding in _gpu(host, gpu, allowed, rates))
 
@@ -165,7 +165,7 @@ _FABRIC = "`nvidia-smi -q | grep -A4 Fabric`; restart nvidia-fabricmanager, then
 
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Links against the SKU; fabric state where GPUs of that generation hang on NVSwitches."""
+    """Judge links against the SKU, and the fabric state where GPUs of that generation are behind NVSwitches."""
     domains = rack_domains(seen, context)
     return per_host(SPEC, seen, context, lambda host: _host(host, domains), needs=("smi",))
 
@@ -203,7 +203,7 @@ def _links(host: NodeContext, entries: tuple[NvlinkGpu, ...], domains: Domains) 
         )
     fabric = tuple(finding for gpu in live for finding in _fabric(host, gpu))
     own = bool(host.sku.nvswitches) and isinstance(host.facts.fabric_manager, str)
-    # The switches of a rack-wide domain have theirs in the switch trays.
+    # The switches of a rack-wide domain have their fabric manager in the switch trays.
     if fabric and own and host.facts.fabric_manager != "active":
         if not short:
             return host.answer.blocked(
@@ -226,7 +226,7 @@ def _links(host: NodeContext, entries: tuple[NvlinkGpu, ...], domains: Domains) 
 
 
 def _past(host: NodeContext, known: set[Subject]) -> tuple[Finding, ...]:
-    """Return what the links counted before the gate, but of GPUs of which something is known already."""
+    """Return the findings about what links counted before the gate, without GPUs that have a finding already."""
     errors = host.facts.read("nvlink_errors", NvlinkErrors)
     if isinstance(errors, ProbeFailure):
         return ()
@@ -278,7 +278,7 @@ def _slow(host: NodeContext, entry: NvlinkGpu) -> list[Finding]:
 
 
 def _c2c(host: NodeContext, entry: NvlinkGpu, entries: tuple[NvlinkGpu, ...]) -> Finding | None:
-    """Judge the links to the processor (NVLink-C2C) against those of the host's other GPUs, where they have any."""
+    """Judge the links to the processor (NVLink-C2C) against those of the host's other GPUs, where there are any."""
     usual = max((gbps for other in entries for _number, gbps in other.c2c), default=0.0)
     most = max(len(other.c2c) for other in entries)
     low = [f"C2C link {number} at {gbps:g} GB/s" for number, gbps in entry.c2c if gbps < usual * (1 - _LINK_TOLERANCE)]
@@ -293,7 +293,7 @@ def _c2c(host: NodeContext, entry: NvlinkGpu, entries: tuple[NvlinkGpu, ...]) ->
 
 
 def _fabric(host: NodeContext, gpu: Gpu) -> list[Finding]:
-    """Judge the registration; N/A is an answer only where the GPU or the machine has no such fabric."""
+    """Judge the registration. N/A is valid only where the GPU or the machine has no such fabric."""
     first = host.settings(NvlinkSettings).fabric_state_from_nvlink_generation
     switched = _switched(host)
     parts = (host.gpu(gpu.bus_id),)

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check nvme-health: NVMe drives report no failure, are not worn out, and as many as on other hosts of the SKU."""
+"""Check nvme-health: NVMe drives report no failure, are not worn out, and are as many as on other hosts of the SKU."""
 
 from __future__ import annotations
 
@@ -56,13 +56,14 @@ _HOT, _SPARE = 2, 1
 
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """A critical warning fails; heat, wear, media errors and a missing drive are for a person."""
+    """Judge every drive: a critical warning fails; heat, wear, media errors and a missing drive are for a person to
+    decide."""
     usual = _usual(seen, context)
     return per_host(SPEC, seen, context, lambda host: _judge(host, usual.get(host.entry.sku, 0)))
 
 
 def _usual(seen: FleetFacts, context: JudgeContext) -> Mapping[str, int]:
-    """Return by SKU how many drives more than half of its hosts have."""
+    """Return, by SKU, the number of drives that more than half of its hosts have."""
     counts: dict[str, Counter[int]] = {}
     for entry in context.site.in_scope:
         drives = seen.hosts[entry.name].read(_FACT, tuple) if entry.name in seen.hosts else ()

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Observer of gate nodes: which hosts left evidence in the run directory, and what each XID means."""
+"""Observer of gate nodes: which hosts have evidence in the run directory, and the meaning of each XID."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ..spec import ObserveContext, Observer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """By what hosts are judged beside the settings: what XIDs mean."""
+    """The rules by which hosts are judged beside the settings: the meaning of XIDs."""
 
     catalogue: XidCatalogue
 
@@ -41,10 +41,10 @@ class SavedHosts:
 
 
 def observe(context: ObserveContext) -> SavedHosts:
-    """Return the evidence files that are there, those that are not, and what XIDs mean.
+    """Return the existing evidence files, the hosts without any, and the meaning of XIDs.
 
     Raises:
-        InputError: no host left any evidence, or the XID catalogue or the site's cabling plan cannot be read.
+        InputError: no host has any evidence, or the XID catalogue or the site's cabling plan cannot be read.
     """
     site = context.site
     kinds = (HOSTS, DRIVERS) if site.driver_owner is DriverOwner.OPERATOR else (HOSTS,)
@@ -66,7 +66,7 @@ def observe(context: ObserveContext) -> SavedHosts:
 
 
 def _planned(context: ObserveContext) -> tuple[dict[str, float], dict[str, tuple[str, ...]]]:
-    """Return rate and names of every host's adapters by the cabling plan, if the site states one."""
+    """Return rate in Gb/s and names of every host's adapters by the cabling plan, empty if the site configures none."""
     plan = stated_cabling(context.site, context.hardware)
     links = [link for link in plan.links if link.host] if plan is not None else []
     names: dict[str, tuple[str, ...]] = {}
@@ -93,7 +93,7 @@ def restore(data: Any, run_dir: Path, site: Site) -> FleetFacts:
 
 
 def _require_rates_of_plan(rated: Mapping[str, float], run_dir: Path) -> None:
-    """Refuse rates that are not those of the plan that gate fabric kept, where it kept a stated one."""
+    """Refuse rates that differ from the plan that gate fabric saved, where that plan was a configured one."""
     path = run_dir / CABLING
     plan = load(CablingPlan, path) if rated and path.is_file() else None
     if plan is None or plan.generated:

@@ -4,8 +4,8 @@
 """Check partition-keys: InfiniBand ports for GPU traffic are full members of the partitions that they should be in.
 
 Two limited members of a partition cannot talk to each other (InfiniBand Architecture Specification, volume 1, 10.9: the
-high bit of a P_Key), so a port that is a full member of none carries no traffic between GPUs. What partitions there are
-is the site's or the provider's business; ports of a rail that have others than most are for a person.
+high bit of a P_Key), so a port that is a full member of none carries no traffic between GPUs. Which partitions there
+are is decided by the site or the provider; ports that differ from most of their rail are for a person to decide.
 """
 
 from __future__ import annotations
@@ -59,13 +59,13 @@ _HINT = "read the partitions of the subnet manager (opensm: partitions.conf; UFM
 
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """By what is stated, else against the ports of the same rail of the SKU."""
+    """Judge ports against the configured keys, else against the ports of the same rail of the SKU."""
     known = [entry for entry in context.site.in_scope if entry.name in seen.hosts and entry.sku in context.hardware]
     hosts = [NodeContext(SPEC, context, seen, entry) for entry in known]
     by_rail: dict[tuple[str, int], dict[str, str]] = {}
     for host in hosts:
         for rail, (_name, keys) in enumerate(_ports(host)):
-            # One that is a limited member alone is wrong whatever the others have.
+            # A port with only limited membership is wrong whatever the others have.
             if _full(keys):
                 by_rail.setdefault((host.entry.sku, rail), {})[host.name] = _said(keys)
     usual = {place: uniformity(said) for place, said in by_rail.items()}
@@ -95,7 +95,7 @@ def _names(host: NodeContext) -> tuple[str, ...]:
 
 
 def _ports(host: NodeContext) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    """Return the ports for GPU traffic, rail by rail, with their keys; none where one of both is not known."""
+    """Return the ports for GPU traffic, rail by rail, with their keys; empty where adapters or keys are not known."""
     table = host.facts.read("pkeys", tuple)
     if isinstance(table, ProbeFailure) or isinstance(host.facts.hcas, ProbeFailure) or not _concerned(host):
         return ()
@@ -113,7 +113,7 @@ def _said(keys: Sequence[int]) -> str:
 
 
 def _halves(host: NodeContext, usual: Mapping[tuple[str, int], Uniformity]) -> Mapping[str, str]:
-    """Return the keys by host of the first rail of which no keys have most ports; empty where there is none."""
+    """Return the keys by host of the first rail where no keys have most ports; empty where there is no such rail."""
     if host.settings(PartitionKeysSettings).pkeys:
         return {}
     mine = (one for (sku, _rail), one in usual.items() if sku == host.entry.sku)
@@ -131,7 +131,7 @@ def _judge(host: NodeContext, usual: Mapping[tuple[str, int], Uniformity]) -> Re
         return host.tool_failure("pkeys", table)
     up = {hca.name for hca in host.facts.hcas if any(port.state == "Active" for port in hca.ports)}
     ports = _ports(host)
-    # The subnet manager gives keys to a port that it has set up.
+    # A port gets its keys when the subnet manager sets it up.
     if not ports or not {name.partition(":")[0] for name, _keys in ports} <= up:
         because = "an adapter for GPU traffic is not known, not there or down"
         return host.answer.blocked(by=HCA_STATE.id, because=because)

@@ -27,12 +27,12 @@ _RESEAT = "power-cycle the node through its BMC; if the GPU stays away, reseat o
 
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Count, identity and life of the GPUs as the PCI bus shows them."""
+    """Judge count, identity and state of the GPUs as the PCI bus lists them."""
     return per_host(SPEC, seen, context, _judge, needs=("pci",))
 
 
 def nvidia_gpus(devices: tuple[PciDevice, ...]) -> tuple[PciDevice, ...]:
-    """Return the devices that are GPUs and answer."""
+    """Return the devices that are GPUs and respond."""
     return tuple(device for device in devices if device.is_nvidia_gpu and not device.dead)
 
 
@@ -85,7 +85,7 @@ def _count_findings(host: NodeContext, alive: tuple[PciDevice, ...], dead: int) 
         return [Finding(cause="accelerator-other-maker", text=text, hint=hint)]
     known = {device.address for device in alive}
     common = host.seen.slots.get(host.entry.sku, ())
-    # Only where the others' places include all of this host's is the empty place known.
+    # The empty slot is known only where the other hosts' slots include all of this host's.
     gone = [a for a in common if a not in known] if len(common) == expected and known <= set(common) else []
     where = f" (nothing at {', '.join(gone)})" if gone else ""
     text = f"{present} of {count(expected, 'GPU')} on the PCI bus{where}"

@@ -1,13 +1,14 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check pcie-acs: no PCIe switch sends what GPUs and adapters say to each other through the processor (ACS).
+"""Check pcie-acs: no PCIe switch redirects traffic between GPUs and adapters through the processor (ACS).
 
 NVIDIA's guide to NCCL (Troubleshooting, PCI Access Control Services): on bare metal ACS of PCIe switches has to be off,
 virtual machines need it. Root ports count where GPUs reach each other or their adapters through them: on Grace, whose
 root ports then refuse DMA between peers (NVIDIA/nodewright-packages#111: 361 in place of 426 GB/s on GB300), and where
-GPUs without NVLink hang directly at the processor (NVIDIA/nccl#2079: a collective that never ends on AMD). Linux
-sets ACS there with any IOMMU, so a person decides. Elsewhere what passes through a root port is at the processor.
+GPUs without NVLink are attached directly to the processor (NVIDIA/nccl#2079: a collective that never ends on AMD).
+Linux sets ACS there with any IOMMU, so a person decides. Elsewhere traffic through a root port is at the processor
+already.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ _BARE_METAL = "none"
 
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Redirection on a switch between GPUs and adapters fails; the other switches of ACS there are for a person."""
+    """Judge switches between GPUs and adapters: redirection fails; other bits of ACS there are for a person to
+    decide."""
     return per_host(SPEC, seen, context, _judge, needs=("pci",))
 
 
@@ -63,7 +65,7 @@ def _judge(host: NodeContext) -> Report | Outcome:
     roots = _crossed_roots(host, bridges, gpus, devices)
     at_roots = [root for root in roots if _redirects(root)]
     findings = (*_findings(host, active, gpus), *_root_findings(at_roots)) if _uses_pcie(host) else ()
-    # A virtual machine would have passed: what is on can be judged only where it is known that this is none.
+    # A virtual machine would have passed: an enabled bit can be judged only where it is known that this host is none.
     if findings and isinstance(virtual, ProbeFailure):
         return host.tool_failure("virtual", virtual)
     if unseen is not None and not findings:
@@ -82,18 +84,18 @@ def _judge(host: NodeContext) -> Report | Outcome:
 
 
 def _uses_pcie(host: NodeContext) -> bool:
-    """Whether GPUs reach each other or an adapter of their own over PCIe."""
+    """Whether GPUs reach each other or their own adapter over PCIe."""
     return host.sku.nvlink_links == 0 or host.sku.compute_hcas > 0
 
 
 def _unseen(host: NodeContext, devices: Sequence[PciDevice]) -> Outcome | None:
-    """Return why not all paths are known: a GPU or an adapter that the bus does not show may be behind a switch."""
+    """Return why not all paths are known: a GPU or an adapter that is missing on the bus may be behind a switch."""
     gpus = sum(device.is_nvidia_gpu and not device.dead for device in devices)
     if gpus < host.sku.gpus:
         because = f"{count(gpus, 'GPU')} of {host.sku.gpus} on the PCI bus"
         return host.answer.blocked(by="pci-census", because=because)
     hcas = host.facts.hcas
-    # Of other vendors ibstat does not tell which device of the bus an adapter is.
+    # For other vendors ibstat does not show which device on the bus an adapter is.
     adapters = sum(device.class_id in _NETWORK and device.pci_id.startswith(_MELLANOX) for device in devices)
     named = 0 if isinstance(hcas, ProbeFailure) else sum(hca.kind.startswith("MT") for hca in hcas)
     if adapters < named:
@@ -104,7 +106,7 @@ def _unseen(host: NodeContext, devices: Sequence[PciDevice]) -> Outcome | None:
 
 
 def _bridges(host: NodeContext, devices: Sequence[PciDevice]) -> tuple[PciBridge, ...] | Outcome:
-    """Return the bridges with their ACS; an outcome where they are not those that the bus shows."""
+    """Return the bridges with their ACS; an outcome where they are not those that the bus lists."""
     shown = {device.address for device in devices if device.class_id == _BRIDGE}
     bridges = host.facts.bridges
     if isinstance(bridges, ProbeFailure):
@@ -137,7 +139,7 @@ def _has_a_kind(bridge: PciBridge, bridges: Sequence[PciBridge], gpus: Sequence[
 
 
 def _between(bridges: Sequence[PciBridge], gpus: Sequence[str], devices: Sequence[PciDevice]) -> tuple[PciBridge, ...]:
-    """Return the ports of switches above a GPU, or above a network adapter that has a switch in common with one."""
+    """Return the switch ports above a GPU, or above a network adapter that has a switch in common with a GPU."""
     adapters = [device.address for device in devices if device.class_id in _NETWORK]
     roots = [bridge for bridge in bridges if bridge.port == "root" and any(map(bridge.leads_to, gpus))]
     beside = [adapter for adapter in adapters if any(root.leads_to(adapter) for root in roots)]
@@ -159,14 +161,14 @@ def _crossed_roots(
     switches = [bridge for bridge in bridges if bridge.port in ("upstream", "downstream")]
     bare = [gpu for gpu in gpus if not any(switch.leads_to(gpu) for switch in switches)]
     alone = [root for root in roots if host.sku.nvlink_links == 0 and any(map(root.leads_to, bare))]
-    # One GPU at one port crosses it with its adapter, of which the SKU says whether there is one.
+    # A single GPU at a port crosses it only to reach its adapter, if the SKU has one.
     if len(gpus) < 2 and not host.sku.compute_hcas:
         alone = []
     return tuple(root for root in roots if root in grace or root in alone)
 
 
 def _redirects(bridge: PciBridge) -> bool:
-    # What the IOMMU has translated already goes straight on where DirectTrans is set.
+    # With DirectTrans set, requests that the IOMMU has translated already are not redirected.
     return bool(_REDIRECT & set(bridge.acs)) and _TRANSLATED not in bridge.acs
 
 
@@ -202,7 +204,7 @@ def _findings(host: NodeContext, active: Sequence[PciBridge], gpus: Sequence[str
             "virtualisation (VT-d, AMD-Vi) in the firmware; waive it where the host runs virtual machines"
         )
         below = [gpu for gpu in gpus if any(port.leads_to(gpu) for port in ports)]
-        # A setting of the whole host is nothing of its GPUs.
+        # A setting of the whole host is not about single GPUs.
         parts = tuple(host.gpu(gpu) for gpu in below) if len(below) < len(gpus) else ()
         text = (
             f"ACS is on at {count(len(ports), 'PCIe switch port')} between GPUs and adapters: {_line(ports[0])}{more}"

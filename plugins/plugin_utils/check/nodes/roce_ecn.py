@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check roce-ecn: every RoCE port tells of congestion and slows down when it is told (ECN, which DCQCN rests on).
+"""Check roce-ecn: every RoCE port notifies about congestion and slows down when notified (ECN, which DCQCN needs).
 
-Without it a full link is only held back by pauses, which spread over the fabric. Both directions are switches of the
-port by priority; the driver package of NVIDIA shows them in /sys/class/net, the kernel's own driver does not.
+Without it a full link is only held back by pauses, which spread over the fabric. Both directions are set for each port
+and priority; NVIDIA's driver package shows them in /sys/class/net, the kernel's own driver does not.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ _FACT = "ecn"
 
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """What the site states fails; else a port is held against most ports of its SKU."""
+    """Judge ports against the configured priorities, which fails, else against most ports of their SKU."""
     usual = usual_of_ports(SPEC, seen, context, _known_ports, _said)
     return per_host(SPEC, seen, context, lambda host: _judge(host, usual.get(host.entry.sku, "")))
 
 
 def _known_ports(host: NodeContext) -> dict[str, PortEcn]:
-    """Return what the driver shows of the ports for GPU traffic, by adapter; nothing where it is not known."""
+    """Return ECN of the ports for GPU traffic, by adapter; empty where it is not known."""
     return ports_of(host, _FACT, PortEcn)
 
 

@@ -1,8 +1,11 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Ports for GPU traffic by adapter, and what most ports of a SKU have: one place that differs on all hosts is no place
-like the others, so a port is held against all ports and not against those of its name."""
+"""Ports for GPU traffic by adapter, and the setting of most ports of a SKU.
+
+A port is compared with all ports and not only with those of its name: otherwise a name that is set wrong on all hosts
+would look right.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from .hca_state import HcaStateSettings
 from .node_context import NodeContext
 from .uniform import uniformity
 
-# So many ports are named.
+# How many ports a text names.
 NAMED_PORTS = 4
 
 
@@ -32,18 +35,18 @@ P = TypeVar("P", bound=_Port)
 
 
 def adapter_names(host: NodeContext) -> list[str]:
-    """Return the adapters for GPU traffic by name, each once whatever number of its ports carry it."""
+    """Return the adapters for GPU traffic by name, each once, however many of its ports carry it."""
     stated = host.context.settings_of(HCA_STATE.id, HcaStateSettings, host.entry.sku).hcas
     return list(dict.fromkeys(name.partition(":")[0] for name in host.adapters(stated).names))
 
 
 def ports_of(host: NodeContext, fact: str, _kind: type[P]) -> dict[str, P]:
-    """Return what a tool reports of the ports for GPU traffic, by adapter; nothing where it is not known.
+    """Return what a tool reports about the ports for GPU traffic, by adapter; empty where it is not known.
 
     Args:
         host: the host.
         fact: what the tool reported, a tuple with an entry for each network interface.
-        _kind: of what kind the entries are.
+        _kind: the type of the entries.
     """
     ports, links = host.facts.read(fact, tuple), host.facts.read("rdma_links", tuple)
     if isinstance(ports, ProbeFailure) or isinstance(links, ProbeFailure):
@@ -61,7 +64,7 @@ def usual_of_ports(
     ports: Callable[[NodeContext], Mapping[str, P]],
     said: Callable[[P], str],
 ) -> dict[str, str]:
-    """Return by SKU what most of its ports have, in words; empty where several settings have as many."""
+    """Return, by SKU, the setting of most of its ports as a text; empty where two settings are equally frequent."""
     known: dict[str, dict[str, str]] = {}
     for entry in context.site.in_scope:
         if entry.name in seen.hosts and entry.sku in context.hardware:
@@ -72,12 +75,12 @@ def usual_of_ports(
 
 
 def most_ports(usual: str) -> str:
-    """Return what odd ports are held against: what most have, or, of halves, that there is no such thing."""
+    """Return the text of what odd ports are compared with: the usual setting, or that there is none."""
     return f"most ports: {usual}" if usual else "as many ports have another setting"
 
 
 def odd_ports(odd: Mapping[str, P], said: Callable[[P], str]) -> str:
-    """Return ports with what they have, those that have the same together."""
+    """Return the text of the ports with their settings; ports with the same setting are listed together."""
     by_words: dict[str, list[str]] = {}
     for name, port in odd.items():
         by_words.setdefault(said(port), []).append(f"{name} ({port.device})")

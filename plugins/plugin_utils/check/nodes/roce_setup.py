@@ -1,8 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check roce-setup: every RoCE port has a routable RoCE v2 address and the whole MTU, and pauses the traffic that it
-should.
+"""Check roce-setup: every RoCE port has a routable RoCE v2 address, the full MTU, and PFC on the right priorities.
 
 A wrong GID ends in completion error 12 of NCCL (public reports name NCCL_IB_GID_INDEX=3 as the cure); an MTU that falls
 back to 1024 bytes halves what a port carries.
@@ -61,20 +60,19 @@ SPEC = CheckSpec(
 )
 _LINK_LOCAL = "fe80:"
 _BARE_METAL = "none"
-# RFC 2474: 64 code points, of which each priority has eight if nobody states it otherwise.
+# RFC 2474: 64 code points; by default each priority has eight of them.
 _BY_CODE_POINT, _POINTS, _NO_LIMIT = "dscp", 8, "unlimited"
 _INDEX = "NCCL_IB_GID_INDEX"
 
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Addresses and MTU by port; pauses against what the site states, else against most ports of the SKU: one place
-    that differs on all hosts is no place like the others."""
+    """Judge addresses and MTU by port, and PFC against the site's setting, else against most ports of the SKU."""
     usual = usual_of_ports(SPEC, seen, context, _paused_ports, _said)
     return per_host(SPEC, seen, context, lambda host: _judge(host, usual.get(host.entry.sku, "")))
 
 
 def _paused_ports(host: NodeContext) -> dict[str, PortQos]:
-    """Return what mlnx_qos reports of the ports for GPU traffic, by adapter; nothing where it is not known."""
+    """Return what mlnx_qos reports about the ports for GPU traffic, by adapter; empty where it is not known."""
     return ports_of(host, "qos", PortQos)
 
 
@@ -84,8 +82,11 @@ def _said(port: PortQos) -> str:
 
 
 def _shares(port: PortQos) -> list[str]:
-    """Return what else decides where packets wait: who configures the port, code points with another priority than
-    their own eighth, and classes with a share or a limit."""
+    """Return the texts of what else decides in which queue packets wait.
+
+    This is what configures the port (DCBX), code points with a priority other than the default, and classes with a
+    share or a limit.
+    """
     said = [f"DCBX {port.dcbx}"] if port.dcbx else []
     if port.trust == _BY_CODE_POINT:
         moved = [f"{point} to {priority}" for point, priority in port.dscp.items() if priority != point // _POINTS]
@@ -158,7 +159,7 @@ def _index(host: NodeContext) -> int | None:
 
 
 def _addresses(host: NodeContext, names: Sequence[str]) -> tuple[list[Finding], str]:
-    """Return the ports without the address that RDMA over routers needs, and at which index it was looked for."""
+    """Return the ports without the address that RDMA over routers needs, and the text of the required index."""
     gids: tuple[Gid, ...] = host.facts.values["gids"]
     index, findings = _index(host), []
     where = "" if index is None else f" at index {index}"
@@ -185,11 +186,11 @@ def _virtual(host: NodeContext) -> bool:
 
 
 def _lossless(host: NodeContext, names: Sequence[str], usual: str) -> list[Finding] | Outcome:
-    """Return what is wrong with the pauses of the ports; an outcome where they are stated and not known."""
+    """Return the findings about PFC of the ports; an outcome where PFC is configured but not known."""
     settings, ports = host.settings(RoceSetupSettings), host.facts.read("qos", tuple)
     stated = settings.pfc_priorities is not None or bool(settings.trust)
     if isinstance(ports, ProbeFailure):
-        # A virtual function does not show them, and not every driver package has the tool.
+        # A virtual function does not show it, and not every driver package has the tool.
         optional = ports.kind == "missing" or _virtual(host)
         return host.tool_failure("qos", ports) if stated or not optional else []
     links: tuple[RdmaLink, ...] = host.facts.values["rdma_links"]
@@ -224,7 +225,7 @@ def _lossless(host: NodeContext, names: Sequence[str], usual: str) -> list[Findi
 
 
 def _odd_ports(host: NodeContext, odd: Mapping[str, PortQos], usual: str, *, whole: bool) -> Finding:
-    """Return the finding about ports that pause other priorities than most; `whole`: all ports of the host do."""
+    """Return the finding about ports with another PFC than most; `whole`: all ports of the host have."""
     shown = first_of([f"`mlnx_qos -i {port.device}`" for port in odd.values()], NAMED_PORTS, " and ")
     return Finding(
         cause="roce-pfc-differs",

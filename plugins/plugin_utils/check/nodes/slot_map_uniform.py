@@ -1,9 +1,10 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check slot-map-uniform: parts sit in the same places on all hosts of a SKU: GPUs, their module numbers, adapters.
+"""Check slot-map-uniform: GPUs, their module numbers and adapters are in the same places on all hosts of a SKU.
 
-Adapters are rails by their names, so one in another's place sends the traffic of its GPU through another rail's leaf.
+The names of adapters define the rails, so an adapter in another's place sends the traffic of its GPU through the leaf
+of another rail.
 """
 
 from __future__ import annotations
@@ -38,7 +39,10 @@ _BARE_METAL = "none"
 
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """The map of most hosts; hosts that lack parts, or call them otherwise, have no places that could be compared."""
+    """Judge places against the map of most hosts.
+
+    Hosts that lack parts, or have other names for them, have no places that could be compared.
+    """
     hosts = {host.name: NodeContext(SPEC, context, seen, host) for host in context.site.in_scope}
     whole = {name: host for name, host in hosts.items() if _is_whole(host)}
     usual, order = _usual(whole, _modules), _usual(whole, _buses)
@@ -60,13 +64,16 @@ def _was_read(host: NodeContext) -> bool:
 
 
 def _is_whole(host: NodeContext) -> bool:
-    """Whether the host was read, and every GPU of its SKU answers."""
+    """Whether the host was read, and the driver can talk to every GPU of its SKU."""
     return _was_read(host) and len(host.live_gpus) == len(host.smi.gpus) == host.sku.gpus
 
 
 def _places(host: NodeContext, order: tuple[str, ...], *, whole: bool) -> tuple[int, ...]:
-    """Return the place of every GPU that answers, from 0 on; none where it is not known: without one GPU the others are
-    counted otherwise, unless they are where most hosts have theirs on the bus."""
+    """Return the place of every GPU that the driver can talk to, from 0; empty where it is not known.
+
+    Without one GPU the others are numbered differently. Their places are known only if their bus addresses are among
+    those of most hosts.
+    """
     if not _was_read(host):
         return ()
     buses = _buses(host)
@@ -91,7 +98,7 @@ def _buses(host: NodeContext) -> tuple[str, ...]:
 def _usual(
     hosts: Mapping[str, NodeContext], of: Callable[[NodeContext], tuple[str, ...]]
 ) -> dict[str, tuple[str, ...]]:
-    """Return by SKU what more hosts have than anything else."""
+    """Return, by SKU, the most frequent value among its hosts; a SKU without a single most frequent one is left out."""
     found: dict[str, Counter[tuple[str, ...]]] = {}
     for host in hosts.values():
         found.setdefault(host.entry.sku, Counter())[of(host)] += 1
@@ -130,8 +137,11 @@ def _bare_metal(host: NodeContext) -> bool:
 
 
 def _adapters(host: NodeContext, matrix: Topology, places: tuple[int, ...]) -> list[Part]:
-    """Return which adapters for GPU traffic are beside every GPU: by their rail where the site states their names, else
-    by name; hosts that have other names are no peers."""
+    """Return which adapters for GPU traffic are beside every GPU.
+
+    They are named by rail where the site configures their names, else by their own name; hosts with other names are no
+    peers.
+    """
     found = host.adapters(host.context.settings_of(HCA_STATE.id, HcaStateSettings, host.entry.sku).hcas)
     names = list(dict.fromkeys(name.partition(":")[0] for name in found.names))
     if not names or not found.complete or not set(names) <= set(matrix.nics):
@@ -143,7 +153,7 @@ def _adapters(host: NodeContext, matrix: Topology, places: tuple[int, ...]) -> l
     for place, gpu in zip(places, matrix.gpus, strict=True):
         beside = [words[name] for name in names if matrix.paths.get((gpu, name)) in _BESIDE]
         if not beside and host.sku.compute_hcas >= host.sku.gpus:
-            # Check topology says that a GPU has none.
+            # Check topology reports a GPU without an adapter.
             continue
         version = f"{', '.join(sorted(beside)) or 'no adapter'} beside GPU {place}"
         parts.append(Part(f"{place}:adapter", ("adapter", str(place), *peers), version))

@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Checks of software that every host has alike: operating system, kernel, control groups, network driver package."""
+"""Checks of software that is the same on every host: operating system, kernel, control groups, network driver
+package."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from .node_context import NodeContext, per_host
 from .observe_hosts import OBSERVER
 from .uniform import Uniformity, VersionSettings, each_once, shared_outcome, split_outcome, uniformity
 
-# Judges a plain fact that should be the same on every host: kernel, operating system, network driver package.
+# Plain facts that should be the same on every host: kernel, operating system, network driver package.
 
 _NONE = "none"
 
@@ -23,11 +24,11 @@ _NONE = "none"
 def judge_same(
     spec: CheckSpec, seen: FleetFacts, context: JudgeContext, *, field: str, word: str
 ) -> tuple[Outcome, ...]:
-    """Return an outcome a host: setting `version`, else what most hosts have, is expected of all."""
+    """Return an outcome for every host: all must have setting `version`, else the value of most hosts."""
     facts = {host.name: seen.hosts[host.name] for host in context.site.in_scope if host.name in seen.hosts}
     known = {name: text for name, host in facts.items() if (text := _text(host, field)) is not None}
     same = uniformity(known, context.settings_of(spec.id, VersionSettings).version)
-    # A package that is not installed is a fact (inbox drivers), not a tool that failed.
+    # A package that is not installed is a fact (inbox drivers), not a failed tool.
     needs = () if field == "ofed" else (field,)
     hint = f"state the right one: gpufleet_settings: {{{spec.id}: {{version: ...}}}}"
     cause = f"{spec.id.removesuffix('-uniform')}-split"
@@ -70,7 +71,7 @@ def _judge(host: NodeContext, field: str, word: str, same: Uniformity) -> Report
 
 
 def _uniform(check: str, field: str, word: str, title: str) -> Check[FleetFacts]:
-    """Return the check that this fact of HostFacts is the same on every host; `word` names it in sentences."""
+    """Return the check that this field of HostFacts is the same on every host; `word` names it in sentences."""
     spec = CheckSpec(
         id=check,
         gate="nodes",
@@ -83,7 +84,8 @@ def _uniform(check: str, field: str, word: str, title: str) -> Check[FleetFacts]
     )
 
     def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-        """A difference may be meant, so it is marginal: a named person accepts it, or the host is brought into line."""
+        """Judge every host. A difference may be intended, so it is marginal: a person accepts it, or the host is
+        corrected."""
         return judge_same(spec, seen, context, field=field, word=word)
 
     return Check(spec, OBSERVER, judge)
@@ -93,7 +95,7 @@ CHECKS = (
     _uniform("os-uniform", "os", "operating system", "One operating system in the fleet"),
     _uniform("kernel-uniform", "kernel_release", "kernel", "One kernel release in the fleet"),
     _uniform("ofed-uniform", "ofed", "OFED or DOCA package", "One network driver package in the fleet"),
-    # Kubelet, container runtime and slurmd choose their driver by the hierarchy (cgroup2fs is version 2), and limits of
-    # memory and devices hold differently.
+    # Kubelet, container runtime and slurmd choose their cgroup driver by the hierarchy (cgroup2fs is version 2), and
+    # limits of memory and devices work differently.
     _uniform("cgroup-uniform", "cgroup", "control groups", "One version of control groups in the fleet"),
 )

@@ -1,10 +1,11 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check stuck-processes: no program waits for a device or a file system that does not answer.
+"""Check stuck-processes: no program waits for a device or a file system that does not respond (state D).
 
-Such a process cannot be ended, keeps GPUs and mounts in use, and grows to a node that must be rebooted. A process may
-wait so for a moment; one that was started a minute ago and waits in three readings is for a person.
+Such a process cannot be killed, keeps GPUs and mounts in use, and in the end the node must be rebooted. A process may
+be in this state for a moment; one that was started a minute ago and is in it in three readings is for a person to
+decide.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ SPEC = CheckSpec(
     disturbs=Disturbance.HOST_COMMAND,
     applies=(needs("host_access"),),
 )
-# Younger ones may be tools of this very probe.
+# Younger processes may be tools of this very probe.
 _AGE_S = 60
 _NAMED = 4
 
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """A process that waits in every reading is for a person: a busy disk makes some, too."""
+    """Judge processes that wait in every reading. A person decides, because a busy disk causes some too."""
     return per_host(SPEC, seen, context, _judge, needs=("waiting",))
 
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check topology: GPUs reach each other over NVLink as the SKU says, and every GPU has a NIC beside it."""
+"""Check topology: GPUs reach each other over NVLink as in the SKU, and every GPU has a NIC beside it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ SPEC = CheckSpec(
 
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Judges the GPUs that are there; one that is missing is gpu-census' business."""
+    """Judge the GPUs that are present; check gpu-census reports a missing one."""
     return per_host(SPEC, seen, context, _judge, needs=("smi", "topo"))
 
 
@@ -55,7 +55,7 @@ def _judge(host: NodeContext) -> Report | Outcome:
         text = f"`nvidia-smi topo -m` names {len(matrix.gpus)} GPUs, `nvidia-smi -q` {len(host.smi.gpus)}"
         return host.answer.unknown("nvidia-smi-inconsistent", text, "run both on the node again")
     nvlinks, short = _nvlink(host, matrix), _short_of_links(host)
-    # Links that are down change the word for their GPU, too: that is one fault, reported once.
+    # Links that are down also change the matrix for their GPU: that is one fault, reported once.
     if nvlinks and short and all(set(finding.subjects) <= short for finding in nvlinks):
         return host.answer.blocked(by="nvlink", because="the matrix differs only where links are inactive")
     findings = nvlinks + _nics(host, matrix)
@@ -96,13 +96,13 @@ def _nic_summary(host: NodeContext, matrix: Topology) -> str:
 
 
 def _bridged(host: NodeContext) -> bool:
-    """Tell whether the GPUs of the host are wired in several groups, as by the bridges of PCIe cards."""
+    """Whether the GPUs of the host are wired in several groups, as by the bridges of PCIe cards."""
     sku = host.sku
     return sku.nvlink_domain == "node" and not sku.nvswitches and 0 < sku.nvlink_domain_gpus < sku.gpus
 
 
 def _groups(host: NodeContext, matrix: Topology) -> list[Finding]:
-    """Judge bridges: every GPU reaches all others of its group over NVLink, and no one else."""
+    """Judge bridges: every GPU reaches all others of its group over NVLink, and no GPU outside it."""
     size = host.sku.nvlink_domain_gpus
     linked = {
         gpu: {other for other in matrix.gpus if other == gpu or _fits(matrix.paths[(gpu, other)], "NV")}
@@ -127,7 +127,7 @@ def _nvlink(host: NodeContext, matrix: Topology) -> list[Finding]:
         return []
     if _bridged(host):
         return _groups(host, matrix)
-    # With switches every pair shares all links of a GPU; wired pair by pair a part of them, but never none.
+    # With switches every pair shares all links of a GPU; GPUs wired in pairs share some of them, but never none.
     wanted = f"NV{host.sku.nvlink_links}" if host.sku.nvswitches or host.sku.nvlink_domain == "rack" else "NV"
     odd: dict[str, list[str]] = {}
     for (row, column), word in matrix.paths.items():
@@ -136,7 +136,7 @@ def _nvlink(host: NodeContext, matrix: Topology) -> list[Finding]:
     findings: list[Finding] = []
     for word, pairs in odd.items():
         names = {name for pair in pairs for name in pair.split("-")}
-        # The GPU that all odd pairs share is the culprit; without one, each of them is named.
+        # The GPU that all odd pairs share is the faulty one; without such a GPU, each of them is named.
         shared = [name for name in names if all(name in pair.split("-") for pair in pairs)] if len(pairs) > 1 else []
         blamed = shared if len(shared) == 1 else sorted(names)
         findings.append(
@@ -187,8 +187,8 @@ def _near(host: NodeContext) -> tuple[str, ...]:
 
 
 def _hidden(host: NodeContext, matrix: Topology) -> bool:
-    """Tell whether the distance to NICs cannot be seen: the GPUs are passed through to a virtual machine whose PCIe
-    tree shows not one GPU near a NIC."""
+    """Whether the distance to NICs is hidden: the PCIe tree of a virtual machine shows no passed-through GPU near a
+    NIC."""
     passed_through = all(gpu.virtualisation == "Pass-Through" for gpu in host.live_gpus)
     return passed_through and not any(
         matrix.paths[(gpu, nic)] in _near(host) for gpu in matrix.gpus for nic in matrix.nics
@@ -196,8 +196,10 @@ def _hidden(host: NodeContext, matrix: Topology) -> bool:
 
 
 def _waits_for_hcas(host: NodeContext, matrix: Topology) -> bool:
-    """Tell whether adapters for GPU traffic are missing or not known: check hca-state or efa-devices says so, and no
-    distance can be judged."""
+    """Whether adapters for GPU traffic are missing or unknown, so that no distance can be judged.
+
+    Check hca-state or efa-devices reports them.
+    """
     if host.sku.fabric == "efa":
         return lacks_devices(host)
     if not carries_gpu_traffic(host.sku):

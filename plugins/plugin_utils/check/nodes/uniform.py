@@ -1,8 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Uniformity over the fleet: which hosts, and which of their parts, differ from the rest, or from what the site
-expects."""
+"""Uniformity over the fleet: which hosts, and which of their parts, differ from the rest or from the site's setting."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ class VersionSettings:
 
 @dataclass(frozen=True, slots=True)
 class Uniformity:
-    """The outcome of a comparison: `expected` is the value that every host should have, empty when it is a tie."""
+    """The result of a comparison: `expected` is the value that every host should have, empty for a tie."""
 
     expected: str
     by_host: Mapping[str, str]
@@ -39,11 +38,11 @@ class Uniformity:
 
     @property
     def tie(self) -> tuple[str, ...]:
-        """The values that equally many hosts have, if no value has most hosts."""
+        """The values of all hosts, if no value has most hosts; else empty."""
         return tuple(sorted(set(self.by_host.values()))) if not self.expected else ()
 
     def text(self) -> str:
-        """Return `580.105.08 on 15 hosts, 570.148.08 on 1 host`."""
+        """Return the counts as a text: `580.105.08 on 15 hosts, 570.148.08 on 1 host`."""
         counts = Counter(self.by_host.values())
         parts = [f"{value} on {number} host{'s' if number != 1 else ''}" for value, number in counts.most_common()]
         return ", ".join(parts)
@@ -52,15 +51,15 @@ class Uniformity:
 def split_outcome(
     first: NodeContext, by_host: Mapping[str, str], cause: str, word: str, hint: str, *, marginal: bool
 ) -> Outcome:
-    """Return the one outcome about hosts of which no value has most: a fact about the fleet and not about any host.
+    """Return the one outcome about hosts where no value has most: a fact about the fleet and not about any host.
 
     Args:
         first: the first of these hosts.
-        by_host: the value of every one of them.
+        by_host: the value of each of them.
         cause: of the outcome.
         word: what the value is, such as `driver`.
         hint: of the outcome.
-        marginal: whether it waits for a person instead of failing.
+        marginal: whether a person decides instead of a failure.
     """
     names: dict[str, list[str]] = {}
     for name, value in by_host.items():
@@ -77,7 +76,7 @@ def _some(names: list[str]) -> str:
 
 
 def shared_outcome(make: Callable[[NodeContext], Outcome]) -> Callable[[NodeContext], Outcome]:
-    """Return what makes the outcome of the first host that it is asked for, and gives all others that very same one."""
+    """Return a function that makes an outcome for the first host and returns that same outcome for all others."""
     made: list[Outcome] = []
 
     def of(host: NodeContext) -> Outcome:
@@ -89,17 +88,17 @@ def shared_outcome(make: Callable[[NodeContext], Outcome]) -> Callable[[NodeCont
 
 
 def each_once(outcomes: tuple[Outcome, ...]) -> tuple[Outcome, ...]:
-    """Return the outcomes without repetitions of the very same one, which several hosts share."""
+    """Return the outcomes without repetitions of the same object, which several hosts share."""
     return tuple({id(outcome): outcome for outcome in outcomes}.values())
 
 
 def uniformity(by_host: Mapping[str, str], stated: str = "") -> Uniformity:
-    """Return which value is the right one: the stated one, else the one that most hosts have."""
+    """Return which value is the right one: the configured one, else that of most hosts."""
     expected = stated or more_than_any_other(Counter(by_host.values())) or ""
     return Uniformity(expected, dict(by_host), bool(stated))
 
 
-# Versions of parts: those that are alike are compared over the fleet.
+# Versions of parts: parts of the same kind and place are compared over the fleet.
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,24 +111,29 @@ class Part:
 
 
 def no_rules(_host: NodeContext) -> Sequence[Finding]:
-    """The site states nothing else."""
+    """The default: no further rules."""
     return ()
 
 
 def no_wait(_host: NodeContext) -> Outcome | None:
-    """No host waits for another check."""
+    """The default: no host is blocked by another check."""
     return None
 
 
 @dataclass(frozen=True, slots=True)
 class PartVersions:
-    """Versions of the parts of a fleet, and what is judged of them.
+    """Versions of the parts of a fleet, and how they are judged.
 
-    `parts` are those of every host in scope, none of a host whose tool gave nothing usable; `subject` makes the
-    subject of a part; `word` is what a version is of, such as `VBIOS`; `needs` the fact that the parts come from;
-    `stated` the version that all must have, empty: that of most; `stated_by_kind` gives it by the kind of part (first
-    word of its `alike`). `waits` gives what a host waits for that cannot be compared yet, `rules` what else of a host
-    is against what the site states.
+    Attributes:
+        spec: the check.
+        parts: the parts of every host in scope, empty for a host whose tool gave nothing usable.
+        subject: makes the subject of a part.
+        word: what a version is of, such as `VBIOS`.
+        needs: the fact that the parts come from.
+        stated: the version that all must have; empty: that of most.
+        stated_by_kind: the same by the kind of part (first word of its `alike`).
+        rules: returns the findings about a host that breaks another setting of the site.
+        waits: returns the outcome of a host that cannot be compared yet, None if it can.
     """
 
     spec: CheckSpec
@@ -144,11 +148,11 @@ class PartVersions:
 
     @property
     def slug(self) -> str:
-        """How the causes of the check begin."""
+        """The prefix of the check's causes."""
         return self.spec.id.removesuffix("-uniform")
 
     def judge(self, seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-        """Return an outcome a host: parts whose version is not that of most like them are marginal."""
+        """Return an outcome for every host. A part with another version than most of the same kind is marginal."""
         usual = self._usual(context)
         halves = {
             host.name: ", ".join(sorted({part.version for part in self.parts[host.name]}))
@@ -197,7 +201,7 @@ class PartVersions:
         differing = (
             self._finding(host, part, right)
             for part, right in zip(mine, wanted, strict=True)
-            # Of parts that nobody reported, or that two halves have differently, no host is the odd one.
+            # For parts without a version, or with one on each half of the hosts, no host is the odd one.
             if part.version and right and part.version != right
         )
         alike = f"{self.word} {seen} on {count(len(mine), 'part')}, as on the other hosts"

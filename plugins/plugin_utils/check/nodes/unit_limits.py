@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check unit-limits: processes of GPU jobs may lock memory and open files alike on all hosts of a SKU, and as stated.
+"""Check unit-limits: GPU jobs may lock as much memory and open as many files on all hosts of a SKU, and as configured.
 
 An adapter registers memory that is locked: with a small limit (LimitMEMLOCK of the unit that starts containers or jobs)
-NCCL ends with `ibv_reg_mr failed: Cannot allocate memory`. A container that has IPC_LOCK is not limited, so a small
-limit is a fault only where the site says so, or where one host differs from the others.
+NCCL ends with `ibv_reg_mr failed: Cannot allocate memory`. A container with IPC_LOCK has no limit, so a small limit is
+a fault only where the site configures a larger one, or where one host differs from the others.
 """
 
 from __future__ import annotations
@@ -52,19 +52,19 @@ SPEC = CheckSpec(
     causes=("memlock-limit-low", "nofile-limit-low"),
     settings=UnitLimitsSettings,
 )
-# What they start has their limits: containers, and jobs of Slurm. The kubelet starts none itself.
+# Units whose limits apply to what they start: containers, and jobs of Slurm. The kubelet itself starts none.
 _STARTERS = (
     "containerd.service", "crio.service", "docker.service", "k3s.service", "k3s-agent.service", "rke2-server.service",
     "rke2-agent.service", "slurmd.service",
 )  # fmt: skip
 _MEMLOCK, _NOFILE = "LimitMEMLOCK", "LimitNOFILE"
 _UNLIMITED, _GIB = "infinity", 1 << 30
-# How systemd before release 229 prints it.
+# The same as systemd before release 229 prints it.
 _LARGEST = str((1 << 64) - 1)
 
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """What is stated fails; of the rest a difference may be meant, so a person decides."""
+    """Judge limits. One below the configured limit fails; any other difference may be intended, so a person decides."""
     versions = PartVersions(
         SPEC,
         {host.name: _compared(seen, context, host.name, host.sku) for host in context.site.in_scope},
@@ -77,7 +77,7 @@ def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
 
 
 def _limits(units: Mapping[str, Mapping[str, str]]) -> dict[tuple[str, str], str]:
-    """Return the limits of the units that run, by unit and name; empty for one that systemd does not tell."""
+    """Return the limits of the running units, by unit and name; empty for one that systemd does not report."""
     running = [unit for unit in _STARTERS if units.get(unit, {}).get("ActiveState") == "active"]
     return {(unit, name): _said(units[unit].get(name, "")) for unit in running for name in (_MEMLOCK, _NOFILE)}
 
@@ -89,7 +89,7 @@ def _said(word: str) -> str:
 
 
 def _compared(seen: FleetFacts, context: JudgeContext, name: str, sku: str) -> tuple[Part, ...]:
-    """Return the limits of a host for which the site states nothing."""
+    """Return the limits of a host for which the site configures nothing."""
     units = seen.hosts[name].read("units", dict) if name in seen.hosts else {}
     if isinstance(units, ProbeFailure):
         return ()

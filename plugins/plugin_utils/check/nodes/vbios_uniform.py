@@ -25,7 +25,7 @@ SPEC = CheckSpec(
 
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Setting `version`, else the VBIOS of most GPUs of that product in the SKU."""
+    """Judge against setting `version`, else against the VBIOS of most GPUs of that product in the SKU."""
 
     found = {host.name: _gpus(seen, host.name) for host in context.site.in_scope}
     stated = context.settings_of(SPEC.id, VersionSettings).version
