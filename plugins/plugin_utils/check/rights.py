@@ -36,7 +36,7 @@ _WAYS = {
 # What the test of gangs does with pod groups, and what removing them takes.
 _OF_GROUPS = ("get", "create", "list", "delete", "patch")
 _OF_CLUSTERS = ("get", "create", "list", "delete")
-# What finds the Service and endpoints behind a webhook.
+# For components with webhooks: the webhooks, and the endpoints that serve them.
 _SERVED = (
     Permission("list", "validatingwebhookconfigurations", "admissionregistration.k8s.io"),
     Permission("list", "mutatingwebhookconfigurations", "admissionregistration.k8s.io"),

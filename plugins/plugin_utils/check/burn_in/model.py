@@ -61,7 +61,10 @@ class Soak:
     schema_version: int = 1
 
     def soaked_s(self, host: str) -> float:
-        """Return for how many seconds tests that passed have loaded a host: its GPUs, where a test loads them."""
+        """Return the seconds for which tests that passed have loaded a host.
+
+        Where a test loads the GPUs these are seconds of GPU load, else the run time of pods.
+        """
         passed = (entry for entry in self.results if entry.host == host and entry.status is Status.PASSED)
         return sum(entry.loaded_s if self.load_s else entry.seconds for entry in passed)
 

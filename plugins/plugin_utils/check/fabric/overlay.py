@@ -35,8 +35,8 @@ def uplinks(view: FabricView) -> tuple[PlannedLink, ...]:
     rates = Counter(rate for ends in pairs.values() for end in ends if (rate := _rate(end)) is not None)
     if not rates:
         return ()
-    # Where two rates are equally frequent the faster one is expected: of two cables one of which is slow, not both are
-    # slow.
+    # Where two rates are equally frequent the faster one is expected: if one of two cables is slow, it is the faulty
+    # one.
     width, speed = max(rates, key=lambda rate: (rates[rate], LANE_GBPS[rate[1]], int(rate[0].removesuffix("x"))))
     return tuple(PlannedLink(near=near, far=far, width=width, speed=speed) for near, far in sorted(pairs))
 

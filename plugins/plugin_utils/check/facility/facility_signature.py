@@ -104,7 +104,11 @@ def _judge_owner(answer: Answer, record: FacilityRecord, seen: FacilityObservati
 
 
 def _also_of_another_site(seen: FacilityObservation, site: str) -> str:
-    """Return what an owner should know before signing. A record that cannot be read is reported by other checks."""
+    """Return the note that the record is of another site, which its owner should know before signing; empty if it is
+    not.
+
+    A record that cannot be read is reported by other checks.
+    """
     try:
         record = seen.record()
     except InputError:

@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check pdu-feeds: the feeds of every rack with a configured PDU have power, are within volts and watts, and redundant.
+"""Check pdu-feeds: the feeds of every rack with a configured PDU have power, are within their limits, and are
+redundant.
 
 Half-filled racks are judged by what is installed: by the present draw, and by the most that the rack's hosts may draw.
 """

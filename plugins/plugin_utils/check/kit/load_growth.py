@@ -303,7 +303,8 @@ def _unseen(host: LoadedHost) -> Outcome | None:
 def required_facts(host: LoadedHost) -> tuple[str, ...]:
     """Return the facts that both readings must have.
 
-    Where the operator owns the driver, its facts are read where its tools are, and the others on the host.
+    Where the operator owns the driver, these are the facts of the driver for a check that needs it, and those of the
+    host for any other.
     """
     owned = host.context.site.driver_owner is DriverOwner.OPERATOR
     facts: tuple[str, ...] = _DRIVER_FACTS + _HOST_FACTS

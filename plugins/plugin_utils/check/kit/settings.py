@@ -265,7 +265,7 @@ def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateSettings:
-    """What every gate takes beside settings of its own."""
+    """Settings that every gate has beside its own."""
 
     ctrf: dict[str, str] = setting(
         "Third-party suites that the gate declares: name of the suite to the path of its CTRF file.", use="run"

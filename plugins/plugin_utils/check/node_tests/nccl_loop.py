@@ -56,8 +56,10 @@ class NcclLoop(NodeTest):
         self._adapters = read_adapters(self.context.run_dir, self.context.site, self.context.hardware)
 
     def unfit(self, host: BenchmarkHost) -> str:
-        """Return why such hosts are skipped: one GPU has no peer, and where NCCL takes no filter, the adapters used
-        cannot be proven."""
+        """Return why the test does not apply to such hosts, empty if it does.
+
+        One GPU has no peer. Where NCCL takes no filter of adapters, the log cannot prove which ones were used.
+        """
         sku = self._sku(host)
         if sku.gpus < 2:
             return "it has one GPU, which has nobody to reach"

@@ -28,14 +28,15 @@ class NcclNode(NcclLoop):
     phase: ClassVar[Phase] = "node"
 
     def unfit(self, host: BenchmarkHost) -> str:
-        """Return why such hosts are skipped: one GPU has no peer, and without NVLink there is no link to load."""
+        """Return why the test does not apply to such hosts: one GPU has no peer, or there is no NVLink. Empty if it
+        does."""
         sku = self._sku(host)
         if sku.gpus < 2:
             return "it has one GPU, which has nobody to reach"
         return "" if sku.nvlink_links else f"{sku.name} has no NVLink"
 
     def unready(self, host: BenchmarkHost) -> str:
-        """Return that every host is ready: its adapters need not be known."""
+        """Return that every host is ready: the test does not use its adapters."""
         del host
         return ""
 

@@ -40,8 +40,10 @@ class NcclPair(PairTest, NcclLoop):
     _counted: tuple[Plan, Counter[str]] | None = None
 
     def unfit(self, host: BenchmarkHost) -> str:
-        """Return why such hosts are skipped: without adapters there is no path between nodes, and the only host of its
-        SKU has no peer."""
+        """Return why the test does not apply to such hosts, empty if it does.
+
+        Without adapters there is no path between nodes, and the only host of its SKU has no peer.
+        """
         sku = self._sku(host)
         if sku.fabric == "none" or not sku.nics or not sku.nic_gbps:
             return f"{sku.name} has no adapters for GPU traffic (fabric {sku.fabric})"

@@ -54,12 +54,14 @@ class StorageIo(NodeTest):
         )  # fmt: skip
 
     def unfit(self, host: BenchmarkHost) -> str:
-        """Return that no volume is configured, so that no host can be tested; empty if one is."""
+        """Return that no volume is configured, so that the test applies to no host; empty if one is."""
         return "" if self.settings.declared else f"gpufleet_settings.{KEY} states neither volume nor claim"
 
     def unready(self, host: BenchmarkHost) -> str:
-        """Return why the volume cannot be used: jobs of Slurm mount nothing, so it has to be a directory that the nodes
-        have."""
+        """Return why the host cannot use the volume, empty if it can.
+
+        Jobs of Slurm mount nothing, so there the volume has to be a directory of the nodes.
+        """
         del host
         if self.context.site.orchestrator != "slurm":
             return ""

@@ -122,7 +122,10 @@ class _Offsets:
 
 
 def _fleet(by_host: Mapping[str, tuple[float, float]]) -> _Offsets:
-    """Return the offsets with their medians. With fewer than three hosts the controller is one more member."""
+    """Return the offsets with their medians.
+
+    Two hosts have the controller as a third member; a single host is compared with the controller alone.
+    """
     members = [*by_host.values(), *([(0.0, 0.0)] if len(by_host) < _LEAST_HOSTS else [])]
     if len(members) < _LEAST_HOSTS:
         return _Offsets(by_host, (0.0, 0.0))

@@ -96,7 +96,7 @@ def _report(host: NodeContext, devices: set[str], by: str, links: tuple[RdmaLink
 
 
 def _refused(host: NodeContext) -> str:
-    """Return the commands that devices refused by the kernel log, as a note: often the limit of a program is the
+    """Return, as a note, the commands that devices refused according to the kernel log; often a program's limit is the
     reason."""
     log = host.facts.kernel
     refused = Counter(log.efa_refused) if isinstance(log, KernelLog) else Counter[tuple[str, str]]()

@@ -45,7 +45,7 @@ _Limits = dict[str, set[float | None]]
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
     """Judge the limit against setting `power_limit_w` or the GPU's default.
 
-    Where all GPUs of the SKU have the same lower limit, it was set on purpose: a person decides whether it is right.
+    Where all GPUs of the SKU have the same lower limit it looks intended: a person decides whether it is.
     """
     limits: _Limits = {}
     for host in context.site.in_scope:

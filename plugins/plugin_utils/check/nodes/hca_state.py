@@ -109,7 +109,7 @@ def settling(began: str, time: str, settle_s: float) -> bool:
 
 
 def _seconds(stamp: str) -> float | None:
-    """Return a time stamp of the kernel log as seconds, since the epoch of its form; a stamp may have no year."""
+    """Return a time stamp of the kernel log in seconds; only differences between stamps of one form are meaningful."""
     known = seconds(stamp)
     if known is not None:
         return known

@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check link-quality: the ports for GPU traffic have no bit errors in data, and no cable module is too hot.
+"""Check link-quality: ports for GPU traffic have no bit errors after error correction, and no cable module is too hot.
 
-Forward error correction hides a bad cable until it cannot any more; the errors that it leaves are effective errors
+Forward error correction hides a bad cable until it can no longer; the errors that it leaves are effective errors
 (NVIDIA's ibdiagnet manual, Bit Error Rate). How often a port lost its link is judged by hca-state and
 host-state-after-diag.
 """

@@ -52,7 +52,10 @@ _FACT = "ecn"
 
 
 def judge(seen: FleetFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Judge ports against the configured priorities, which fails, else against most ports of their SKU."""
+    """Judge every port. One without ECN on a configured priority fails.
+
+    Where no priorities are configured, a port is compared with most ports of its SKU.
+    """
     usual = usual_of_ports(SPEC, seen, context, _known_ports, _said)
     return per_host(SPEC, seen, context, lambda host: _judge(host, usual.get(host.entry.sku, "")))
 

@@ -127,7 +127,7 @@ def _nvlink(host: NodeContext, matrix: Topology) -> list[Finding]:
         return []
     if _bridged(host):
         return _groups(host, matrix)
-    # With switches every pair shares all links of a GPU; GPUs wired in pairs share some of them, but never none.
+    # With switches every pair shares all links of a GPU; GPUs wired point to point share some of them, but never none.
     wanted = f"NV{host.sku.nvlink_links}" if host.sku.nvswitches or host.sku.nvlink_domain == "rack" else "NV"
     odd: dict[str, list[str]] = {}
     for (row, column), word in matrix.paths.items():
