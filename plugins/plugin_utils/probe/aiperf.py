@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""AIPerf's `profile_export_aiperf.json`, schema 1.x, and how it leaves a pod: whole between two marks of its log."""
+"""AIPerf's `profile_export_aiperf.json`, schema 1.x, and its transfer in a pod's log, between two marks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PERCENTILES = (1, 5, 10, 25, 50, 75, 90, 95, 99)
 _SCHEMA = re.compile(r"1\.\d+")
 # Rounding of interpolated percentiles.
 _NEAR = 1e-6
-# By how much durations that follow from the figures of one run may differ: a part, and seconds.
+# Tolerance of durations that follow from the figures of one run: relative, and in seconds.
 _ALIKE, _ALIKE_S = 0.1, 1.0
 
 
@@ -54,10 +54,13 @@ class RequestError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AiperfExport:
-    """What a run measured. Times in ms, `duration_s` in s.
+    """Results of a run. Times in ms, `duration_s` in s.
 
-    `ttft` time to first token, `tpot` time per output token (AIPerf's inter-token latency); `requests` ended well,
-    `errors` did not; `mismatches` have another length than asked for (None: the tool did not count them).
+    - `ttft`: time to first token.
+    - `tpot`: time per output token (AIPerf's inter-token latency).
+    - `requests`: number of successful requests.
+    - `errors`: number of failed ones.
+    - `mismatches`: requests whose length is not the requested one (None: the tool did not count them).
     """
 
     version: str
@@ -81,10 +84,10 @@ class AiperfExport:
 
 
 def parse(text: str) -> AiperfExport:
-    """Return what an export says.
+    """Return the content of an export.
 
     Raises:
-        InputError: it is not an export of schema 1.x, cut, or says things that cannot be.
+        InputError: it is not an export of schema 1.x, is cut, or contradicts itself.
     """
     data = _root(text)
     requests = _count(data, "request_count")
@@ -114,10 +117,10 @@ def parse(text: str) -> AiperfExport:
 
 
 def export_in(log: str, mark: str) -> str | None:
-    """Return the export that a pod wrote to its log between its marks; None if it wrote none.
+    """Return the export that a pod wrote to its log between its marks; None if there is none.
 
     Raises:
-        InputError: it is not whole: the end is missing, or length or digest differ from what was announced.
+        InputError: it is incomplete: the end is missing, or length or digest differ from those in the first mark.
     """
     begin = re.search(rf"^{re.escape(mark)} begin (\d+) ([0-9a-f]{{64}})$", log, re.MULTILINE)
     if begin is None:
@@ -135,7 +138,7 @@ def export_in(log: str, mark: str) -> str | None:
 
 
 def without_exports(log: str, mark: str) -> str:
-    """Return a log without what stands between the marks that begin with `mark`; an export without an end goes, too."""
+    """Return a log without the text between the marks that begin with `mark`, and without an export that has no end."""
     kept, inside = [], False
     for line in log.splitlines():
         if line.startswith(f"{mark}-"):
@@ -242,7 +245,7 @@ def _seed(data: Mapping[str, Any]) -> int | None:
     return seed if isinstance(seed, int) and not isinstance(seed, bool) else None
 
 
-# What is asked of them: of requests before the measured ones their number alone.
+# Required settings by phase. Of the warmup only the number of requests is needed.
 _PHASES = {"warmup": ("requests",), "profiling": ("requests", "concurrency")}
 
 
@@ -267,13 +270,13 @@ def _refuse_contradictions(export: AiperfExport) -> None:
         raise unreadable(TOOL, f"{export.errors} errors at a rate of {export.error_rate_percent:g} %", "both or none")
     for name in ("ttft", "tpot", "latency", "input_tokens", "output_tokens"):
         found: Distribution = getattr(export, name)
-        # An answer of one token has no time between tokens.
+        # A response of one token has no time between tokens.
         if found.count != export.requests and (name != "tpot" or export.output_tokens.least > 1):
             raise unreadable(TOOL, f"{name} of {found.count} of {export.requests} requests", "one each")
     if not export.output_tokens_per_s or not export.duration_s:
         raise unreadable(TOOL, "no output in no time", "a run that took some time")
-    # AIPerf divides requests and tokens by the duration (aiperf/metrics/types); without requests before the measured
-    # ones the real one was seen to count some hundredths of a second more than it tells.
+    # AIPerf divides requests and tokens by the duration (aiperf/metrics/types). Without warmup requests AIPerf was
+    # observed to count some hundredths of a second more than it reports.
     for name, rate, amount in (
         ("request_throughput", export.requests_per_s, float(export.requests)),
         ("output_token_throughput", export.output_tokens_per_s, export.output_tokens.mean * export.requests),
@@ -284,7 +287,7 @@ def _refuse_contradictions(export: AiperfExport) -> None:
 
 
 def redacted(text: str, redact: Any) -> str:
-    """Return an export with the same figures, its texts passed through `redact` and without keys and headers.
+    """Return an export with the same figures, its texts passed through `redact`, without keys and headers.
 
     Raises:
         InputError: it is not JSON.

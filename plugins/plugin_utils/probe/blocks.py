@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Output of a tool that was asked once for each device: every part stands below a line `===== mlx5_0 =====`."""
+"""Output of a tool that ran once per device: every part is below a line `===== mlx5_0 =====`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _TITLE = re.compile(r"={3,40} (\S{1,80})(?: [^=]{0,80})? ={3,40}\s*")
 
 
 def blocks(output: str, tool: str) -> dict[str, list[str]]:
-    """Return the lines of each part by its device; those of output without any title by an empty name.
+    """Return the lines of each part by device. Output without any title has an empty name.
 
     Raises:
         InputError: a device twice, or lines before the first title.

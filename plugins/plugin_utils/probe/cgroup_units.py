@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Parser of the events of cgroups, as `grep -s populated .../NAME.service/cgroup.events` prints them.
+"""Parser of cgroup events, as `grep -s populated .../NAME.service/cgroup.events` prints them.
 
-systemd has a cgroup for every service, of its name, and the kernel says whether there are processes in it (Linux:
-Documentation/admin-guide/cgroup-v2.rst, "populated"). That can be read where nobody may ask systemd.
+systemd creates a cgroup with the name of every service, and the kernel reports whether it has processes (Linux:
+Documentation/admin-guide/cgroup-v2.rst, "populated"). This is readable where systemd cannot be queried.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ POPULATED = "Populated"
 
 
 def parse(text: str) -> dict[str, dict[str, str]]:
-    """Return by unit whether it has processes; that is no state of systemd, and called by another name.
+    """Return by unit whether it has processes. This is not systemd's state, so its key is another.
 
     Raises:
         InputError: no unit, or a line of another kind.

@@ -18,10 +18,11 @@ _OFFSET = re.compile(r"([\d.]+) seconds (fast|slow) of NTP time")
 
 @dataclass(frozen=True, slots=True)
 class Tracking:
-    """The clock: `offset_s` is positive when it is fast. Without a source it reports 0, so `leap_status` counts.
+    """State of the clock.
 
-    `root_delay_s` and `root_dispersion_s` lead to the true time: by chronyc(1) the clock is at most
-    |offset| + root dispersion + half of the root delay off.
+    - `offset_s`: positive if the clock is fast. Without a source it is 0, so check `leap_status`.
+    - `root_delay_s`, `root_dispersion_s`: distance to the reference clock. By chronyc(1) the clock is at most |offset|
+      + root dispersion + half of the root delay off.
     """
 
     reference: str
@@ -34,12 +35,12 @@ class Tracking:
 
     @property
     def local(self) -> bool:
-        """Whether it follows no external source: chronyc(1), 127.127.1.1 is the local mode."""
+        """Whether it follows no external source. By chronyc(1) 127.127.1.1 is the local mode."""
         return self.reference.upper().startswith(_LOCAL)
 
     @property
     def error_bound_s(self) -> float:
-        """How far it may be off."""
+        """Largest possible error of the clock in seconds."""
         return abs(self.offset_s) + self.root_dispersion_s + self.root_delay_s / 2
 
 
@@ -84,7 +85,7 @@ def _reference(text: str) -> str:
 
 
 def _whole(text: str) -> str:
-    """Return the number of a field; a line that was cut would be read as less of it."""
+    """Return the number of a field. Without its unit the line was cut, and the number may be, too."""
     number, unit, rest = text.partition(" seconds")
     if not unit or rest:
         raise unreadable(TOOL, text, "`N seconds`")

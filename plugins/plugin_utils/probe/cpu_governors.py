@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Parser of governors of processors, counted by `uniq -c`: how many processors have which.
+"""Parser of CPU frequency governors, counted by `uniq -c`.
 
 Linux: Documentation/admin-guide/pm/cpufreq.rst, scaling_governor.
 """

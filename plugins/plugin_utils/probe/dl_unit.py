@@ -1,9 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Parser of what the DL unit test (recipes/workloads/dl_unit/) writes, the lines of all GPUs of a host in any
-order.
-"""
+"""Parser of the log of the DL unit test (recipes/workloads/dl_unit/): lines of all GPUs of a host, in any order."""
 
 from __future__ import annotations
 
@@ -16,20 +14,20 @@ from typing import Any
 
 from ..outcome.errors import InputError
 
-# What the DL unit test (recipes/workloads/dl_unit/) says of each GPU, as values.
+# Results of the DL unit test (recipes/workloads/dl_unit/) for each GPU, as values.
 
-# What the program of schema 1 promises; `copies` and the exact ones have a known result, the others a reference.
+# Tests of schema 1. `copies` and the exact ones have a known result, the others are compared with a reference.
 EXACT = ("exact-bf16", "exact-fp32", "exact-fp8", "copies")
 COMPARED = ("gemm-bf16", "gemm-fp32", "gemm-fp8", "convolution", "attention", "layer-norm", "reductions")
 OPERATIONS = (*COMPARED, *EXACT)
-# Not every GPU has float8.
+# Not every GPU supports FP8.
 OPTIONAL = ("gemm-fp8", "exact-fp8")
 RATES = {"gemm-bf16": "TFLOP/s", "gemm-fp32": "TFLOP/s", "gemm-fp8": "TFLOP/s", "memory-copy": "GB/s"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """Who a GPU is, and what it computes with; empty for what it does not tell."""
+    """Identity of a GPU and of its software; empty where the driver does not report it."""
 
     uuid: str
     name: str
@@ -43,7 +41,7 @@ class Identity:
 
     @property
     def kind(self) -> tuple[str, ...]:
-        """What two GPUs must have in common to give the same bits."""
+        """Properties that two GPUs must share to give bitwise equal results."""
         return (
             self.name, self.capability, str(self.multiprocessors), self.driver, self.torch, self.cuda, self.cublas,
             self.cudnn,
@@ -51,7 +49,7 @@ class Identity:
 
     @property
     def libraries(self) -> str:
-        """Driver and libraries in words."""
+        """Driver and libraries, for a message."""
         named = {
             "driver": self.driver, "PyTorch": self.torch, "CUDA": self.cuda, "cuBLAS": self.cublas, "cuDNN": self.cudnn,
         }  # fmt: skip
@@ -60,8 +58,12 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class OpRun:
-    """One operation, done once: the SHA-256 of its results, and how many rows or bytes of a known result are wrong
-    (None: it has none). `absent` says why the GPU does not have it; there is no digest then."""
+    """One run of one operation.
+
+    - `digest`: SHA-256 of its results.
+    - `wrong`: number of wrong rows or bytes, None without a known result.
+    - `absent`: why the GPU does not support the operation; then there is no digest.
+    """
 
     digest: str
     wrong: int | None
@@ -70,7 +72,7 @@ class OpRun:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A small case compared with the CPU: the largest relative error, and how large it may be."""
+    """A small case compared with the CPU: the largest relative error, and its limit."""
 
     error: float
     tolerance: float
@@ -83,7 +85,7 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """How fast a GPU was; `together`: all GPUs of the host were measured at the same time."""
+    """Measured rate of a GPU. `together`: all GPUs of the host were measured at the same time."""
 
     value: float
     unit: str
@@ -92,8 +94,14 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """How a GPU was kept at work: for how long, how long of that at the asked part of its power limit or above, the
-    limit and its mean power (s, W); None where the driver told no power."""
+    """Load on a GPU.
+
+    - `seconds`: duration.
+    - `loaded_s`: time at or above the required share of its power limit.
+    - Power limit and mean power in W.
+
+    None where the driver reported no power.
+    """
 
     seconds: float
     loaded_s: float | None
@@ -103,7 +111,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class GpuFailure:
-    """What ended the test of a GPU early: what it was doing, the kind of the error and its text."""
+    """Error that ended the test of a GPU early: the current step, the kind of the error and its text."""
 
     doing: str
     kind: str
@@ -112,7 +120,7 @@ class GpuFailure:
 
 @dataclass(slots=True, kw_only=True)
 class GpuTest:
-    """Everything that one GPU's test wrote; with a `failure` it did not come to its end."""
+    """All lines of one GPU's test. With a `failure` it did not finish."""
 
     slot: int
     identity: Identity | None = None
@@ -126,23 +134,23 @@ class GpuTest:
 
     @property
     def digests(self) -> dict[str, str]:
-        """The first digest of every operation; `absent` for those that the GPU does not have."""
+        """First digest of every operation; `absent` for those that the GPU does not support."""
         return {name: runs[0].digest or "absent" for name, runs in self.runs.items()}
 
     @property
     def digest(self) -> str:
-        """One digest of them all."""
+        """One digest over all operations."""
         text = "\n".join(f"{name} {digest}" for name, digest in sorted(self.digests.items()))
         return hashlib.sha256(text.encode()).hexdigest()
 
     @property
     def changing(self) -> tuple[str, ...]:
-        """Operations that gave other bits when they were repeated."""
+        """Operations whose repetitions gave different bits."""
         return tuple(name for name, runs in self.runs.items() if len({run.digest for run in runs}) > 1)
 
     @property
     def wrong(self) -> dict[str, int]:
-        """Operations with a known result that was wrong, with the most rows or bytes that were."""
+        """Operations with a wrong result, with the largest number of wrong rows or bytes."""
         most = {name: max(run.wrong or 0 for run in runs) for name, runs in self.runs.items() if runs}
         return {name: count for name, count in most.items() if count}
 
@@ -154,7 +162,7 @@ class GpuTest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DlUnitLog:
-    """A log that is whole: every GPU that was asked for came to its end, or says why it did not."""
+    """A complete log: every requested GPU finished, or has a reason why it did not."""
 
     gpus: int
     device: str
@@ -164,14 +172,14 @@ class DlUnitLog:
     tests: tuple[GpuTest, ...]
 
 
-# Parser of what the DL unit test (recipes/workloads/dl_unit/) writes, the lines of all GPUs of a host in any order.
+# Parser of the log of the DL unit test.
 #
-# Lines of others lie between them. A log that is cut, misses a GPU, an operation, a repetition or a rate, or is of
-# another schema is no log: an error, never a part of a result.
+# Other programs' lines are skipped. A log that is cut, lacks a GPU, an operation, a repetition or a rate, or has
+# another schema is an error, never a partial result.
 
 SCHEMA_VERSION = 1
 _MARK = '{"schema_version"'
-# The program writes a line in one piece, which a pipe keeps whole up to here.
+# The program writes a line in one piece, which a pipe keeps atomic up to this size.
 _LONGEST = 4096
 _MOST_GPUS, _MOST_REPEATS = 64, 1000
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -179,10 +187,10 @@ Facts = dict[str, Any]
 
 
 def parse(text: str) -> DlUnitLog:
-    """Return what each GPU of a host did.
+    """Return the results of each GPU of a host.
 
     Raises:
-        InputError: the log is not whole.
+        InputError: the log is incomplete.
     """
     reader = _Reader()
     for number, line in enumerate(text.splitlines(), 1):
@@ -201,11 +209,11 @@ def parse(text: str) -> DlUnitLog:
 
 
 class _Broken(Exception):
-    """What is wrong with a line or the log, without where."""
+    """What is wrong with a line or the log, without its place."""
 
 
 class _Reader:
-    """Takes one line after the other."""
+    """Reads the log line by line."""
 
     def __init__(self) -> None:
         self.begin: Facts = {}
@@ -291,7 +299,7 @@ class _Reader:
 
 
 def _require_all(test: GpuTest, repeats: int) -> None:
-    """Refuse a test that ended without everything that it promises."""
+    """Refuse a test that ended without all required results."""
     missing = [name for name in OPERATIONS if len(test.runs.get(name, ())) != repeats]
     absent = {name for name, runs in test.runs.items() if any(run.absent for run in runs)}
     mixed = [name for name in absent if not all(run.absent for run in test.runs[name])]

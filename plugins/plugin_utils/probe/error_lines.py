@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Lines in the log of a pod that say by themselves why a program could not run: the words of libc, PyTorch and NCCL.
+"""Log lines of a pod from which it follows why a program could not run: messages of libc, PyTorch and NCCL.
 
-Each wording is one of a public report: pytorch #73682 and #80772 (torchrun cannot resolve its meeting point), kubeflow
+Each wording is from a public report: pytorch #73682 and #80772 (torchrun cannot resolve its rendezvous host), kubeflow
 trainer #3783 (ssh of Open MPI cannot resolve the launcher), pytorch #16979, torchtitan #853 and pytorch/ci-infra #490
-(too little /dev/shm, in three wordings).
+(/dev/shm too small, in three wordings).
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ _PATTERNS = (
 
 @dataclass(frozen=True, slots=True)
 class ErrorLine:
-    """What a line says (NAME or SHARED_MEMORY), and the line itself."""
+    """Meaning of a line (NAME or SHARED_MEMORY), and the line itself."""
 
     says: str
     text: str
 
 
 def find_error(log: str) -> ErrorLine | None:
-    """Return the first line of a log that says why the program could not run; None without one.
+    """Return the first line of a log that explains why the program could not run; None without one.
 
-    Memory comes before names: a program that got as far as sharing memory has found its fellows.
+    Shared memory comes before names: a program that shares memory has resolved its peers.
     """
     lines = log.splitlines()
     for says, pattern in _PATTERNS:

@@ -3,7 +3,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Parser of `ethtool -S <device>`: counters of a network device.
 
-Names are the driver's own; those of mlx5 are described in the Linux kernel's
+The driver chooses the names. For mlx5 they are described in the Linux kernel's
 Documentation/networking/device_drivers/ethernet/mellanox/mlx5/counters.rst.
 """
 

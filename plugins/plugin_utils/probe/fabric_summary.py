@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Parser of `ibdiagnet --routing --r_opt=dump_only --sharp`: how many switches there are, and what they do.
+"""Parser of `ibdiagnet --routing --r_opt=dump_only --sharp`: number of switches and their routing.
 
 Lines: NVIDIA SHARP's manual, "Testing NVIDIA SHARP Setup"; the line about adaptive routing as operators publish it.
 """
@@ -22,8 +22,11 @@ _ADAPTIVE = re.compile(r"Adaptive Routing is enabled on (\d{1,6}) switch")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FabricSummary:
-    """Numbers of the fabric: `adaptive` are the switches that route adaptively, 0 where the tool names none. `stages`
-    are those of its table."""
+    """Numbers of the fabric.
+
+    - `adaptive`: switches with adaptive routing, 0 if the tool lists none.
+    - `stages`: from the tool's table.
+    """
 
     switches: int
     aggregation_nodes: int
@@ -35,7 +38,7 @@ def parse(text: str) -> FabricSummary:
     """Return the summary.
 
     Raises:
-        InputError: the tool did not get to its end, or counts no switches or aggregation nodes.
+        InputError: the tool did not finish, or counts no switches or aggregation nodes.
     """
     diagnosis, clean = ibdiagnet.parse(text), plain(text)
     switches, nodes = _SWITCHES.search(clean), _AGGREGATION.search(clean)

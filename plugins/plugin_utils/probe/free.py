@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Parser of `free -b` in the C locale: how much main memory the kernel has (procps-ng, src/free.c)."""
+"""Parser of `free -b` in the C locale: size of the kernel's main memory (procps-ng, src/free.c)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def parse(text: str) -> int:
     """Return the main memory in bytes.
 
     Raises:
-        InputError: no line of memory, or none of it.
+        InputError: no memory line, or 0 bytes.
     """
     for line in plain(text).splitlines():
         match = _TOTAL.match(line)

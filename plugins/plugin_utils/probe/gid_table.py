@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Parser of the addresses of RDMA ports: as `show_gids` prints them, or the kernel's own files as `grep -H` does.
+"""Parser of the GIDs of RDMA ports: as `show_gids` prints them, or as `grep -H` prints the kernel's files.
 
 The files: the Linux kernel's Documentation/ABI/stable/sysfs-class-infiniband (gids, gid_attrs).
 """
@@ -25,10 +25,10 @@ _VERSIONS = {"IB/RoCE v1": "v1", "RoCE v2": "v2"}
 
 
 def parse(text: str) -> tuple[Gid, ...]:
-    """Return the addresses in the order of ports and indices.
+    """Return the GIDs in the order of ports and indices.
 
     Raises:
-        InputError: neither form, a file twice, or an address without its type.
+        InputError: neither form, a file twice, or a GID without its type.
     """
     if not text.lstrip().startswith(_PLACE):
         return show_gids.parse(text)

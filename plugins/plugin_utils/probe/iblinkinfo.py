@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Parser of `iblinkinfo`, with one line a port (`-l`) and in blocks."""
+"""Parser of `iblinkinfo`, with one line per port (`-l`) or in blocks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PEER = re.compile(
 )
 _NO_PEER = re.compile(r'\[[^\]]*\]\s+""\s+\(.*\)')
 _BLIND = '"Port not available"'
-# Of a link whose width or speed the tool does not know it prints `undefined (0)`, of FDR10 `10.0 Gbps (FDR10)`.
+# For an unknown width or speed the tool prints `undefined (0)`, for FDR10 `10.0 Gbps (FDR10)`.
 _STATE = re.compile(r"(?P<rate>.{0,80}?)\s*(?P<state>[A-Za-z?]+)\s*/\s*(?P<physical>[A-Za-z?]+)")
 _WIDTH = re.compile(r"(\d+X)\s+(.*)")
 _LANE = re.compile(r"(\d+(?:\.\d+)?) Gbps(?: \(FDR10\))?")
@@ -40,9 +40,12 @@ class Peer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkEnd:
-    """One port. `lane_gbps` is the signalling rate of one lane (106.25: NDR, 53.125: HDR); width and rate are missing
-    where the link is down, or the tool does not know them. `guid` is that of the port, for a switch of the whole; 0
-    where the line has none."""
+    """One port.
+
+    - `lane_gbps`: signalling rate of one lane (106.25: NDR, 53.125: HDR).
+    - Width and rate are missing where the link is down, or the tool does not know them.
+    - `guid`: port GUID, for a switch that of the whole device; 0 if the line has none.
+    """
 
     name: str
     guid: int
@@ -58,7 +61,7 @@ class LinkEnd:
 
     @property
     def up(self) -> bool:
-        """Whether the cable carries a signal; a subnet manager makes the port Active after that."""
+        """Whether the port has a signal. Only after that the subnet manager makes it Active."""
         return self.physical == "LinkUp"
 
 
@@ -113,7 +116,7 @@ def _end(match: re.Match[str], name: str, device: str, switch: bool) -> LinkEnd:
 
 
 def _rate(text: str) -> tuple[str, float]:
-    """Return width and rate of a lane; both are missing where the tool does not know one of them."""
+    """Return width and rate of a lane. Both are missing if the tool does not know one of them."""
     width = _WIDTH.fullmatch(text.strip())
     lane = _LANE.fullmatch(width[2].strip()) if width else None
     if text.strip() and "undefined" not in text and lane is None:

@@ -12,7 +12,7 @@ from .text import guid, plain, unreadable
 
 TOOL = "ibqueryerrors"
 _HEADER = re.compile(r'Errors for (?:(0x[0-9a-f]+) )?"(.*)"')
-# A counter of 64 bits has its value once more behind it, shortened: `[SymbolErrorCounter == 70000 (68.359K)]`.
+# A 64-bit counter is followed by its value in short form: `[SymbolErrorCounter == 70000 (68.359K)]`.
 _COUNTER = re.compile(r"\[(\w+) == (\d+)( \([\d.]+\w{0,2}\))?\]")
 _PORT = re.compile(r"GUID (0x[0-9a-f]+) port (\d+|ALL):((?:\s*\[\w+ == \d+(?: \([\d.]+\w{0,2}\))?\])+)")
 _SUMMARY = re.compile(r"## Summary: (\d+) nodes checked, (\d+) bad nodes found")
@@ -22,8 +22,10 @@ _FAILURES = re.compile(r"##\s+(\d+) PMA query failures")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PortErrors:
-    """The counters of one port that are beyond the threshold. `guid` is that of the port, for a switch of the whole;
-    releases before 2014 printed that of the device. `wide` are the counters of 64 bits, which have no end in practice.
+    """Counters of one port above the threshold.
+
+    - `guid`: port GUID, for a switch that of the whole device. Releases before 2014 printed that of the device.
+    - `wide`: 64-bit counters, which never saturate in practice.
     """
 
     node: str
@@ -35,8 +37,10 @@ class PortErrors:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorReport:
-    """What the tool found, without its `port ALL` lines: they repeat the sums of the others. `failures` counts the
-    devices and ports that did not tell their counters."""
+    """Result of the tool, without its `port ALL` lines, which only repeat the sums of the others.
+
+    `failures` counts devices and ports whose counters could not be read.
+    """
 
     ports: tuple[PortErrors, ...]
     nodes_checked: int
@@ -50,8 +54,8 @@ def parse(text: str) -> ErrorReport:
     """Return the report.
 
     Raises:
-        InputError: no summary (the tool did not get to its end), a line is not what the tool prints, or the summary
-            counts other ports or nodes than the lines before it.
+        InputError: no summary (the tool did not finish), a line is not what the tool prints, or the summary counts
+            other ports or nodes than the lines before it.
     """
     clean = plain(text)
     summary, counted = _SUMMARY.search(clean), _PORTS.search(clean)

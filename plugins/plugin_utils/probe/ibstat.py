@@ -18,7 +18,7 @@ _FIELD = re.compile(r"\s+([A-Za-z][A-Za-z0-9 ]*?):\s*(.*?)\s*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IbPort:
-    """One port: `rate_gbps` is what the tool prints, `link_layer` `InfiniBand` or `Ethernet`."""
+    """One port: `rate_gbps` as printed, `link_layer` is `InfiniBand` or `Ethernet`."""
 
     number: int
     state: str
@@ -70,7 +70,7 @@ def _hca(name: str, body: str) -> Hca:
         raise unreadable(TOOL, f"{len(ports)} ports of {name}", f"{expected} ports")
     return Hca(
         name=name,
-        # The kernel has no value of either for some adapters; the line is printed all the same.
+        # For some adapters the kernel has no value of either. The line is printed without one.
         kind=_line(head, "CA type", name),
         firmware=_line(head, "Firmware version", name),
         node_guid=_guid(head, "Node GUID", name),

@@ -19,7 +19,7 @@ _OF_SUPPLY = ("P/N", "S/N", "DC power", "fan status", "power (W)")
 
 @dataclass(frozen=True, slots=True)
 class SwitchSupply:
-    """One power supply; `power_w` is None where it does not say."""
+    """One power supply. `power_w` is None if it is not reported."""
 
     number: int
     status: str
@@ -44,7 +44,7 @@ class SwitchHealth:
 
 
 def parse(text: str) -> SwitchHealth:
-    """Return what the switch says of itself.
+    """Return the report of the switch.
 
     Raises:
         InputError: no part number, temperature, fan status or power supply, a field twice, or a number that is none.
@@ -59,7 +59,7 @@ def parse(text: str) -> SwitchHealth:
         if supply := _SUPPLY.fullmatch(name):
             supplies.append((int(supply.group(1)), {"status": value}))
             continue
-        # What belongs to a power supply is indented below it.
+        # Fields of a power supply are indented below it.
         place = supplies[-1][1] if supplies and name in _OF_SUPPLY and line[0].isspace() else fields
         if name in place:
             raise unreadable(TOOL, f"{name} twice", "every field once")

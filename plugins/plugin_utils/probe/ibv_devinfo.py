@@ -19,7 +19,7 @@ _NUMBERED = re.compile(r"\S{1,40} \(\d{1,4}\)")
 
 @dataclass(frozen=True, slots=True)
 class VerbsPort:
-    """One port: `mtu` and `max_mtu` are the bytes of data that a packet carries and may carry."""
+    """One port: `mtu` and `max_mtu` are the current and the largest payload of a packet in bytes."""
 
     device: str
     port: int

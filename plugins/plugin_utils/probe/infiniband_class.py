@@ -20,7 +20,7 @@ _LINE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Adapter:
-    """One adapter; what its driver has no file for is empty."""
+    """One adapter. A field without a file of its driver is empty."""
 
     kind: str
     firmware: str
@@ -29,10 +29,10 @@ class Adapter:
 
 
 def parse(text: str) -> dict[str, Adapter]:
-    """Return the adapters by name, none where the kernel has none.
+    """Return the adapters by name; empty if the kernel has none.
 
     Raises:
-        InputError: nothing, or a line of another kind.
+        InputError: no text, or a line of another kind.
     """
     lines = plain(text).strip().splitlines()
     if lines == [NONE]:

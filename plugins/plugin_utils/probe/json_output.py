@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Reads what a tool prints as JSON, and insists on its shape."""
+"""Reads JSON output of a tool and checks its shape."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _MOST = 1e300
 
 
 def read_json(output: str, tool: str) -> Any:
-    """Return the document that a tool printed.
+    """Return the JSON document that a tool printed.
 
     Raises:
-        InputError: it is no JSON, or holds a number that JSON does not know.
+        InputError: it is no JSON, or has a number that JSON does not allow (NaN).
     """
 
     def refuse(word: str) -> NoReturn:
@@ -52,7 +52,7 @@ def a_list(value: Any, tool: str, name: str) -> list[Any]:
 
 
 def words(entry: dict[str, Any], name: str, tool: str) -> str:
-    """Return a text of an object, empty where it has none or null.
+    """Return a text of an object, empty if it is missing or null.
 
     Raises:
         InputError: it is no text.
@@ -70,7 +70,7 @@ def amount(entry: dict[str, Any], name: str, tool: str) -> float:
         InputError: it is none.
     """
     value = entry.get(name)
-    # A float is never as large as a number of JSON may be.
+    # JSON allows numbers that are too large for a float.
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not -_MOST <= value <= _MOST:
         raise unreadable(tool, f"{name} is {value!r}"[:120], f"a number for {name}")
     return float(value)

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Parser of `/proc/cmdline`: the parameters that the kernel was booted with."""
+"""Parser of `/proc/cmdline`: boot parameters of the kernel."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ _WORD = re.compile(r'(?:[^\s"]|"[^"]*")+')
 
 
 def parse(text: str) -> dict[str, str]:
-    """Return the parameters, `root` left out, which is another one on every host; one without a value is `true`, one
-    that is given several times has its values with commas.
+    """Return the parameters by name, without `root`, which differs on every host.
 
-    What follows `--` is for init and no parameter of the kernel.
+    - A parameter without a value is `true`.
+    - One that is given several times has its values joined by commas.
+    - Words after `--` are for init and are no kernel parameters.
 
     Raises:
-        InputError: nothing, or several lines.
+        InputError: no text, or several lines.
     """
     lines = plain(text).strip().splitlines()
     if len(lines) != 1:

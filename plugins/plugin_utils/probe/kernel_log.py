@@ -15,8 +15,8 @@ from .kernel_repeats import Repeated, repeated_events
 from .text import pci_address, plain, unreadable
 
 TOOL = "journalctl -k"
-# seconds since boot, wall clock in brackets, ISO (journal, dmesg), syslog, /dev/kmsg; with an optional priority (`dmesg
-# -r`) or facility (`dmesg -x`) before.
+# Seconds since boot, wall clock in brackets, ISO (journal, dmesg), syslog, /dev/kmsg; optionally after a priority
+# (`dmesg -r`) or a facility (`dmesg -x`).
 _STAMP = re.compile(
     r"(?:<\d{1,3}>)?(?:[a-z]+\s*:[a-z]+\s*: )?"
     r"(\[\s*\d+\.\d+\]|\[\w{3} \w{3}\s+\d+ [\d:]+ \d{4}\]|\d{4}-\d\d-\d\dT[\d:,.]+(?:Z|[+-][\d:]{4,6})?"
@@ -31,9 +31,9 @@ _ACTION = re.compile(r"recovery action changed from 0x[0-9a-f]+ \((.*?)\) to 0x[
 # A network interface (`mlx5_core 0000:53:00.0 enp83s0f0np0: Link down`), since Linux 6.14 the adapter itself, too
 # (`mlx5_core 0000:08:00.0 mlx5_0: Port: 1 Link DOWN`); "lost carrier" is systemd-networkd's in a syslog.
 _FLAP = re.compile(r"(?:^|\s)(\S{1,64}): (?:Port: \d+ )?(?:lost carrier|link down)\b", re.I)
-# Of an InfiniBand port without a network interface this is all that the log has of a link that went down.
+# For an InfiniBand port without a network interface this is the only log line about a lost link.
 _UNPLUGGED = re.compile(r"\bmlx5_core (\S{1,16}?): Port module event: module \d{1,3}, Cable unplugged")
-# As a program sees it, libfabric hangs or has no memory (aws/aws-ofi-nccl#22).
+# To a program it looks as if libfabric hangs or has no memory (aws/aws-ofi-nccl#22).
 _EFA_REFUSED = re.compile(r"\b(efa_\d{1,3}|rdmap\w{1,20}): Failed to process command (\w{1,40})")
 _BOOT = "Linux version "
 _LIMITED = re.compile(
@@ -41,23 +41,27 @@ _LIMITED = re.compile(
     r"limited by (.+?) link at (\S+) \(capable of ([\d.]+) Gb/s"
 )
 _OFF_BUS = re.compile(r"NVRM: (?:The NVIDIA )?GPU ([0-9a-fA-F:.]+)\b(?=.*fallen off the bus)")
-# Of driver 590 on a channel that is torn down names its cause (NVIDIA/open-gpu-kernel-modules#1150).
+# Driver 590 names the cause on a channel that is torn down (NVIDIA/open-gpu-kernel-modules#1150).
 _QUOTED = re.compile(r"\bcaused by previous Xid (\d{1,4})\b")
-# Results of the driver's own calls, without an XID (NVIDIA/open-gpu-kernel-modules#688, dra-driver-nvidia-gpu#982).
+# Return codes of the driver's own calls, without an XID (NVIDIA/open-gpu-kernel-modules#688,
+# dra-driver-nvidia-gpu#982).
 _REFUSED = re.compile(r"NVRM: .*\b(NV_ERR_RESET_REQUIRED|NV_ERR_GPU_IS_LOST|GPU in fullchip reset)\b")
 # Severity 1 of an SXid is fatal (NVIDIA/open-gpu-kernel-modules#942).
 _SEVERITY, _FATAL_SEVERITY = re.compile(r"Severity (\d)\b"), "1"
 _OFF_BUS_START = re.compile(r"NVRM: The NVIDIA GPU ([0-9a-fA-F:.]+)\s*$")
 _SEGFAULT = re.compile(r"([^\s\[]{1,64})\[(\d{1,10})\]: segfault at .* in ([^\s\[]{1,256})\[")
 _CONTINUATION_LINES = 4
-# A boot loader's lines may stand before the kernel's first one.
+# Lines of a boot loader may come before the kernel's first one.
 _FIRST_LINES = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Xid:
-    """One XID of a GPU or SXid of an NVSwitch. `action` is the new recovery action of a 154, `before` the one that it
-    replaces, else empty; `line` is its place in the log."""
+    """One XID of a GPU or SXid of an NVSwitch.
+
+    - `action`, `before`: new and previous recovery action of a 154, else empty.
+    - `line`: its line in the log.
+    """
 
     time: str
     address: str
@@ -70,7 +74,7 @@ class Xid:
 
 @dataclass(frozen=True, slots=True)
 class PcieLimit:
-    """A device that trained to less than it can."""
+    """A device that trained below its capability."""
 
     driver: str
     address: str
@@ -81,13 +85,20 @@ class PcieLimit:
 
 @dataclass(frozen=True, slots=True)
 class KernelLog:
-    """What matters in the log. `flaps` are (device, time); `off_bus` addresses of GPUs that stopped to answer;
-    `began` is the time of the first line if that is the kernel's first one, empty if the log begins later;
-    `segfaults` are (program, library); `driver_loaded` the places of the lines in which the GPU driver was loaded;
-    `quoted` are XIDs that a line names as the cause of its own, `refused` words of the driver that a GPU needs a reset,
-    with their places; `starts` is why it did not start a GPU; `repeated` is what was corrected or ended without damage,
-    counted by part; `unplugged` are (address, time) of adapters whose cable was unplugged,
-    `efa_refused` (device, command) that an EFA device did not carry out."""
+    """Relevant events of the log.
+
+    - `flaps`: (device, time).
+    - `off_bus`: addresses of GPUs that stopped responding.
+    - `began`: time of the first line if that is the kernel's first one; empty if the log begins later.
+    - `segfaults`: (program, library).
+    - `driver_loaded`: line numbers at which the GPU driver was loaded.
+    - `quoted`: XIDs that a line names as its cause.
+    - `refused`: messages of the driver that a GPU needs a reset, with line numbers.
+    - `starts`: reasons why the driver did not start a GPU.
+    - `repeated`: events that were corrected or did no damage, counted by part.
+    - `unplugged`: (address, time) of adapters whose cable was unplugged.
+    - `efa_refused`: (device, command) that an EFA device failed to process.
+    """
 
     lines: int
     xids: tuple[Xid, ...] = ()
@@ -108,7 +119,7 @@ class KernelLog:
 
 
 def parse(text: str) -> KernelLog:
-    """Return what matters in the log.
+    """Return the relevant events of the log.
 
     Raises:
         InputError: no line has a time stamp, so it is no kernel log.
@@ -142,7 +153,7 @@ def parse(text: str) -> KernelLog:
 
 
 def _entries(lines: list[str]) -> list[tuple[str, str]]:
-    """Return (time, message) of every line; a line without a time stamp continues the one before it."""
+    """Return (time, message) of every line. A line without a time stamp continues the one before it."""
     entries: list[tuple[str, str]] = []
     for line in lines:
         match = _STAMP.match(line)
@@ -151,7 +162,7 @@ def _entries(lines: list[str]) -> list[tuple[str, str]]:
 
 
 def _address(text: str) -> str:
-    """Return the address; text that is none stays as it is, because the event itself is what must not be lost."""
+    """Return the address. Text that is no address is kept, so that the event is not lost."""
     try:
         return pci_address(text.rstrip(".:"))
     except InputError:
@@ -176,7 +187,7 @@ def _quoted(line: int, time: str, message: str) -> Xid | None:
 
 
 def _sxids(entries: list[tuple[str, str]]) -> tuple[Xid, ...]:
-    """Return the SXids; one of whose lines only a fatal severity is in the log is among them."""
+    """Return the SXids, including those of which the log has only the line with a fatal severity."""
     found = [xid for n, entry in enumerate(entries) if (xid := _sxid(n, *entry)) is not None]
     own = {(xid.address, xid.number) for xid in found}
     for n, (time, message) in enumerate(entries):
@@ -193,7 +204,7 @@ def _sxids(entries: list[tuple[str, str]]) -> tuple[Xid, ...]:
 def _sxid(line: int, time: str, message: str) -> Xid | None:
     match = _SXID.search(message)
     text = (match.group(3) or "") if match else ""
-    # "Severity ..." and "Data {...}" lines carry the details of the SXid before them.
+    # Lines "Severity ..." and "Data {...}" have the details of the SXid before them.
     if match is None or text.startswith(("Severity", "Data {")):
         return None
     return Xid(time, _address(match.group(1)), int(match.group(2)), text, line=line)

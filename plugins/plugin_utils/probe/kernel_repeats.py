@@ -1,18 +1,18 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Lines of the kernel log about what was corrected or ended without damage, counted by part and by hour.
+"""Counts kernel log lines about events that were corrected or did no damage, by part and by hour.
 
-One of them is an ordinary line of a healthy host; hundreds within an hour are a part that is failing. Sources: linux
+One of them is normal on a healthy host; hundreds within an hour mean that a part is failing. Sources: linux
 drivers/edac/edac_mc.c (`EDAC MC0: 1 CE memory read error on CPU_SrcID#0_MC#0_Chan#0_DIMM#0 (channel:0 slot:0 ...)`),
 arch/x86/kernel/cpu/mce/core.c (`Machine Check: <global status> Bank n: <status>` without bit 61, UC),
 drivers/edac/mce_amd.c (`Corrected error, no action required.`), drivers/firmware/efi/cper.c (`event severity:
 corrected`), drivers/pci/pcie/aer.c (`PCIe Bus Error: severity=Corrected`, from 6.9 on `Correctable`),
-drivers/thermal/intel/therm_throt.c (`CPU12: Core temperature is above threshold, cpu clock is throttled (total events
-= 1)`, `above threshold, cpu clock throttled` before 5.7; at most one line in five minutes for each processor, so its
-number of events counts), kernel/hung_task.c (`INFO: task nv_queue:811 blocked for more than 120 seconds.`, ten times
-by default, so its seconds count), drivers/net/ethernet/mellanox/mlx5/core/events.c (`High temperature on sensors with
-bit set`), drivers/nvme/host/pci.c (`I/O tag 12 (100c) QID 4 timeout, aborting`).
+drivers/thermal/intel/therm_throt.c (`CPU12: Core temperature is above threshold, cpu clock is throttled (total events =
+1)`, `above threshold, cpu clock throttled` before 5.7; at most one line in five minutes for each processor, so its
+number of events counts), kernel/hung_task.c (`INFO: task nv_queue:811 blocked for more than 120 seconds.`, ten times by
+default, so its seconds count), drivers/net/ethernet/mellanox/mlx5/core/events.c (`High temperature on sensors with bit
+set`), drivers/nvme/host/pci.c (`I/O tag 12 (100c) QID 4 timeout, aborting`).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _HEAT = re.compile(
 )
 _BLOCKED = re.compile(r"INFO: task (.{1,64}?):\d{1,10} blocked for more than (\d{1,7}) seconds")
 _BLOCKED_UNIT_S = 120
-# Tasks of the drivers of GPUs and adapters, and tasks that wait within one: their call trace names the module.
+# Tasks of the drivers of GPUs and adapters, and tasks that wait inside one: their call trace names the module.
 _DRIVER_TASK = re.compile(r"(?:nv|uvm|mlx5|dcgm)", re.I)
 _DRIVER_FRAME = re.compile(r"\[(nvidia\w{0,16}|mlx5_\w{1,8}|gdrdrv)\b")
 _TRACE_LINES = 40
@@ -59,8 +59,7 @@ _DRIVE = re.compile(r"\bnvme (nvme\d{1,4}): I/O .{0,40}\btimeout, (?:aborting|co
 
 @dataclass(frozen=True, slots=True)
 class Repeated:
-    """What was reported of one part: `times` in all, `worst_hour` within the hour that had most; `text` is the last
-    line."""
+    """Repeated events of one part: `times` in all, `worst_hour` within the worst hour, `text` of the last line."""
 
     kind: RepeatKind
     part: str
@@ -78,10 +77,10 @@ class _Event:
 
 
 def repeated_events(entries: Sequence[tuple[str, str]]) -> tuple[Repeated, ...]:
-    """Return what the log repeats, by kind and part in the order of their first lines.
+    """Return the repeated events of the log, by kind and part in the order of their first lines.
 
     Args:
-        entries: time and message of every line, the time as the log prints it.
+        entries: time and message of every line, the time as in the log.
     """
     totals: dict[str, int] = {}
     found: dict[tuple[RepeatKind, str], list[tuple[float | None, int]]] = {}
@@ -93,7 +92,7 @@ def repeated_events(entries: Sequence[tuple[str, str]]) -> tuple[Repeated, ...]:
         key = (event.kind, event.part)
         number = event.number
         if event.kind == "processor-throttled":
-            # The kernel prints the number since the boot.
+            # The kernel prints the total since boot.
             number -= totals.get(event.part, 0) if number >= totals.get(event.part, 0) else 0
             totals[event.part] = event.number
         found.setdefault(key, []).append((seconds(time), number))
@@ -105,10 +104,10 @@ def repeated_events(entries: Sequence[tuple[str, str]]) -> tuple[Repeated, ...]:
 
 
 def worst_hour(moments: Iterable[tuple[float | None, int]]) -> int:
-    """Return the largest number within an hour; where a time is not known, all of them count as one hour.
+    """Return the largest number within an hour. If one time is unknown, all of them count as one hour.
 
     Args:
-        moments: seconds on one clock, and how often at that moment.
+        moments: seconds on one clock, and the number of events at that time.
     """
     given = list(moments)
     timed = sorted((time, number) for time, number in given if time is not None)
@@ -125,7 +124,7 @@ def worst_hour(moments: Iterable[tuple[float | None, int]]) -> int:
 
 
 def seconds(time: str) -> float | None:
-    """Return a time of the log on one clock: seconds since the boot, or since 1970; None for a form without a year."""
+    """Return a time of the log in seconds, since boot or since 1970; None for a form without a year."""
     try:
         return float(time)
     except ValueError:
@@ -207,7 +206,7 @@ def _blocked(message: str, text: str, trace: Sequence[tuple[str, str]]) -> _Even
 
 
 def _driver_of(task: str, trace: Sequence[tuple[str, str]]) -> str:
-    """Return the task if it is one of a driver or waits within one, else an empty text."""
+    """Return the task if it belongs to a driver or waits inside one, else an empty text."""
     if _DRIVER_TASK.match(task):
         return task
     for _time, message in trace:

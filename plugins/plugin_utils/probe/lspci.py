@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Parser of `lspci -Dnn`; of more detail (-v) the device lines are read."""
+"""Parser of `lspci -Dnn`. With more detail (-v) only the device lines are read."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _DEVICE = re.compile(
 )
 _ID = re.compile(r"\[([0-9a-f]{4}:[0-9a-f]{4})\]")
 _REVISION = re.compile(r"\(rev ([0-9a-f]{2})\)")
-# By number and by name (PCI Code and ID Assignment, class 03): a host without pci.ids prints `Class [0302]: Device
-# [10de:2330]`, and without -nn there are names alone.
+# By class number and by name (PCI Code and ID Assignment, class 03): a host without pci.ids prints `Class [0302]:
+# Device [10de:2330]`, and without -nn there are only names.
 _GPU_CLASSES = {"0300": "VGA compatible controller", "0302": "3D controller", "0380": "Display controller"}
 _BRIDGE = ("0604", "PCI bridge")
-# Accelerators of other makers: class 12 (ROCm/gpu-operator#151), or a display controller that drives no display.
+# Accelerators of other vendors: class 12 (ROCm/gpu-operator#151), or a display controller without a display.
 _ACCELERATOR_CLASSES = {"1200": "Processing accelerators", "0302": "3D controller", "0380": "Display controller"}
 _OTHER_MAKERS = {"1002": "AMD", "1da3": "Intel Habana", "8086": "Intel"}
 _OTHER_NAMES = {"Advanced Micro Devices": "AMD", "Habana Labs": "Intel Habana", "Intel Corporation": "Intel"}
@@ -29,7 +29,7 @@ _OTHER_NAMES = {"Advanced Micro Devices": "AMD", "Habana Labs": "Intel Habana", 
 
 @dataclass(frozen=True, slots=True)
 class PciDevice:
-    """One function. `pci_id` (`10de:2330`) and `class_id` need -nn."""
+    """One PCI function. `pci_id` (`10de:2330`) and `class_id` need -nn."""
 
     address: str
     class_name: str
@@ -40,13 +40,13 @@ class PciDevice:
 
     @property
     def is_nvidia_gpu(self) -> bool:
-        """Whether it is a GPU by NVIDIA (not a bridge, an NVSwitch or an audio function)."""
+        """Whether it is an NVIDIA GPU (not a bridge, an NVSwitch or an audio function)."""
         nvidia = self.pci_id.startswith("10de:") if self.pci_id else self.name.startswith("NVIDIA")
         return nvidia and (self.class_id in _GPU_CLASSES if self.class_id else self.class_name in _GPU_CLASSES.values())
 
     @property
     def other_accelerator(self) -> str:
-        """The maker of an accelerator that is none of NVIDIA's; empty for any other device."""
+        """Vendor of an accelerator that is not NVIDIA's; empty for all other devices."""
         classes = _ACCELERATOR_CLASSES
         if not (self.class_id in classes if self.class_id else self.class_name in classes.values()):
             return ""
@@ -56,12 +56,12 @@ class PciDevice:
 
     @property
     def is_pci_bridge(self) -> bool:
-        """Whether it is a bridge from PCI to PCI."""
+        """Whether it is a PCI-to-PCI bridge."""
         return self.class_id == _BRIDGE[0] if self.class_id else self.class_name == _BRIDGE[1]
 
     @property
     def dead(self) -> bool:
-        """Whether it no longer answers: configuration space reads all ones."""
+        """Whether it stopped responding: its configuration space reads all ones."""
         return self.revision == "ff"
 
 
@@ -87,7 +87,7 @@ def parse(text: str) -> tuple[PciDevice, ...]:
 
 
 def device_of_line(line: str) -> PciDevice:
-    """Return the device that an unindented line names.
+    """Return the device of an unindented line.
 
     Raises:
         InputError: it is not a device line.

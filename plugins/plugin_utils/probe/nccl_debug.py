@@ -10,15 +10,17 @@ from dataclasses import dataclass, field
 
 from .text import plain, unreadable
 
-# What NCCL said about itself in a run (`NCCL_DEBUG=INFO`): network, devices, channels, algorithms, warnings.
+# NCCL's own log of a run (`NCCL_DEBUG=INFO`): network, devices, channels, algorithms, warnings.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Channel:
-    """A connection from rank to rank; the channels that share it are listed once.
+    """A connection between two ranks. Several channels of the same connection are listed once.
 
-    `via` is the transport (`P2P/IPC`, `SHM/direct`, `NET/IB`), `device` the number of the network device,
-    `direct` is whether GPUDirect RDMA is used, `proxy` is the rank whose NIC carries it (PXN).
+    - `via`: transport (`P2P/IPC`, `SHM/direct`, `NET/IB`).
+    - `device`: number of the network device.
+    - `direct`: whether GPUDirect RDMA is used.
+    - `proxy`: rank whose NIC carries the traffic (PXN).
     """
 
     source: int
@@ -37,15 +39,18 @@ class Channel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostLog:
-    """What the ranks on one host said; the name is empty where lines carry no host.
+    """Log of the ranks on one host. The name is empty where lines have no host.
 
-    `networks` are the names after `Using network`; `devices` are RDMA ports (`mlx5_0:1`) that NCCL uses, `layers`
-    their link layers; `sockets` the interfaces of plain TCP. `filters` are the values of NCCL_IB_HCA.
-    `reasons` are slugs that say why RDMA is not used: `no-device` (of verbs), `no-provider` (of a
-    plugin), `plugin-missing`, `verbs-missing`, `memlock`.
-    `missing_libraries` are libraries that a network plugin needs and that could not be opened. `collnet` are plugins
-    for reductions in the network, `sharp` adapters on which ranks made their job of SHARP, `no_sharp` lines that say
-    why there is none.
+    - `networks`: names after `Using network`.
+    - `devices`: RDMA ports (`mlx5_0:1`) that NCCL uses. `layers` are their link layers.
+    - `sockets`: interfaces of plain TCP.
+    - `filters`: values of NCCL_IB_HCA.
+    - `reasons`: slugs for why RDMA is not used: `no-device` (of verbs), `no-provider` (of a plugin), `plugin-missing`,
+      `verbs-missing`, `memlock`.
+    - `missing_libraries`: libraries of a network plugin that could not be opened.
+    - `collnet`: plugins for in-network reductions.
+    - `sharp`: adapters on which ranks created their SHARP job.
+    - `no_sharp`: lines with the reason why there is none.
     """
 
     host: str
@@ -68,12 +73,12 @@ class HostLog:
 
     @property
     def network_channels(self) -> tuple[Channel, ...]:
-        """The channels that leave the host."""
+        """Channels that leave the host."""
         return tuple(channel for channel in self.channels if channel.network)
 
     @property
     def uses_socket(self) -> bool:
-        """Whether this host's own ranks chose plain TCP."""
+        """Whether the ranks of this host chose plain TCP."""
         return "Socket" in self.networks or (not self.networks and bool(self.sockets) and not self.devices)
 
 
@@ -89,7 +94,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NcclDebug:
-    """A whole log. `ranks_expected` is `nranks` of the communicators, None where no line says it."""
+    """A complete log. `ranks_expected` is `nranks` of the communicators, None if no line has it."""
 
     hosts: dict[str, HostLog]
     version: str = ""
@@ -104,29 +109,29 @@ class NcclDebug:
 
     @property
     def all_ready(self) -> bool:
-        """Whether every rank said `Init COMPLETE`."""
+        """Whether every rank logged `Init COMPLETE`."""
         return self.ranks_expected is not None and len(self.ranks_ready) == self.ranks_expected
 
     def algorithm(self, size: int, collective: str = "AllReduce") -> str:
-        """Return the algorithm for that size in lower case, empty where no line names one, or lines name two."""
+        """Return the algorithm for that size in lower case; empty if no line names one, or lines name two."""
         named = {c.algorithm for c in self.choices if c.size == size and c.collective in ("", collective)}
         return next(iter(named)) if len(named) == 1 else ""
 
 
-# Parser of NCCL's own lines (`NCCL_DEBUG=INFO`, subsystems INIT, ENV, NET, GRAPH, TUNING), releases 2.10 to 2.30.
+# Parser of these lines (subsystems INIT, ENV, NET, GRAPH, TUNING), releases 2.10 to 2.30.
 #
-# What proves what differs by release: `Using network` and the `/GDRDMA` of the channel lines are there in all of
-# them, `GPU Direct RDMA Enabled` only up to 2.29. Lines of several ranks may come in any order; labels of srun and
-# mpirun are taken off.
+# The evidence differs by release: `Using network` and `/GDRDMA` in the channel lines are in all of them, `GPU Direct
+# RDMA Enabled` only up to 2.29. Lines of several ranks may come in any order. Labels of srun and mpirun are removed.
 
 TOOL = "NCCL_DEBUG=INFO"
-# What stands before a line: a label of srun, Open MPI or MPICH, and from 2.26 on the time of a warning.
+# Prefix of a line: a label of srun, Open MPI or MPICH, and from 2.26 on the time of a warning.
 _BEFORE = re.compile(r"\s*(?:\[\d+,\d+\]<std(?:out|err)>:|\[?\d+\]?: |\[\d+\] )?\s*(?:\[\d[^\]]{5,40}\] )?")
 _LINE = re.compile(
     r"(?:(?P<host>\S+?):\d+:\d+ \[-?\d+\] )?"
     r"(?:\S+ )?NCCL (?P<level>INFO|WARN|ERROR|ABORT) (?P<text>.*)"
 )
-# In newer releases a warning comes with its place before `NCCL WARN`, in older ones a line starts with `misc/x.cc:1`.
+# In newer releases a warning has its source location before `NCCL WARN`. In older ones a line starts with
+# `misc/x.cc:1`.
 _WARNING = re.compile(r"(?:(?P<host>[^\s:]+):\d+:\d+ \[-?\d+\] )?.*\bNCCL WARN (?P<text>.*)")
 _NETWORK = re.compile(r"Using network (\S.*?)\s*")
 _CHANNEL = re.compile(
@@ -203,7 +208,7 @@ class _Log:
 
 
 def parse(text: str) -> NcclDebug:
-    """Return what NCCL said.
+    """Return the content of NCCL's log.
 
     Raises:
         InputError: no line of NCCL.
@@ -219,7 +224,7 @@ def parse(text: str) -> NcclDebug:
         found += 1
         level = match.groupdict().get("level") or "WARN"
         host, said = match.group("host") or "", match.group("text").strip()
-        # Every rank says the same, and every channel: a line that says nothing new is not taken apart again.
+        # Every rank and every channel logs the same, so a line without new content is not parsed again.
         key = (host, level, _NUMBER.sub("Channel : ", said))
         if key not in taken:
             taken.add(key)
@@ -248,7 +253,7 @@ def _take(log: _Log, host: _Host, level: str, text: str) -> None:
 
 
 def _take_network(host: _Host, text: str) -> bool:
-    """Take a line about network devices, and return whether it was one."""
+    """Parse a line about network devices, and return whether it was one."""
     if network := _NETWORK.fullmatch(text):
         host.networks[network.group(1)] = None
     elif text.startswith("NET/IB : Using"):
@@ -308,7 +313,7 @@ def _take_choice(log: _Log, text: str) -> None:
 
 
 def _word(text: str, words: tuple[str, ...]) -> str:
-    """Return the word; up to 2.23 releases print its number."""
+    """Return the name. Releases up to 2.23 print its number."""
     if text.isdecimal():
         return words[int(text)] if int(text) < len(words) else ""
     return text.lower().replace("_", "")
@@ -318,7 +323,7 @@ def _channel(match: re.Match[str]) -> Channel:
     source, target, direction, via, rest = match.groups()
     # A plugin's name may have blanks: `via NET/AWS Libfabric/0/GDRDMA`.
     if via == "direct" and rest.startswith(" shared memory"):
-        # As releases before 2.12 called it.
+        # Wording of releases before 2.12.
         return Channel(source=int(source), target=int(target), direction=direction or "", via="SHM/direct")
     net = _NET_VIA.fullmatch(f"{via}{rest}".strip()) or _NET_VIA.match(via)
     if net is None:

@@ -1,9 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Parsers of what nccl-tests prints and of the JSON file that it writes with `-J`: sizes, rates, wrong values,
-footer.
-"""
+"""Parsers of the output of nccl-tests and of its JSON file (`-J`): sizes, rates, wrong values, footer."""
 
 from __future__ import annotations
 
@@ -14,15 +12,16 @@ from dataclasses import dataclass
 from ..outcome.errors import InputError
 from .text import plain, unreadable
 
-# What a run of nccl-tests reported, whichever way it was printed: sizes, rates, wrong values, footer.
+# Results of a run of nccl-tests, from either format: sizes, rates, wrong values, footer.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Half:
-    """Out-of-place or in-place figures of one size; rates in GB/s.
+    """Out-of-place or in-place figures of one size, rates in GB/s.
 
-    `wrong` counts wrong values, None where nothing was validated; `error` is the largest error that very old
-    releases print instead. `per_process_us` are times of every process, outer index the iteration (JSON only).
+    - `wrong`: number of wrong values, None without validation.
+    - `error`: largest error, which very old releases print instead.
+    - `per_process_us`: times of every process; outer index is the iteration (JSON only).
     """
 
     time_us: float
@@ -34,7 +33,7 @@ class Half:
 
     @property
     def validated(self) -> bool:
-        """Whether nccl-tests compared the values with what they must be."""
+        """Whether nccl-tests validated the values."""
         return self.wrong is not None or self.error is not None
 
 
@@ -52,18 +51,18 @@ class Row:
 
     @property
     def halves(self) -> tuple[Half, ...]:
-        """The halves that were run."""
+        """The halves that ran."""
         return tuple(half for half in (self.out_of_place, self.in_place) if half is not None)
 
     @property
     def busbw_gbps(self) -> float:
-        """The better of both halves: what the machine can do at that size."""
+        """Bus bandwidth of the better half: what the machine can reach at that size."""
         return max(half.busbw_gbps for half in self.halves)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankLine:
-    """Where a rank ran; `group` is its communicator of several that ran at once, None where old releases name none."""
+    """Location of a rank. `group` is its communicator of several parallel ones, None where old releases print none."""
 
     rank: int
     host: str
@@ -75,7 +74,7 @@ class RankLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NcclTest:
-    """One run. Fields of the footer are None where it is missing: then the run did not end as it should."""
+    """One run. Fields of the footer are None if it is missing: then the run did not end properly."""
 
     rows: tuple[Row, ...]
     collective: str = ""
@@ -99,12 +98,12 @@ class NcclTest:
 
     @property
     def validated(self) -> bool:
-        """Whether every value of every size was checked; `0 OK` in the footer proves nothing without."""
+        """Whether every value of every size was validated. Without that `0 OK` in the footer proves nothing."""
         return all(half.validated for row in self.rows for half in row.halves)
 
     @property
     def wrong(self) -> int:
-        """Wrong values, by the rows or by the footer, whichever is more."""
+        """Number of wrong values, by the rows or by the footer, whichever is larger."""
         return max(sum(half.wrong or 0 for row in self.rows for half in row.halves), self.out_of_bounds or 0)
 
     @property
@@ -114,13 +113,13 @@ class NcclTest:
 
     @property
     def rank_count(self) -> int | None:
-        """Number of ranks by the device list, None without one (or with parts of one)."""
+        """Number of ranks in the device list, None without a complete list."""
         numbers = {line.rank for line in self.ranks}
         return len(numbers) if numbers and numbers == set(range(len(numbers))) else None
 
     @property
     def largest(self) -> Row:
-        """The row of the largest size, the last of them."""
+        """The last row of the largest size."""
         top = max(row.size for row in self.rows)
         return next(row for row in reversed(self.rows) if row.size == top)
 
@@ -129,7 +128,7 @@ class NcclTest:
         return next((row for row in reversed(self.rows) if row.size == size), None)
 
     def missing_sizes(self, smallest: int, largest: int, factor: int = 2) -> tuple[int, ...]:
-        """Return the sizes that such a run must print and that are not there."""
+        """Return the sizes that such a run has to print and that are missing."""
         there, size, missing = {row.size for row in self.rows}, smallest, []
         while size <= largest:
             if size not in there:
@@ -138,11 +137,10 @@ class NcclTest:
         return tuple(missing)
 
 
-# Parser of what nccl-tests prints (`all_reduce_perf` and its sisters), bare or behind the labels of srun and
-# mpirun.
+# Parser of the output of nccl-tests (`all_reduce_perf` and the other tests), bare or with labels of srun and mpirun.
 #
-# Columns are taken from the table's own header, so that old tables (`error`), new ones (`#wrong`, `#iters`) and
-# those of `-I` and `-S` are read the same way. A row that is not whole is an error, never left out.
+# The columns come from the table's own header, so that old tables (`error`), new ones (`#wrong`, `#iters`) and those of
+# `-I` and `-S` are read in the same way. An incomplete row is an error and never left out.
 
 TOOL = "nccl-tests"
 _LABEL = re.compile(r"\s*(?:\[\d+,\d+\]<std(?:out|err)>:|\[?\d+\]?: |\[\d+\](?= ))")
@@ -164,11 +162,11 @@ _RATES = {"time", "algbw", "busbw"}
 
 
 def parse(text: str) -> NcclTest:
-    """Return what the run reported.
+    """Return the results of the run.
 
     Raises:
-        InputError: no table, no row, a second table, or a row that is not whole; lines that report a failure are
-            its evidence.
+        InputError: no table, no row, a second table, or an incomplete row. Lines that report a failure are its
+            evidence.
     """
     lines = [line[label.end() if (label := _LABEL.match(line)) else 0 :] for line in plain(text).splitlines()]
     facts = _Facts()
@@ -178,7 +176,7 @@ def parse(text: str) -> NcclTest:
 
 
 def failure_lines(text: str) -> tuple[str, ...]:
-    """Return the lines in which the test itself says that it failed."""
+    """Return the lines in which the test reports a failure."""
     return tuple(match.group(0).strip()[:300] for line in text.splitlines() if (match := _FAILURE.search(line)))
 
 
@@ -202,7 +200,7 @@ class _Facts:
             if _ROW.match(line):
                 raise unreadable(TOOL, line, "a row that is not mixed with NCCL's own lines (NCCL_DEBUG_FILE)")
         elif line.lstrip().startswith("#") or _RANK.fullmatch(line.strip()):
-            # Some wrappers take the mark away that stands before the ranks.
+            # Some wrappers remove the `#` before the lines of ranks.
             self._read_comment(line.strip())
         elif _ROW.match(line):
             self._rows.append(_row(line, self._columns))
@@ -271,7 +269,7 @@ def rate(text: str, name: str) -> float:
     """Return a finite number that is not negative.
 
     Raises:
-        InputError: it is none; `nan` is what a run prints when something was broken.
+        InputError: it is none. A run prints `nan` when something was broken.
     """
     try:
         value = float(text)
@@ -303,10 +301,10 @@ def _row(line: str, columns: list[str]) -> Row:
 
 
 def _fitted(line: str, columns: list[str]) -> list[str]:
-    """Return the row's words, one for each column; `redop` and `root` are blank for some operations."""
+    """Return the words of a row, one per column. `redop` and `root` are blank for some operations."""
     words = line.split()
     if columns[-1].lower().startswith("time") and columns[-1] != "time" and len(words) > len(columns):
-        # A time stamp of `-S` is a day and a time.
+        # A time stamp of `-S` is a date and a time.
         words = [*words[: len(columns) - 1], " ".join(words[len(columns) - 1 :])]
     if "redop" in columns and 3 < len(words) < len(columns) and not words[3].isalpha():
         words.insert(3, "")

@@ -3,8 +3,8 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Parser of the JSON file that nccl-tests writes with `-J` (2.17.4 and later).
 
-The file dumps the whole environment of the run, secrets included: it is never read, and `without_environment` takes it
-out before anything is kept. Booleans are text, numbers that are none are the text `nan`.
+The file has the whole environment of the run, with secrets. It is never read, and `without_environment` removes it
+before the file is kept. Booleans are text, missing numbers are the text `nan`.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ Json = dict[str, Any]
 
 
 def parse(text: str) -> NcclTest:
-    """Return what the run reported.
+    """Return the results of the run.
 
     Raises:
-        InputError: not such a file, no result, or a figure that is missing or none.
+        InputError: not such a file, no result, or a figure that is missing or no number.
     """
     document = _document(text)
     results, config = document.get("results"), _mapping(document.get("config", {}), "config")
@@ -49,7 +49,7 @@ def parse(text: str) -> NcclTest:
 
 
 def without_environment(text: str) -> str:
-    """Return the document without the environment of the run, as it may be kept.
+    """Return the document without the environment of the run, so that it can be kept.
 
     Raises:
         InputError: not JSON.

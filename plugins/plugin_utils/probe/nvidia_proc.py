@@ -3,8 +3,8 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Parser of the files below /proc/driver/nvidia, as `grep -s "" version gpus/*/information` prints them.
 
-They are the driver's own and can be read without it being asked (NVIDIA/open-gpu-kernel-modules,
-kernel-open/nvidia/nv-procfs.c; gpuInfoFrom of NVIDIA/go-nvlib): release, and of every GPU model, UUID and VBIOS.
+The driver writes them, and they are readable without a query to the driver (NVIDIA/open-gpu-kernel-modules,
+kernel-open/nvidia/nv-procfs.c; gpuInfoFrom of NVIDIA/go-nvlib): the release, and model, UUID and VBIOS of every GPU.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _RELEASE = re.compile(r"NVRM version:.*Kernel Module(?: for \S+)?\s+(?P<release>
 
 @dataclass(frozen=True, slots=True)
 class DriverGpu:
-    """One GPU; what the driver could not read is empty."""
+    """One GPU. A value that the driver could not read is empty."""
 
     product: str
     uuid: str
@@ -31,14 +31,14 @@ class DriverGpu:
 
 @dataclass(frozen=True, slots=True)
 class DriverFiles:
-    """The release of the loaded driver, empty where none is, and its GPUs by their PCI address."""
+    """Release of the loaded driver, empty if there is none, and its GPUs by PCI address."""
 
     release: str
     gpus: dict[str, DriverGpu]
 
 
 def parse(text: str) -> DriverFiles:
-    """Return what the files say.
+    """Return the content of the files.
 
     Raises:
         InputError: no release, a GPU without a model, or a line of another kind.
@@ -66,6 +66,6 @@ def parse(text: str) -> DriverFiles:
 def _gpu(place: str, said: dict[str, str]) -> DriverGpu:
     if not said.get("Model"):
         raise unreadable(TOOL, f"no Model of {place}", "a line Model: of every GPU")
-    # The driver writes question marks for what it cannot read.
+    # The driver writes question marks for a value that it cannot read.
     known = {name: "" if "?" in value else value for name, value in said.items()}
     return DriverGpu(said["Model"], known.get("GPU UUID", ""), known.get("Video BIOS", ""))

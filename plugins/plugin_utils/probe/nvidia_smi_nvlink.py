@@ -17,9 +17,10 @@ _LINK = re.compile(r"\s*(C2C )?Link (\d+):\s*(?:([\d.]+) GB/s|<?(inactive)>?)\s*
 
 @dataclass(frozen=True, slots=True)
 class NvlinkGpu:
-    """The links of one GPU: GB/s by link number, 0.0 for an inactive one.
+    """Links of one GPU: GB/s by link number, 0.0 for an inactive one.
 
-    `mig` says that the driver refuses the question in MIG mode; `notes` are lines without a link in them.
+    - `mig`: the driver refuses the query in MIG mode.
+    - `notes`: lines without a link.
     """
 
     index: int
@@ -32,13 +33,13 @@ class NvlinkGpu:
 
     @property
     def active(self) -> int:
-        """Number of links that carry data."""
+        """Number of active links."""
         return sum(1 for _number, speed in self.links if speed > 0)
 
 
 @dataclass(frozen=True, slots=True)
 class NvlinkStatus:
-    """Every GPU that the tool names, in its order."""
+    """All GPUs in the tool's order."""
 
     gpus: tuple[NvlinkGpu, ...]
 

@@ -25,8 +25,10 @@ _RATE = re.compile(r"\s*Link (\d{1,3}): ([A-Za-z][A-Za-z ]{0,30} BER): (\d[\d.]{
 
 @dataclass(frozen=True, slots=True)
 class NvlinkCounters:
-    """The counters of one GPU by number of the link and name, and its bit error rates (`Symbol BER`) likewise; `notes`
-    are lines with neither in them."""
+    """Counters of one GPU by link number and name, and in the same way its bit error rates (`Symbol BER`).
+
+    `notes` are lines without either.
+    """
 
     index: int
     uuid: str
@@ -37,7 +39,7 @@ class NvlinkCounters:
 
 @dataclass(frozen=True, slots=True)
 class NvlinkErrors:
-    """Every GPU that the tool names, in its order."""
+    """All GPUs in the tool's order."""
 
     gpus: tuple[NvlinkCounters, ...]
 

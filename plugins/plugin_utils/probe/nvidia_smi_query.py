@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Parser of `nvidia-smi --query-gpu=... --format=csv`: one row for each GPU, with or without units."""
+"""Parser of `nvidia-smi --query-gpu=... --format=csv`: one row per GPU, with or without units."""
 
 from __future__ import annotations
 
@@ -16,14 +16,18 @@ TOOL = "nvidia-smi --query-gpu"
 _COLUMN = re.compile(r"([\w.]{1,80})(?: \[([^\]]{1,12})\])?")
 _ABSENT = ("N/A", "[N/A]", "[Not Supported]", "[Requested functionality has been deprecated]", "[Unknown Error]", "")
 _ADDRESS = ("pci.bus_id", "gpu_bus_id")
-# The driver's word where it cannot talk to a GPU.
+# Messages of the driver for a GPU that it cannot reach.
 _LOST = ("[GPU is lost]", "GPU is lost", "[GPU requires reset]")
 
 
 @dataclass(frozen=True, slots=True)
 class QueriedGpu:
-    """One GPU: its values by column, without their units; None where the driver has none. `bus_id` is the whole PCI
-    address (`0000:1b:00.0`), empty where it was not asked; `lost`: the driver cannot talk to it."""
+    """One GPU.
+
+    - `values`: by column, without units; None where the driver has no value.
+    - `bus_id`: complete PCI address (`0000:1b:00.0`); empty if it was not queried.
+    - `lost`: the driver cannot reach the GPU.
+    """
 
     bus_id: str
     values: dict[str, str | None]
@@ -31,7 +35,7 @@ class QueriedGpu:
 
 
 def parse(text: str) -> tuple[QueriedGpu, ...]:
-    """Return the GPUs in the tool's order. A GPU whose address another row has too stays: who counts has to notice.
+    """Return the GPUs in the tool's order. Rows with the same address are kept, so that a count shows them.
 
     Raises:
         InputError: no header, a column twice, no row, or a row of another width.

@@ -20,7 +20,7 @@ _NIC_LEGEND = re.compile(r"^\s*(NIC\d+):\s*(\S+)\s*$", re.M)
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """How GPUs and NICs reach each other: `paths[("GPU0", "mlx5_3")]` is `PIX`. NICs carry their device names."""
+    """Paths between GPUs and NICs: `paths[("GPU0", "mlx5_3")]` is `PIX`. NICs have their device names."""
 
     gpus: tuple[str, ...]
     nics: tuple[str, ...]
@@ -42,7 +42,7 @@ def parse(text: str) -> Topology:
         raise unreadable(TOOL, clean[:80], "a header line that starts with GPU0")
     header, below = lines[header_at], lines[header_at + 1 :]
     while below and not _is_row(below[0]):
-        # A terminal or an editor wraps the long header of a host with many adapters.
+        # Terminals and editors wrap the long header of a host with many adapters.
         header, below = f"{header} {below[0].strip()}", below[1:]
     columns = _TAIL.sub("", header).split()
     names = dict(_NIC_LEGEND.findall(clean))

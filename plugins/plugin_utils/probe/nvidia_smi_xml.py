@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Parser of `nvidia-smi -q -x`, DTD v11, v12 and v13. None means: the tool says that there is no such thing (N/A)."""
+"""Parser of `nvidia-smi -q -x`, DTD v11, v12 and v13. None means that the tool reports no such value (N/A)."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from xml.etree import ElementTree
 
 from .text import document, number, pci_address, unreadable, whole
 
-# What `nvidia-smi -q -x` says, as values. None means: the tool says that there is no such thing (N/A).
+# Output of `nvidia-smi -q -x` as values. None means that the tool reports no such value (N/A).
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EccCounters:
-    """Error counts of one period; `sram_uncorrectable` sums parity and SEC-DED errors where the tool counts both."""
+    """Error counts of one period. `sram_uncorrectable` sums parity and SEC-DED errors where the tool counts both."""
 
     sram_correctable: int | None = None
     sram_uncorrectable: int | None = None
@@ -26,13 +26,13 @@ class EccCounters:
 
     @property
     def uncorrectable(self) -> int:
-        """All uncorrectable errors that are reported."""
+        """All reported uncorrectable errors."""
         return (self.sram_uncorrectable or 0) + (self.dram_uncorrectable or 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemappedRows:
-    """Rows of memory that were replaced. `histogram` counts banks by spare rows left: max, high, partial, low, none."""
+    """Remapped rows of memory. `histogram` counts banks by remaining spare rows: max, high, partial, low, none."""
 
     correctable: int
     uncorrectable: int
@@ -45,8 +45,11 @@ class RemappedRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemappedBanks:
-    """Banks of memory that were replaced (Rubin, driver 615): whether a remapping waits for a reset, and the number of
-    groups of banks without a spare one."""
+    """Remapped banks of memory (Rubin, driver 615).
+
+    - `pending`: a remapping waits for a reset.
+    - `groups_without_spare`: number of bank groups without a spare bank.
+    """
 
     pending: bool | None
     groups_without_spare: int | None
@@ -54,8 +57,10 @@ class RemappedBanks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuFabric:
-    """The GPU's registration with its NVLink fabric; every field is None where there is no such fabric. `conditions`
-    are the parts of its health that are not in order, as the driver names them."""
+    """Registration of the GPU with its NVLink fabric. Every field is None without such a fabric.
+
+    `conditions` are the parts of its health that are not in order, as the driver names them.
+    """
 
     state: str | None = None
     status: str | None = None
@@ -67,8 +72,11 @@ class GpuFabric:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MigDevice:
-    """One slice of a GPU in MIG mode; `instance` is the id of its GPU instance, where the tool prints it, and
-    `sram_uncorrectable` counts errors since the driver was loaded."""
+    """One MIG device of a GPU.
+
+    - `instance`: id of its GPU instance, if printed.
+    - `sram_uncorrectable`: errors since the driver was loaded.
+    """
 
     index: int
     memory_mib: int
@@ -80,12 +88,13 @@ class MigDevice:
 class Gpu:
     """One `<gpu>` element.
 
-    `trouble` is what the driver prints in place of values when it cannot talk to the GPU ("GPU is lost"), else empty.
-    `bus_id` is `dddd:bb:dd.f` in lower case. `clock_events` are the active reasons for lower clocks; None: the document
-    lists no reasons. `temperature_margin_c` is what is left until the GPU slows down;
-    `slowdown_us` counts microseconds by reason since the driver was loaded, where the driver counts them. `modes` are
-    how it was set to work, as the document prints them, by name, where it has them; `module_id` is
-    its place on the board.
+    - `trouble`: text in place of values when the driver cannot reach the GPU ("GPU is lost"), else empty.
+    - `bus_id`: `dddd:bb:dd.f` in lower case.
+    - `clock_events`: active reasons for lower clocks; None: the document has no list of them.
+    - `temperature_margin_c`: degrees left until the GPU slows down.
+    - `slowdown_us`: microseconds by reason since the driver was loaded, where the driver counts them.
+    - `modes`: settings of the GPU by name, as printed.
+    - `module_id`: its position on the board.
     """
 
     bus_id: str
@@ -136,8 +145,12 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SmiLog:
-    """The whole document: `schema` is the DTD (`v13`), `attached_gpus` what the driver counts, `gpus` what it lists,
-    `warnings` are lines beside the document."""
+    """The whole document.
+
+    - `schema`: the DTD (`v13`).
+    - `attached_gpus`: number of GPUs that the driver reports. `gpus` are those that it lists.
+    - `warnings`: lines outside the document.
+    """
 
     schema: str
     driver_version: str
@@ -148,7 +161,7 @@ class SmiLog:
 
     @property
     def count_agrees(self) -> bool:
-        """Whether the driver's count is the number of GPUs it lists."""
+        """Whether the driver's count equals the number of GPUs that it lists."""
         return self.attached_gpus == len(self.gpus)
 
 
@@ -158,17 +171,17 @@ TOOL = "nvidia-smi -q -x"
 _ABSENT = frozenset(
     ("", "n/a", "[n/a]", "not supported", "[not supported]", "requested functionality has been deprecated")
 )
-# What the driver prints in place of a value when it cannot talk to the GPU.
+# Text that the driver prints in place of a value when it cannot reach the GPU.
 _TROUBLE = frozenset(("gpu is lost", "gpu requires reset", "unknown error", "err!"))
-# The conditions of a GPU's fabric health (NVML, nvmlGpuFabricInfo: health mask), and what they are in a healthy one. A
-# recovery of routes that is in progress ends by itself.
+# Conditions of a GPU's fabric health (NVML, nvmlGpuFabricInfo: health mask), and their values in a healthy one. A route
+# recovery in progress ends by itself.
 _FABRIC = "fabric/"
 _FABRIC_HEALTH = {
     "bandwidth": ("full",), "route_unhealthy": ("false",), "access_timeout_recovery": ("false",),
     "incorrect_configuration": ("false", "none", "not set"),
 }  # fmt: skip
 _HISTOGRAM = ("max", "high", "partial", "low", "none")
-# Deeper than any version nests; a document that goes further cannot exhaust the stack.
+# Deeper than any version nests, so that no document can exhaust the stack.
 _DEPTH = 8
 _CLOCKS, _CLOCKS_END = "<supported_clocks>", "</supported_clocks>"
 _END = "</nvidia_smi_log>"
@@ -199,20 +212,20 @@ def parse(text: str) -> SmiLog:
 
 
 def _warnings(text: str) -> tuple[str, ...]:
-    """Return what stands around the document, such as `WARNING: infoROM is corrupted at gpu 0000:32:00.0`."""
+    """Return the lines around the document, such as `WARNING: infoROM is corrupted at gpu 0000:32:00.0`."""
     around = (text[: max(text.find("<"), 0)], text.rpartition(_END)[2] if _END in text else "")
     return tuple(line.strip()[:200] for part in around for line in part.splitlines() if line.strip())
 
 
 def _root(text: str) -> ElementTree.Element:
-    # A node's output is not ours: no entities, or a small document could grow without bound.
+    # Output of a node is untrusted: without this check entities could expand a small document without bound.
     if "<!ENTITY" in text:
         raise unreadable(TOOL, "<!ENTITY", "a document without entities")
-    # Most of the document lists clocks that nobody reads.
+    # Most of the document lists supported clocks, which no check reads.
     text = _without_clocks(text)
     start = text.find("<")
     end = text.find(_END)
-    # Warnings about a GPU ("infoROM is corrupted") may stand before and after it.
+    # Warnings about a GPU ("infoROM is corrupted") may come before and after it.
     text = text[max(start, 0) : end + len(_END) if end >= 0 else len(text)]
     try:
         root = ElementTree.fromstring(text)
@@ -224,10 +237,10 @@ def _root(text: str) -> ElementTree.Element:
 
 
 def _refuse_gaps(gpus: tuple[Gpu, ...], readers: list[_Reader]) -> None:
-    """Refuse a document that lacks of one GPU what it has of another one of the same product.
+    """Refuse a document in which one GPU lacks an element that another one of the same product has.
 
-    A driver prints the same elements of both, and N/A where there is no value; only of a GPU that it cannot talk to it
-    prints fewer. Read as if the driver did not say it, a lost line would say that nothing is wrong.
+    For both the driver prints the same elements, with N/A for a missing value. Only for a GPU that it cannot reach it
+    prints fewer. A lost line must not read as "nothing is wrong".
 
     Raises:
         InputError: the first element that is missing.
@@ -243,7 +256,7 @@ def _refuse_gaps(gpus: tuple[Gpu, ...], readers: list[_Reader]) -> None:
 
 
 def _without_clocks(text: str) -> str:
-    # Not an expression: one that looks for the end of every beginning looks through a cut document once for each.
+    # Not a regular expression: in a cut document it would search from each begin to the end of the text.
     kept, at = [], 0
     while (begin := text.find(_CLOCKS, at)) >= 0 and (end := text.find(_CLOCKS_END, begin)) >= 0:
         kept.append(text[at:begin])
@@ -268,7 +281,7 @@ def _count(text: str) -> int:
 
 
 def _version(root: ElementTree.Element) -> str:
-    # Newer drivers print the version of the kernel's part beside it, and announce that driver_version goes.
+    # Newer drivers print the kernel module's version beside it, and announce that driver_version will be removed.
     text = (root.findtext("kmd_version") or "").strip() if root.find("driver_version") is None else ""
     text = text or _required(root, "driver_version")
     if not re.fullmatch(r"\d+(\.\d+)+", text):
@@ -285,30 +298,30 @@ def _walk(element: ElementTree.Element, path: str, texts: dict[str, str]) -> Non
 
 
 class _Reader:
-    """Reads the fields of one GPU and remembers the first trouble text instead of failing on it."""
+    """Reads the fields of one GPU and keeps the first trouble text instead of failing on it."""
 
     def __init__(self, element: ElementTree.Element) -> None:
         self.element = element
         self.trouble = ""
-        # The paths that were asked for and are there, with or without a value.
+        # Requested paths that exist, with or without a value.
         self.read: set[str] = set()
         # One walk instead of a search per field: a fleet has thousands of these elements.
         self._texts: dict[str, str] = {}
         _walk(element, "", self._texts)
 
     def text(self, path: str) -> str | None:
-        """Return the text, None if there is no such element or the driver says that there is no value."""
+        """Return the text; None if there is no such element, or N/A."""
         raw = self._texts.get(path, "")
         if path in self._texts:
             self.read.add(path)
-        # The state of the fabric is the fabric manager's word: an unknown error there is no GPU that is lost.
+        # The state of the fabric comes from the fabric manager: an unknown error there does not mean a lost GPU.
         if raw.lower().strip("[]") in _TROUBLE and not path.startswith(_FABRIC):
             self.trouble = self.trouble or raw
             return None
         return None if raw.lower() in _ABSENT else raw
 
     def mentions(self, path: str) -> bool:
-        """Whether there is such an element, or a word (N/A) in the place of a whole section that it is in."""
+        """Return whether the element exists, or a section around it has text (N/A) in place of its elements."""
         parts = path.split("/")
         return path in self._texts or any(self._texts.get("/".join(parts[:n])) for n in range(1, len(parts)))
 
@@ -374,7 +387,7 @@ def _bus_id(element: ElementTree.Element) -> str:
     return pci_address(element.get("id") or _required(element, "pci/pci_bus_id"))
 
 
-# What somebody or a module parameter sets, by its place in the document.
+# Settings from an administrator or a module parameter, by path in the document.
 _MODES = {
     "compute mode": "compute_mode",
     "GSP firmware": "gsp_firmware_version",
@@ -423,7 +436,7 @@ def _state(reader: _Reader) -> dict[str, str | int | float | None]:
 
 
 def _power(reader: _Reader, *names: str) -> float | None:
-    """Return the first of these power readings that there is, in newer or older documents."""
+    """Return the first of these power readings that exists, in newer or older documents."""
     paths = (f"{base}/{name}" for base in ("gpu_power_readings", "power_readings") for name in names)
     return next((value for path in paths if (value := reader.number(path)) is not None), None)
 
@@ -468,7 +481,7 @@ def _remapped(reader: _Reader) -> RemappedRows | None:
 
 
 def _banks(reader: _Reader) -> RemappedBanks | None:
-    """Return what Rubin has beside rows (NVIDIA/k8s-test-infra, qx-vrnvl72.xml of driver 615.23)."""
+    """Return the remapped banks that Rubin has beside rows (NVIDIA/k8s-test-infra, qx-vrnvl72.xml of driver 615.23)."""
     pending = reader.flag("remapped_banks/bank_remapper_pending")
     without = reader.whole("remapped_banks/bank_remapper_histogram/bank_remapper_histogram_none")
     return None if pending is None and without is None else RemappedBanks(pending=pending, groups_without_spare=without)
@@ -515,9 +528,9 @@ _SLOWDOWNS = ("hw_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown", "
 
 
 def _clock_events(reader: _Reader) -> tuple[str, ...] | None:
-    """Return the names of the active reasons; before driver 535.54 they were called throttle reasons.
+    """Return the names of the active reasons. Before driver 535.54 they were called throttle reasons.
 
-    None where one of the slowdowns is not listed: then nobody knows whether it is active.
+    None if one of the slowdowns is not listed: then it is unknown whether it is active.
     """
     listed: dict[str, str] = {}
     for word in ("event", "throttle"):

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Parser of what a rank of the test of job networking (recipes/workloads/networking/ranks.py) writes."""
+"""Parser of the log of a rank in the job networking test (recipes/workloads/networking/ranks.py)."""
 
 from __future__ import annotations
 
@@ -19,8 +19,12 @@ _MARK = '{"schema_version"'
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairSeen:
-    """What a rank saw of a peer: `ok`, or why its name was not resolved (`named`), why it was not reached by that name
-    (`reached`, empty where it was not tried), and the same of each further network of both pods."""
+    """Observation of a peer by a rank.
+
+    - `named`: `ok`, or why the peer's name was not resolved.
+    - `reached`: `ok`, or why the peer was not reached by that name; empty where it was not tried.
+    - The same for each further network of both pods.
+    """
 
     peer: int
     named: str
@@ -30,8 +34,12 @@ class PairSeen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankSeen:
-    """One rank: the address of each further network of its pod, empty for none, the adapters that its container may
-    use, and what it saw of the ranks that it asked."""
+    """One rank.
+
+    - Address of each further network of its pod, empty for none.
+    - Adapters that its container may use.
+    - Its observations of the peers that it contacted.
+    """
 
     index: int
     ranks: int
@@ -41,10 +49,10 @@ class RankSeen:
 
 
 def parse(text: str) -> dict[int, RankSeen]:
-    """Return what each rank saw that came to its end, from the logs of all pods one after the other.
+    """Return the observations of each rank that finished, from the concatenated logs of all pods.
 
     Raises:
-        InputError: a line of ours is cut, of another release, or one that cannot be.
+        InputError: a line of ours is cut, of another release, or impossible.
     """
     events: dict[int, list[dict[str, Any]]] = {}
     try:

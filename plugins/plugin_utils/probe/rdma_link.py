@@ -19,7 +19,7 @@ _LINK = re.compile(r"(?:link |\d{1,5}/\d{1,3}: )([\w.-]{1,40})/(\d{1,3}):? (.+)"
 
 @dataclass(frozen=True, slots=True)
 class RdmaLink:
-    """One port; `netdev` is empty where the kernel names no network device for it."""
+    """One port. `netdev` is empty where the kernel has no network device for it."""
 
     device: str
     port: int
@@ -39,7 +39,7 @@ def parse(text: str) -> tuple[RdmaLink, ...]:
     Raises:
         InputError: no port, one twice, one without its states, or a line of another kind.
     """
-    # As JSON all ports stand on one line.
+    # As JSON all ports are on one line.
     json = text.lstrip()[:1] == "["
     found = (
         _from_json(text) if json else tuple(_link(line.strip()) for line in plain(text).splitlines() if line.strip())

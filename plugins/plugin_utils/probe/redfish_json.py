@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What every Redfish parser needs: a resource from its text, its links, and values of types that firmware mixes up.
+"""Base of all Redfish parsers: a resource from its text, its links, and values whose types firmware mixes up.
 
 Sources: DMTF DSP0266 (Redfish specification) for links and collections; the drift of types (numbers as text, members as
 text, a missing Status) is described in mrlhansen/idrac_exporter, internal/collector/unmarshal.go, and
@@ -25,23 +25,23 @@ ABSENT = "Absent"
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """`Status` of a resource; a word that it does not state is empty, and never taken for a good one."""
+    """`Status` of a resource. A missing value is empty, and never counts as good."""
 
     state: str = ""
     health: str = ""
 
     @property
     def absent(self) -> bool:
-        """The place is there and empty."""
+        """Whether the slot exists and is empty."""
         return self.state == ABSENT
 
     def __str__(self) -> str:
-        """Return it for people."""
+        """Return it for a message."""
         return f"State {self.state or 'not stated'}, Health {self.health or 'not stated'}"
 
 
 def unlike(what: str, found: object, expected: str) -> InputError:
-    """Return the error for a resource that is not what the Redfish schema says."""
+    """Return the error for a resource that does not follow the Redfish schema."""
     return InputError(
         f"Redfish {what}", f"found {str(found)[:160]!r}, expected {expected}.", "look at it with a browser"
     )
@@ -63,10 +63,10 @@ def resource(text: str, what: str = "resource") -> Resource:
 
 
 def words(body: Resource, name: str) -> str:
-    """Return a text, empty where there is none; `Id` is a number on some BMCs.
+    """Return a text, empty if it is missing. `Id` is a number on some BMCs.
 
     Raises:
-        InputError: something else stands there.
+        InputError: it is something else.
     """
     value = body.get(name)
     if value is None:
@@ -77,16 +77,16 @@ def words(body: Resource, name: str) -> str:
 
 
 def number(body: Resource, name: str) -> float | None:
-    """Return a number, None where there is none; a text that is a number counts.
+    """Return a number, None if it is missing. A text that is a number counts.
 
     Raises:
-        InputError: something else stands there, or a number that is none (NaN).
+        InputError: it is something else, or NaN.
     """
     value = body.get(name)
     if value is None or value == "":
         return None
     try:
-        # A flag is no reading, though Python could count with it.
+        # A boolean is no reading, though Python could convert it.
         found = math.nan if isinstance(value, bool) else float(value)
     except (TypeError, ValueError, OverflowError):
         found = math.nan
@@ -96,13 +96,13 @@ def number(body: Resource, name: str) -> float | None:
 
 
 def above_zero(body: Resource, name: str) -> float | None:
-    """Return a number, None where there is none or 0, which some firmware writes for what it cannot measure."""
+    """Return a number; None if it is missing or 0, which some firmware writes for a value that it cannot measure."""
     value = number(body, name)
     return None if value is None or value == 0 else value
 
 
 def reading(body: Resource, name: str) -> float | None:
-    """Return `Reading` of a sensor excerpt such as `InputVoltage: {Reading: 230.2}`; of an array the first."""
+    """Return `Reading` of a sensor excerpt such as `InputVoltage: {Reading: 230.2}`; for an array the first one."""
     value = body.get(name)
     if isinstance(value, list):
         value = value[0] if value else None
@@ -122,14 +122,15 @@ def condition(body: Resource) -> Condition:
         return Condition()
     if not isinstance(status, dict):
         raise unlike("Status", status, "an object with State and Health")
-    # Some services write the health of a part with those below it alone (HWMgmt-DeviceMgr-PSME, pull request 5).
+    # Some services write a part's health only as a rollup with the parts below it (HWMgmt-DeviceMgr-PSME, pull request
+    # 5).
     health = words(status, "Health") or words(status, "HealthRollup")
     # Old iDRACs write Ok.
     return Condition(words(status, "State"), health.upper() if health.upper() == "OK" else health)
 
 
 def link(body: Resource, *names: str) -> str:
-    """Return the path that a link leads to, empty without one: `{"@odata.id": "/redfish/v1/Chassis"}`.
+    """Return the path of a link, empty without one: `{"@odata.id": "/redfish/v1/Chassis"}`.
 
     Raises:
         InputError: it is no link, or leads to another server.
@@ -161,9 +162,9 @@ def path_of(value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """One page of a collection: paths of its members, members that stand in it whole, the next page, how many in all.
+    """One page of a collection: paths of its members, embedded members, the next page, and the total number.
 
-    `total` is None where the service does not count; DMTF's own mock-up counts too few.
+    `total` is None if the service does not count. DMTF's own mock-up counts too few.
     """
 
     paths: tuple[str, ...]
@@ -190,10 +191,10 @@ def members(body: Resource) -> Members:
 
 
 def objects(body: Resource, name: str) -> tuple[Resource, ...]:
-    """Return the objects of an array, none where it is not there; some firmware writes a single one without an array.
+    """Return the objects of an array, none if it is missing. Some firmware writes a single one without an array.
 
     Raises:
-        InputError: something else stands there.
+        InputError: it is something else.
     """
     value = body.get(name)
     if value is None:

@@ -17,7 +17,7 @@ from .redfish_json import Condition, Resource, above_zero, condition, path_of, r
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mains:
-    """One input of a PDU: volts of every stated phase, watts, and what its breaker says (Normal, Tripped, Off)."""
+    """One input of a PDU: volts of every reported phase, watts, and the state of its breaker (Normal, Tripped, Off)."""
 
     name: str
     condition: Condition
@@ -30,7 +30,7 @@ class Mains:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlet:
-    """One outlet: `power` is On or Off, empty where it is not switched."""
+    """One outlet: `power` is On or Off, empty if it is not switched."""
 
     path: str
     name: str
@@ -41,7 +41,7 @@ class Outlet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pdu:
-    """One unit with its inputs and outlets; `watts` is the load of the whole unit, None where it is not measured."""
+    """One unit with its inputs and outlets. `watts` is the load of the whole unit, None if it is not measured."""
 
     path: str
     name: str
@@ -52,7 +52,7 @@ class Pdu:
 
     @property
     def load_w(self) -> float | None:
-        """The load: of the unit, else of all its inputs, else None."""
+        """Load in W: of the unit, else the sum of its inputs, else None."""
         if self.watts is not None:
             return self.watts
         told = [mains.watts for mains in self.mains if mains.watts is not None]
@@ -91,7 +91,7 @@ def _mains(body: Resource) -> Mains:
         name=words(body, "Name") or words(body, "Id"),
         condition=condition(body),
         volts=tuple(found) or (() if single is None else (single,)),
-        # AC230V, AC208V, DCNeg48V; AC200To240V is a range and states none.
+        # AC230V, AC208V, DCNeg48V; AC200To240V is a range and has no nominal voltage.
         nominal_v=float(nominal) if nominal.isdecimal() and len(nominal) <= 3 else None,
         watts=reading(body, "PowerWatts"),
         rated_a=above_zero(body, "RatedCurrentAmps"),

@@ -18,18 +18,19 @@ from typing import Any
 
 from .redfish_json import Condition, Resource, above_zero, condition, number, objects, path_of, reading, unlike, words
 
-# Mode of a group that is none of redundancy: supplies that feed a part of the host which no other supply feeds.
+# Mode of a group without redundancy: its supplies feed a part of the host that no other supply feeds.
 POWER_DOMAIN = "PowerDomain"
-# Of HPE's words for the redundancy of a domain (Redundant, NonRedundant, FailedRedundant, Unknown) those that deny it.
+# HPE's values for the redundancy of a domain are Redundant, NonRedundant, FailedRedundant, Unknown. These mean none.
 DENIED = frozenset({"NonRedundant", "FailedRedundant"})
 REDUNDANT = "Redundant"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PowerSupply:
-    """One bay for a supply. What the BMC does not state is None or empty; watts of 0 mean that it cannot tell.
+    """One bay for a supply. Values that the BMC does not report are None or empty. 0 W means that it cannot measure.
 
-    `line_input` is LineInputStatus (Normal, LossOfInput, OutOfRange); `outlet` the outlet of a PDU that it hangs on.
+    - `line_input`: LineInputStatus (Normal, LossOfInput, OutOfRange).
+    - `outlet`: outlet of the PDU that feeds it.
     """
 
     path: str
@@ -46,10 +47,12 @@ class PowerSupply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redundancy:
-    """One group of redundant supplies as the BMC states it: its mode (Failover, NPlusM, Sharing, NotRedundant), and how
-    many it needs. The numbers alone are not to be trusted: HPE states 2 of 2 for supplies that may fail one by one.
+    """One group of redundant supplies as the BMC reports it.
 
-    Mode PowerDomain: the supplies of one part of the host (HPE: System, GPU); the state is then HPE's word for it."""
+    - Mode: Failover, NPlusM, Sharing, NotRedundant. With PowerDomain it has the supplies of one part of the host (HPE:
+      System, GPU), and the state is HPE's value for it.
+    - Number of required supplies. It cannot be trusted alone: HPE reports 2 of 2 for supplies that may fail one by one.
+    """
 
     name: str
     mode: str
@@ -60,7 +63,7 @@ class Redundancy:
 
 
 def parse_supply(body: Resource, metrics: Resource | None = None) -> PowerSupply:
-    """Return a supply of either schema; `metrics` is its PowerSupplyMetrics, where it links one.
+    """Return a supply of either schema. `metrics` is its PowerSupplyMetrics, if it links one.
 
     Raises:
         InputError: it is not what a Redfish service writes.
@@ -77,7 +80,7 @@ def parse_supply(body: Resource, metrics: Resource | None = None) -> PowerSupply
     supplied = above_zero(body, "PowerOutputWatts")
     return PowerSupply(
         path=path,
-        # HPE calls all of them HpeServerPowerSupply.
+        # HPE gives all of them the name HpeServerPowerSupply.
         name=f"{name} ({bay})" if bay and bay not in name else name or path.rpartition("/")[2],
         condition=condition(body),
         line_input=words(body, "LineInputStatus"),
@@ -93,7 +96,7 @@ def parse_supply(body: Resource, metrics: Resource | None = None) -> PowerSupply
 
 
 def parse_power(body: Resource) -> tuple[tuple[PowerSupply, ...], tuple[Redundancy, ...]]:
-    """Return what a resource `Power` says of its supplies and of their redundancy.
+    """Return the supplies and redundancy groups of a resource `Power`.
 
     Raises:
         InputError: it has no array PowerSupplies, or is not what a Redfish service writes.
@@ -116,15 +119,15 @@ def parse_redundancy(body: Resource, supplies: Sequence[Resource] = ()) -> tuple
 
 
 def hides_members(groups: Sequence[Redundancy]) -> bool:
-    """Tell whether there are several groups and it is not said of all which supplies are in them."""
+    """Tell whether there are several groups, and at least one does not list its supplies."""
     return len(groups) > 1 and not all(group.members for group in groups)
 
 
 def _domains(body: Resource, supplies: Sequence[Resource]) -> tuple[Redundancy, ...]:
-    """Return which supplies feed a part of the host that no other supply feeds, nothing where none says that.
+    """Return which supplies feed a part of the host that no other supply feeds; empty if the BMC does not report it.
 
-    HPE names the domain of a supply. Else supplies whose highest output differs (12 V beside 54 V) share no bus; what
-    gives one voltage may or may not.
+    HPE names the domain of a supply. Otherwise supplies with different highest output voltages (12 V beside 54 V) share
+    no bus. Supplies of one voltage may or may not share one.
     """
     named = {path_of(entry): words(_oem(entry), "Domain") for entry in supplies}
     told = {words(entry, "DomainName"): entry for entry in objects(_oem(body), "Domains")}
@@ -154,7 +157,7 @@ def _oem(body: Resource) -> Resource:
     """Return HPE's own part of a resource, `Hp` before iLO 5.
 
     Raises:
-        InputError: something else stands there.
+        InputError: it is something else.
     """
     place: Any = body.get("Oem") or {}
     if not isinstance(place, dict):
@@ -171,10 +174,10 @@ def _highest_v(body: Resource) -> float | None:
 
 
 def _mode(body: Resource) -> str:
-    """Return the mode; old iDRACs write it as a list of objects: `[{"Member": "N+1"}]`.
+    """Return the mode. Old iDRACs write it as a list of objects: `[{"Member": "N+1"}]`.
 
     Raises:
-        InputError: something else stands there.
+        InputError: it is something else.
     """
     place: Any = body.get("Mode")
     if not isinstance(place, list):

@@ -4,7 +4,7 @@
 """Parser of temperatures and fans, in both schemas of Redfish and as plain sensors.
 
 `Thermal` (until schema release 2020.4) has both in one resource; `ThermalSubsystem` links a collection of `Fan` and
-`ThermalMetrics`; a GB300 tray has its fans among the `Sensors` alone, and there a sensor `PDB_0_Inlet_Temp_0` of 37
+`ThermalMetrics`. A GB300 tray has its fans only among the `Sensors`, and there a sensor `PDB_0_Inlet_Temp_0` of 37
 degrees that is no air inlet of the host. Sources: DMTF DSP0268; public-rackmount1 of DMTF/Redfish-Mockup-Server; Dell
 in influxdata/telegraf, plugins/inputs/redfish/testdata; HPE and Supermicro GB300 in spyroot/redfish_ctl, tests.
 """
@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from .redfish_json import Condition, Resource, condition, number, objects, reading, unlike, words
 
 _INTAKE = frozenset({"Intake", "Room"})
-# Where firmware calls the air inlet of the whole host so and not by its context: Dell `System Board Inlet Temp`,
-# AMI and NVIDIA `TEMP_AMBIENT`, HPE `01-Inlet Ambient`. A board's own inlet (`PDB 0 Inlet Temp 0`) is none.
+# Names of the host's air inlet where firmware marks it by name and not by context: Dell `System Board Inlet Temp`, AMI
+# and NVIDIA `TEMP_AMBIENT`, HPE `01-Inlet Ambient`. A board's own inlet (`PDB 0 Inlet Temp 0`) is none.
 _INTAKE_NAME = re.compile(
     r"(?i)(?:\d+-|system[ _]?board[ _]|chassis[ _]|front[ _](?:panel[ _])?|temp[ _])?(?:inlet|intake|ambient)"
     r"(?:[ _](?:air|ambient|temp(?:erature)?))*(?:[ _]?\d+)?"
@@ -28,9 +28,10 @@ _ROTATION = ("RPM", "{rev}/min")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Temperature:
-    """One reading in degrees Celsius, None where there is none now; `intake`: of the air that the host takes in.
+    """One reading in degrees Celsius, None if there is none.
 
-    `upper_warning_c` and `upper_critical_c` are the BMC's own limits, None without.
+    - `intake`: it is the temperature of the air that the host takes in.
+    - `upper_warning_c`, `upper_critical_c`: limits of the BMC, None without.
     """
 
     name: str
@@ -43,7 +44,7 @@ class Temperature:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fan:
-    """One fan: its speed in revolutions a minute or in percent, whatever the BMC states."""
+    """One fan. Its speed is in revolutions per minute or in percent, as the BMC reports it."""
 
     name: str
     condition: Condition
@@ -58,7 +59,7 @@ class Fan:
 
 
 def parse_thermal(body: Resource) -> tuple[tuple[Temperature, ...], tuple[Fan, ...]]:
-    """Return what a resource `Thermal` says.
+    """Return temperatures and fans of a resource `Thermal`.
 
     Raises:
         InputError: it has neither Temperatures nor Fans, or is not what a Redfish service writes.
@@ -80,7 +81,7 @@ def parse_thermal(body: Resource) -> tuple[tuple[Temperature, ...], tuple[Fan, .
 
 
 def parse_metrics(body: Resource) -> tuple[Temperature, ...]:
-    """Return the readings of a resource `ThermalMetrics`; its summary names the intake, the list of readings may.
+    """Return the readings of a resource `ThermalMetrics`. Its summary names the intake, the list of readings may.
 
     Raises:
         InputError: it is not what a Redfish service writes.
@@ -143,14 +144,14 @@ def parse_sensor(body: Resource) -> Temperature | Fan | None:
 
 
 def is_wanted_sensor(path: str) -> bool:
-    """Tell whether a sensor of that path may be an air inlet or a fan; a host may have hundreds of others."""
+    """Tell whether a sensor of that path may be an air inlet or a fan. A host may have hundreds of others."""
     name = path.rpartition("/")[2].lower()
     return any(word in name for word in ("fan", "inlet", "intake", "ambient")) and "pwm" not in name
 
 
 def _old_fan(entry: Resource) -> Fan:
     value = number(entry, "Reading")
-    # Of the first versions of the schema, which had no ReadingUnits, percent.
+    # The first versions of the schema had no ReadingUnits: then it is percent.
     turns = words(entry, "ReadingUnits") == "RPM" or number(entry, "ReadingRPM") is not None
     value = number(entry, "ReadingRPM") if value is None else value
     return Fan(
@@ -163,7 +164,7 @@ def _old_fan(entry: Resource) -> Fan:
 
 
 def _limit(entry: Resource, name: str) -> float | None:
-    """Return a threshold; 0 is that of a BMC that has none."""
+    """Return a threshold. 0 means that the BMC has none."""
     value = number(entry, name)
     return value if value is not None and value > 0 else None
 

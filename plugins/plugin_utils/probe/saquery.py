@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Parser of `saquery -s`: which ports say that a subnet manager runs behind them."""
+"""Parser of `saquery -s`: ports with a subnet manager behind them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LID = re.compile(r"\s*EndPortLid\.+(\d+)")
 
 
 def parse(text: str) -> tuple[int, ...]:
-    """Return the LIDs of the ports with a subnet manager, those with a disabled one left out.
+    """Return the LIDs of the ports with a subnet manager, without those with a disabled one.
 
     Raises:
         InputError: it is not that list, or the list is empty.

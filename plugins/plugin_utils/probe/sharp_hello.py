@@ -3,11 +3,11 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Parser of `sharp_hello`, SHARP's own test: one job, one barrier at the aggregation node next to the adapter.
 
-Sources: NVIDIA SHARP's manual 2.6.1, "Testing NVIDIA SHARP Setup" (what it does, its options, its first line); that its
-last line says `Passed`, and that it ends with another status than 0 where it does not: scripts that run it on clusters
-(`check_sharp_hello` of a Slurm topology tool); a run without aggregation manager: the report of a B200 cluster, "SHARP
-Not Operational" (lines `ERROR ...` and `sharp_coll_init failed: Cannot create SHARP job`). A whole run that went well
-is public as a picture alone, so no other line of it is asked for.
+Sources: NVIDIA SHARP's manual 2.6.1, "Testing NVIDIA SHARP Setup" (function, options, first line). The last line
+`Passed`, and an exit status other than 0 without it: scripts that run it on clusters (`check_sharp_hello` of a Slurm
+topology tool). A run without aggregation manager: the report of a B200 cluster, "SHARP Not Operational" (lines `ERROR
+...` and `sharp_coll_init failed: Cannot create SHARP job`). A complete successful run is public only as a picture, so
+the parser needs no other line of it.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ _MOST = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharpJob:
-    """What became of the job: `problems` are the lines that say why it did not go well."""
+    """Result of the job. `problems` are the lines with the reason of a failure."""
 
     passed: bool
     problems: tuple[str, ...] = ()
 
 
 def parse(text: str) -> SharpJob:
-    """Return what became of the job.
+    """Return the result of the job.
 
     Raises:
-        InputError: it neither passed at its end nor says what went wrong.
+        InputError: it neither passed at its end nor reports what went wrong.
     """
     lines = [line.strip() for line in plain(text).splitlines() if line.strip()]
     if lines and _PASSED.search(lines[-1]):

@@ -1,12 +1,12 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Parsers of what Slurm's daemons say of themselves: `scontrol ping`, `scontrol show config`, `scontrol show partitions
--o` and `sacctmgr show config`.
+"""Parsers of the configuration of Slurm's daemons.
 
-Lines are `Key = value` (SchedMD/slurm, src/api/config_info.c). What cgroup.conf says is a part of its own, which
-slurmctld prints only where a plugin of its own uses control groups; `SLURM_VERSION` is that of slurmctld.
-`sacctmgr` ends with 0 where slurmdbd does not answer, and then prints its own configuration alone (tried with 22.05).
+The commands are `scontrol ping`, `scontrol show config`, `scontrol show partitions -o` and `sacctmgr show config`.
+Lines are `Key = value` (SchedMD/slurm, src/api/config_info.c). Values of cgroup.conf are in a separate part, which
+slurmctld prints only where one of its plugins uses control groups. `SLURM_VERSION` is that of slurmctld. `sacctmgr`
+ends with 0 if slurmdbd does not respond, and then prints only its own configuration (tried with 22.05).
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _NOTHING = ("", "(null)", "N/A", "none")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlurmConfig:
-    """What slurmctld runs with: its values by name, and those of cgroup.conf, None where it prints none of them."""
+    """Configuration of slurmctld: its values by name, and those of cgroup.conf, None if it prints none of them."""
 
     values: dict[str, str]
     cgroup: dict[str, str] | None = None
 
     def said(self, name: str) -> str:
-        """Return a value, empty where it is set to nothing.
+        """Return a value, empty if it is unset.
 
         Raises:
             InputError: there is no such line.
@@ -51,20 +51,20 @@ class SlurmConfig:
         return "" if value in _NOTHING else value
 
     def programs(self, name: str) -> str:
-        """Return the programs of that name, empty where none is configured.
+        """Return the programs of that name, empty if none is configured.
 
-        A newer slurmctld prints a line for each, `Prolog[0]`, and none where there is none (SchedMD/slurm,
-        src/api/config_info.c); an older one prints `Prolog`, whether it is set or not.
+        A newer slurmctld prints a line for each, `Prolog[0]`, and none if there is none (SchedMD/slurm,
+        src/api/config_info.c). An older one prints `Prolog`, whether it is set or not.
         """
         each = re.compile(rf"{name}(?:\[\d{{1,3}}\])?")
         return ", ".join(found for key in self.values if each.fullmatch(key) and (found := self.said(key)))
 
 
 def parse(text: str) -> SlurmConfig:
-    """Return what `scontrol show config` printed.
+    """Return the output of `scontrol show config` as values.
 
     Raises:
-        InputError: it does not begin as it does, or lacks the version of slurmctld.
+        InputError: its first line is missing, or the version of slurmctld.
     """
     values, parts = _values(text, CONFIG_TOOL)
     found = SlurmConfig(values=values, cgroup=parts.get(CGROUP))
@@ -73,10 +73,10 @@ def parse(text: str) -> SlurmConfig:
 
 
 def database_version(stdout: str, stderr: str) -> str | None:
-    """Return the version of slurmdbd by `sacctmgr show config`; None where that says that it is not there.
+    """Return the version of slurmdbd by `sacctmgr show config`; None if that reports slurmdbd as unavailable.
 
     Raises:
-        InputError: it says neither.
+        InputError: it reports neither.
     """
     values, parts = _values(stdout, DATABASE_TOOL) if stdout.strip() or not _REFUSED.search(stderr) else ({}, {})
     version = {**values, **parts.get("SlurmDBD configuration", {})}.get("SLURMDBD_VERSION", "").strip()
@@ -87,7 +87,7 @@ def database_version(stdout: str, stderr: str) -> str | None:
 
 
 def release(version: str, tool: str = CONFIG_TOOL) -> tuple[int, int]:
-    """Return the year and the month of a release of Slurm, which are what its daemons have to agree on.
+    """Return year and month of a release of Slurm, which all daemons have to share.
 
     Raises:
         InputError: it is no version.

@@ -1,12 +1,11 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Parsers of `scontrol show job <id>`, `scontrol show reservation` and `squeue`: how one job stands, which jobs there
-are, which nodes are reserved.
+"""Parsers of `scontrol show job <id>`, `scontrol show reservation` and `squeue`.
 
-The text of scontrol has a key at the begin of each of its lines, the same from Slurm 17.11 to 25.11 (SchedMD/slurm,
-src/api/job_info.c: slurm_sprint_job_info). Names and comments are free text of users, who may put line breaks into
-them: a key that is there twice says nothing.
+They give the state of one job, the list of jobs, and reserved nodes. scontrol starts each of its lines with a key, the
+same from Slurm 17.11 to 25.11 (SchedMD/slurm, src/api/job_info.c: slurm_sprint_job_info). Names and comments are free
+text of users, who may put line breaks into them. So the value of a repeated key is not trusted.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from dataclasses import dataclass
 from .text import plain, unreadable
 
 TOOL, QUEUE_TOOL, RESERVATION_TOOL = "scontrol show job", "squeue", "scontrol show reservation"
-# Number, user, state, reason, partitions, nodes that it asks for, nodes that it is planned for; free text comes last.
+# Id, user, state, reason, partitions, requested nodes, planned nodes. Free text comes last.
 QUEUE_FORMAT = "%A|%U|%T|%r|%P|%n|%Y|%k"
 _FIELDS = QUEUE_FORMAT.count("|") + 1
 _JOB = re.compile(r"JobId=(\d{1,12})(?: [^\n]*)? JobName=([^\n]*)")
@@ -40,8 +39,12 @@ _NOTHING = ("", "(null)", "None", "N/A")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlurmJob:
-    """One job: `exit_code` and `signal` are what its script ended with, `nodes` where it is or was, empty: nowhere;
-    `restarts` is how often Slurm began it again."""
+    """One job.
+
+    - `exit_code`, `signal`: how its script ended.
+    - `nodes`: where it runs or ran; empty: nowhere.
+    - `restarts`: how often Slurm restarted it.
+    """
 
     job_id: str
     user: int
@@ -57,7 +60,7 @@ class SlurmJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueuedJob:
-    """A job as squeue lists it; `asked` and `planned` are lists of nodes as Slurm writes them, empty for none."""
+    """A job as squeue lists it. `asked` and `planned` are node lists as Slurm writes them, empty for none."""
 
     job_id: str
     user: int
@@ -73,7 +76,7 @@ def parse(text: str, job_id: str) -> SlurmJob:
     """Return the job of `scontrol show job <id>`.
 
     Raises:
-        InputError: it is not this job, several are told, or a line is missing or there twice.
+        InputError: it is not this job, there are several, or a line is missing or there twice.
     """
     clean = plain(text).strip("\n")
     head = _JOB.match(clean)
@@ -100,7 +103,7 @@ def parse_reservation(text: str, name: str) -> str:
     """Return the nodes of `scontrol show reservation <name>`, as Slurm writes a list; empty for none.
 
     Raises:
-        InputError: it is not that reservation alone, or it does not say which nodes it has.
+        InputError: it is not that reservation alone, or it does not list its nodes.
     """
     clean = plain(text)
     names, nodes = _RESERVATION.findall(clean), _RESERVED.findall(clean)
@@ -112,12 +115,12 @@ def parse_reservation(text: str, name: str) -> str:
 
 
 def parse_queue(text: str) -> tuple[QueuedJob, ...]:
-    """Return the jobs of `squeue -h -o QUEUE_FORMAT`; none where it printed nothing.
+    """Return the jobs of `squeue -h -o QUEUE_FORMAT`; none if it printed nothing.
 
-    What a user wrote into a comment behind a line break is left out.
+    A user's comment is cut at its first line break.
 
     Raises:
-        InputError: its first line is none of that format.
+        InputError: its first line does not have that format.
     """
     lines = [line for line in plain(text).split("\n") if line.strip()]
     found = [_queued(line) for line in lines]

@@ -3,12 +3,11 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Parser of `scontrol show nodes`, as text and as JSON: state, flags and reason of every node of Slurm.
 
-Text is the same from Slurm 17.11 to 25.11: `NodeName=...` begins a node, `State=IDLE+DRAIN` has the base first, and
-`Reason=text [user@time]` ends it. JSON differs: up to 22.05 `state` is a word and `state_flags` a list, from 23.02 on
-`state` is a list of both; times are numbers, from 23.11 on `{"set": true, "infinite": false, "number": 1}`. Its node
-list is also what `sinfo --json` printed up to 22.05, whose scontrol has no JSON, and what slurmrestd answers. Flag
-BLOCKED of 25.05 is in the text alone (SchedMD/slurm, src/common/slurm_protocol_defs.c: node_state_flag_string), so text
-is what decides.
+Text is the same from Slurm 17.11 to 25.11: `NodeName=...` begins a node, `State=IDLE+DRAIN` has the base state first,
+and `Reason=text [user@time]` ends it. JSON differs: up to 22.05 `state` is a word and `state_flags` a list, from 23.02
+on `state` is a list of both; times are numbers, from 23.11 on `{"set": true, "infinite": false, "number": 1}`. Its node
+list is also that of `sinfo --json` up to 22.05, whose scontrol has no JSON, and of slurmrestd. Flag BLOCKED of 25.05 is
+only in the text (SchedMD/slurm, src/common/slurm_protocol_defs.c: node_state_flag_string), so the text decides.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ from .text import document, plain, unreadable
 
 TOOL = "scontrol show nodes"
 BASES = frozenset({"UNKNOWN", "DOWN", "IDLE", "ALLOCATED", "ERROR", "MIXED", "FUTURE", "INVALID", "INVAL"})
-# What a node may carry and still take jobs; every other word, also one that we do not know, means that it is not free.
+# A node with these flags still takes jobs. Every other flag, also an unknown one, means that it is not free.
 HARMLESS_FLAGS = frozenset({"CLOUD", "DYNAMIC_NORM", "PERFCTRS"})
-# With these it takes no job although nobody set it aside (SchedMD/slurm, scontrol.1: State).
+# With these a node takes no jobs although it was not drained (SchedMD/slurm, scontrol.1: State).
 _DOWN_FLAGS = frozenset({"NOT_RESPONDING", "FAIL", "INVALID_REG", "POWERED_DOWN"})
-# What the last sign of a state means in text (scontrol.1, sinfo.1).
+# Meaning of the last character of a state in text (scontrol.1, sinfo.1).
 _SIGNS = {
     "*": "NOT_RESPONDING",
     "$": "MAINTENANCE",
@@ -54,11 +53,13 @@ _RESOURCE = re.compile(r"([^\s:(),]{1,128}(?::[^\s:(),]{1,128}){0,3})(?:\([^()]{
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlurmNode:
-    """One node as the controller of Slurm sees it.
+    """One node as the controller of Slurm reports it.
 
-    `base` is its base state, `flags` everything besides; `reason` is without who set it (`reason_by`) and is empty
-    where there is none; `gres` as configured, `version` of its slurmd (empty where it never registered); `partitions`
-    are those that have it.
+    - `base`: its base state. `flags` are all others.
+    - `reason`: without the user who set it (`reason_by`); empty if there is none.
+    - `gres`: as configured.
+    - `version`: of its slurmd, empty if it never registered.
+    - `partitions`: partitions that it belongs to.
     """
 
     name: str
@@ -72,47 +73,47 @@ class SlurmNode:
 
     @property
     def draining(self) -> bool:
-        """Whether it takes no new jobs: a drained node still has the base IDLE."""
+        """Whether it takes no new jobs. A drained node still has the base state IDLE."""
         return "DRAIN" in self.flags
 
     @property
     def down(self) -> bool:
-        """Whether it takes no jobs although nobody set it aside."""
+        """Whether it takes no jobs although it was not drained."""
         return self.base not in ("IDLE", "ALLOCATED", "MIXED") or bool(self.flags & _DOWN_FLAGS)
 
     @property
     def busy(self) -> bool:
-        """Whether jobs run on it, or end. A base that does not say is taken for busy."""
+        """Whether jobs run on it, or are ending. An unknown base state counts as busy."""
         return self.base not in ("IDLE", "DOWN", "FUTURE") or "COMPLETING" in self.flags
 
     @property
     def free(self) -> bool:
-        """Whether it is idle, answers, and nothing keeps jobs from it."""
+        """Whether it is idle, responds, and takes jobs."""
         return self.base == "IDLE" and not self.flags - HARMLESS_FLAGS
 
     @property
     def state(self) -> str:
-        """As `scontrol` prints it: `IDLE+DRAIN`."""
+        """State as `scontrol` prints it: `IDLE+DRAIN`."""
         return "+".join((self.base, *sorted(self.flags)))
 
     @property
     def gpus(self) -> int | None:
-        """How many GPUs Slurm gives out here, None where its configuration names none.
+        """Number of GPUs that Slurm allocates here, None if its configuration has none.
 
         Raises:
-            InputError: its generic resources are in no form that we know.
+            InputError: its generic resources have an unknown form.
         """
         return gpus_in(self.gres)
 
 
 def gpus_in(gres: str) -> int | None:
-    """Return the number of GPUs in a list of generic resources; None where there is none.
+    """Return the number of GPUs in a list of generic resources; None if there is none.
 
-    It is what slurm.conf says, with the sockets behind once the node has registered: `gpu:8`, `gpu:h100:8(S:0-1)`,
+    The list is from slurm.conf, followed by the sockets once the node has registered: `gpu:8`, `gpu:h100:8(S:0-1)`,
     `gpu:a100:4(S:0),gpu:a30:2(S:1)`, `gpu:h100:no_consume:8`, `gpu` for one (slurm.conf.5, gres.conf.5).
 
     Raises:
-        InputError: a resource is in no form that we know.
+        InputError: a resource has an unknown form.
     """
     counts = []
     for entry in _BETWEEN.split(gres) if gres else ():
@@ -176,7 +177,7 @@ def _from_text(block: str) -> SlurmNode:
 def _state_words(text: str) -> tuple[str, frozenset[str]]:
     base, *flags = [word for word in text.split("+") if word] or [""]
     found = set[str]()
-    # `DOWN*` of older releases: the sign stands at the base.
+    # `DOWN*` of older releases: the character follows the base state.
     while base and base[-1] in _SIGNS:
         found.add(_SIGNS[base[-1]])
         base = base[:-1]

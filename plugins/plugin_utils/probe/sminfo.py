@@ -27,7 +27,7 @@ class SmInfo:
 
 
 def parse(text: str) -> SmInfo:
-    """Return what the subnet manager says of itself.
+    """Return the state of the subnet manager.
 
     Raises:
         InputError: there is no such line.

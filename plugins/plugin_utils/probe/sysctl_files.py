@@ -14,7 +14,7 @@ _LINE = re.compile(r"(/proc/sys/[^:]+):(.*)")
 
 
 def parse(text: str) -> dict[str, str]:
-    """Return the value of every file by its path, blanks as one space; a file of several lines has them all.
+    """Return the value of every file by path, with blanks as one space. A file of several lines has them all.
 
     Raises:
         InputError: no file, or a line of another kind.

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Parser of `systemctl show --property=Id,... UNIT...`: properties of units, a paragraph each."""
+"""Parser of `systemctl show --property=Id,... UNIT...`: properties of units, one paragraph each."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ TOOL = "systemctl show"
 
 
 def parse(text: str) -> dict[str, dict[str, str]]:
-    """Return the properties of every unit by its name; a unit that is not there has LoadState `not-found`.
+    """Return the properties of every unit by name. A missing unit has LoadState `not-found`.
 
     Raises:
         InputError: no unit, a paragraph without a name, or a line that is no assignment.
@@ -27,6 +27,6 @@ def parse(text: str) -> dict[str, dict[str, str]]:
         unit = fields.pop("Id", "")
         if not unit:
             raise unreadable(TOOL, paragraph[:80] or "nothing", "a line Id=UNIT in every paragraph")
-        # A unit of several names is shown once for each that was asked for.
+        # A unit with several names is printed once for each requested name.
         found[unit] = fields
     return found

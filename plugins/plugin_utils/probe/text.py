@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What every parser needs: text with lines of bounded length, the error that a parser raises, numbers with units."""
+"""Base of all parsers: text with lines of bounded length, the error of a parser, numbers with units."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from ..outcome.errors import InputError
 
 _NUMBER = re.compile(r"([+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)\s*([A-Za-z%/()°]*)")
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
-# The kernel's lines end at 1 KiB, a row of the largest matrix or an NCCL channel line is a few KiB. What is longer is
-# not what a tool prints, and expressions that look for the end of a line would look through all of it.
+# The kernel's lines end at 1 KiB; a row of the largest matrix or an NCCL channel line is a few KiB. A longer line is
+# not a tool's output, and a regular expression for the end of a line would scan all of it.
 LONGEST_LINE = 8192
 
 
 def unreadable(tool: str, found: str, expected: str) -> InputError:
-    """Return the error for output that is not what the tool prints when it works."""
+    """Return the error for output that the tool does not print when it works."""
     return InputError(f"output of {tool}", f"found {found[:160]!r}, expected {expected}.", f"run `{tool}` on the node")
 
 
@@ -63,12 +63,12 @@ def plain(text: str) -> str:
 
 
 def document(text: str) -> str:
-    """Return the text as plain() does, with lines of any length: for JSON and XML, which may stand on one line."""
+    """Return the text as plain() does, with lines of any length: for JSON and XML, which may be on one line."""
     return _ANSI.sub("", text).lstrip("\ufeff").replace("\r", "").replace("\0", "")
 
 
 def pci_address(text: str) -> str:
-    """Return a PCI address as `dddd:bb:dd.f` in lower case; tools print domains of 0, 4 or 8 digits.
+    """Return a PCI address as `dddd:bb:dd.f` in lower case. Tools print domains of 0, 4 or 8 digits.
 
     Raises:
         InputError: not a PCI address.
@@ -81,7 +81,7 @@ def pci_address(text: str) -> str:
 
 
 def guid(text: str, tool: str) -> int:
-    """Return a GUID as a number: one tool pads it with zeros to 16 digits, another does not.
+    """Return a GUID as a number. Tools differ in padding it with zeros to 16 digits.
 
     Raises:
         InputError: it is none.
@@ -93,5 +93,5 @@ def guid(text: str, tool: str) -> int:
 
 
 def guid_text(value: int) -> str:
-    """Return a GUID as the fabric's tools print it: `0x248a070300928186`."""
+    """Return a GUID as the InfiniBand tools print it: `0x248a070300928186`."""
     return f"0x{value:016x}"

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Parser of what the training program (recipes/workloads/training/) writes: one pod and its ranks."""
+"""Parser of the log of the training program (recipes/workloads/training/): one pod and its ranks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 
 from ..outcome.errors import InputError
 
-# What the training program writes, as values: a pod, its ranks, and the lines of each.
+# Log of the training program as values: a pod, its ranks, and the lines of each.
 
 # Phases of a pod before its ranks begin, in their order.
 PHASES = ("started", "resolved", "loaded")
@@ -22,10 +22,11 @@ PHASES = ("started", "resolved", "loaded")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """What a rank trains, and on what; it says so when all ranks are there.
+    """Parameters and device of a rank's training, logged once all ranks are there.
 
-    `ready` is when the rank had its device and began to wait for the others, `joined` when all were there (seconds
-    since 1970); the last three are None where the device does not tell them, or the release of then did not ask.
+    - `ready`: when the rank had its device and began to wait for the others (seconds since 1970).
+    - `joined`: when all were there (seconds since 1970).
+    - The last three are None if the device does not report them, or in logs of an earlier release.
     """
 
     world: int
@@ -51,7 +52,7 @@ class Setup:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of one rank; `loss` may be infinite or not a number, `data_s` is None in logs of release 0.1."""
+    """One step of one rank. `loss` may be infinite or NaN. `data_s` is None in logs of release 0.1."""
 
     number: int
     loss: float
@@ -63,9 +64,13 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """Steps that are told together: of the whole step mean, deviation and the longest, of a rank's own arithmetic
-    median and longest, of its data the median; `not_finite_from` is the first step whose loss was no number, 0 without
-    one."""
+    """Summary of several steps.
+
+    - Whole step: mean, deviation and maximum.
+    - The rank's own computation: median and maximum.
+    - Its data: median.
+    - `not_finite_from`: first step whose loss was no number, 0 without one.
+    """
 
     number: int
     first: int
@@ -82,8 +87,11 @@ class Window:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """A rank's device over about ten seconds: how many samples, what they say, how many of them named each reason for
-    a lower clock. None: the device did not tell it in every sample."""
+    """State of a rank's device over about ten seconds.
+
+    It has the number of samples, their values, and by reason for a lower clock the number of samples that had it. None:
+    not every sample had the value.
+    """
 
     number: int
     at_s: float
@@ -97,7 +105,7 @@ class State:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Digest:
-    """Digests of arithmetic that all ranks do alike, after so many steps, and wrong rows of a product that is known."""
+    """Digests of the same computation on all ranks after a number of steps, and wrong rows of a known product."""
 
     number: int
     step: int
@@ -108,7 +116,7 @@ class Digest:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What ended a rank early: the kind of the error, its text, and when."""
+    """Error that ended a rank early: its kind, text and time."""
 
     kind: str
     text: str
@@ -117,16 +125,16 @@ class Failure:
 
 @dataclass(slots=True, kw_only=True)
 class RankLog:
-    """Everything that one rank wrote.
+    """All lines of one rank.
 
     Args:
         rank: its number in the world; `local_rank` that on its machine.
-        started: when its process began, seconds since 1970 by its machine's clock. torchrun starts it when the
-            agents of all pods are there.
+        started: when its process began, seconds since 1970 by its machine's clock. torchrun starts it when the agents
+            of all pods are there.
         version: schema_version of its lines; 1 (release 0.1) has no windows, states and digests.
         setup: None before all ranks were there.
-        stuck: what it was doing when a step did not end: `compute` or `wait`.
-        weights: digest of what it learned; empty without its last line.
+        stuck: what it did when a step did not end: `compute` or `wait`.
+        weights: digest of its weights; empty without its last line.
     """
 
     rank: int
@@ -144,18 +152,18 @@ class RankLog:
 
     @property
     def done(self) -> int:
-        """How many steps it has told."""
+        """Number of logged steps."""
         return len(self.steps) + sum(window.count for window in self.windows)
 
     @property
     def load_s(self) -> float:
-        """Seconds of all steps that it has told."""
+        """Seconds of all logged steps."""
         return sum(step.step_time_s for step in self.steps) + sum(w.count * w.step_time_s for w in self.windows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodLog:
-    """The log of a pod: when it came to each of PHASES (seconds since 1970, by its node's clock), and its ranks."""
+    """Log of a pod: time of each of PHASES (seconds since 1970, by its node's clock), and its ranks."""
 
     phases: dict[str, float] = field(default_factory=dict)
     ranks: tuple[RankLog, ...] = ()
@@ -165,7 +173,7 @@ ESSENCE = (
     "world", "backend", "device", "torch", "dtype", "batch", "accumulate", "sequence", "layers", "hidden", "vocabulary",
     "matmul_parameters",
 )  # fmt: skip
-"""What all ranks of one training have in common."""
+"""Parameters that all ranks of one training share."""
 
 
 def essence_of(setup: Setup) -> tuple[Any, ...]:
@@ -173,23 +181,23 @@ def essence_of(setup: Setup) -> tuple[Any, ...]:
     return tuple(getattr(setup, name) for name in ESSENCE)
 
 
-# Parser of what the training program (recipes/workloads/training/) writes: one pod and its ranks.
+# Parser of these logs.
 #
-# A pod's log has the lines of all its ranks in any order, and lines of torchrun, PyTorch and NCCL between them.
-# Ours are JSON objects that begin with their `schema_version`: 2, or 1 in the runs of release 0.1.
+# A pod's log has the lines of all its ranks in any order, mixed with lines of torchrun, PyTorch and NCCL. Ours are JSON
+# objects that begin with their `schema_version`: 2, or 1 in the runs of release 0.1.
 
 SCHEMA_VERSION = 2
 _OLD = 1
 _MARK = '{"schema_version"'
-# A clock may be set back while a pod starts.
+# The clock may be set back while a pod starts.
 _SET_BACK_S = 600.0
-# The times of a step and of a rank's part of it are taken by two clocks, of the host and of its GPU.
+# The times of a step and of a rank's part of it come from two clocks, the host's and its GPU's.
 _ROUNDED, _LEAST_SHARE = 1.05, 0.75
 Facts = dict[str, Any]
 
 
 def parse(text: str) -> PodLog:
-    """Return phases and ranks of a log; no ranks when none wrote a line.
+    """Return phases and ranks of a log. Without lines there are no ranks.
 
     Raises:
         InputError: a line of ours is cut, of another release, missing or out of order.
@@ -216,7 +224,7 @@ def parse(text: str) -> PodLog:
 
 
 def torchrun_failures(text: str) -> tuple[str, ...]:
-    """Return what torchrun says about its workers that failed: `rank 3: exitcode -9 (SIGKILL)`."""
+    """Return torchrun's report of failed workers: `rank 3: exitcode -9 (SIGKILL)`."""
     found, rank = [], ""
     for line in text.splitlines():
         name, _mark, value = (part.strip() for part in line.partition(":"))
@@ -308,7 +316,7 @@ def _window(log: RankLog, facts: Facts, number: int) -> None:
     longest = window.step_time_max_s * _ROUNDED, window.compute_max_s * _ROUNDED
     if window.step_time_s > longest[0] or window.compute_s > longest[1] or window.compute_max_s > longest[0]:
         raise _broken(number, f"has a longest time of rank {log.rank} that is shorter than the usual one")
-    # The work of all steps is the same, so the mean of them cannot lie far below the median of what a rank does itself.
+    # All steps do the same work, so their mean cannot be far below the median of a rank's own computation.
     if window.step_time_s < _LEAST_SHARE * window.compute_s:
         raise _broken(number, f"has steps of rank {log.rank} that are shorter than its own part of them")
     if not math.isfinite(window.loss) and not window.not_finite_from:
@@ -388,7 +396,7 @@ def _as(kind: type, value: Any) -> Any:
     return value
 
 
-# A log of 1,000 hosts has tens of millions of these values: what JSON has made the right type of is taken at once.
+# A log of 1,000 hosts has tens of millions of these values: values of the right type skip the conversion.
 def _whole(value: Any) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) else int(_as(int, value))
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Parser of the tools that print one word: `uname -r`, `ofed_info -s`, `systemctl is-active`."""
+"""Parser of tools that print one word: `uname -r`, `ofed_info -s`, `systemctl is-active`."""
 
 from __future__ import annotations
 
