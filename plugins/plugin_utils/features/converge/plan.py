@@ -150,8 +150,8 @@ class HostPlan:
     `hold_now` those that are not held yet. `unfinished` are packages to finish before any are changed. `effects` make
     changed files take effect, `settings` are sysctl settings that are not in force. `restart` are units that run an
     older version of a package to change. `reboot` says why the host has to be rebooted afterwards. `build_modules` is
-    the version of an installed driver that DKMS has not built for the running kernel. `needs_headers` is the kernel
-    release whose headers are missing on the host where a driver is to be built.
+    the version of an installed driver that DKMS has not built for the running kernel. `needs_headers` is the version of
+    a driver to build on a host without the headers of its kernel.
     """
 
     parts: tuple[str, ...]
