@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Baselines: what of a run can be accepted, how the figures of a run compare with accepted ones or another run, and
-what new software did to them."""
+"""Baselines: what a run has to accept, how the figures of a run compare with accepted ones or with another run, and the
+effect of new software on them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from ...verdict.before_after import BeforeAfter, ChangeLimits, Effect, before_af
 from ...verdict.figures import DRIVER, Figure, FigureRule, figure_rules, figures_of
 from ...verdict.gate import GateVerdict
 
-# Conditions that a roll changes, and what follows from them; with others it was another measurement.
+# Conditions that a roll changes, and what follows from them. A change of any other makes it another measurement.
 SOFTWARE = frozenset({DRIVER, "nccl", "algorithm", "torch", "cublas", "server", "fio"})
 _SHOWN = 5
 _WORDS = {
@@ -46,7 +46,7 @@ _WORDS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SoftwareChange:
-    """How one kind of figure changed with that software: `fields` are (name, then, now)."""
+    """The change of one kind of figure with that software: `fields` are (name, then, now)."""
 
     figure: str
     rule: FigureRule
@@ -55,7 +55,7 @@ class SoftwareChange:
 
     @property
     def line(self) -> str:
-        """One line for people."""
+        """The change as one line."""
         software = ", ".join(f"{name} {then or 'unknown'} -> {now or 'unknown'}" for name, then, now in self.fields)
         text = f"{self.figure} with {software}: {_WORDS[self.found.effect]}; {self.found.arithmetic}"
         own = first_of(self.found.suspects, _SHOWN)
@@ -65,7 +65,7 @@ class SoftwareChange:
 def software_changes(
     different: Iterable[Different], tolerance: Mapping[str, float]
 ) -> tuple[SoftwareChange, ...]:  # fmt: skip
-    """Return what each change of software did to each kind of figure, in the order of the rules.
+    """Return the effect of each change of software on each kind of figure, in the order of the rules.
 
     Args:
         different: figures whose conditions are not those of the accepted ones.
@@ -99,8 +99,10 @@ _LOOKED_BACK = 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunComparison:
-    """How the figures of a run compare with others: those that can be compared, and the rest with its reason; `rolled`
-    is what other software did to figures that are not compared for it."""
+    """The comparison of a run's figures with others: comparable figures, and the rest with its reason.
+
+    `rolled` is the effect of other software on the figures that are not compared because of it.
+    """
 
     compared: tuple[FigureComparison, ...]
     matched: Matched
@@ -108,12 +110,12 @@ class RunComparison:
 
     @property
     def worse(self) -> tuple[FigureComparison, ...]:
-        """Those of which anything was lost."""
+        """The figures with a loss."""
         return tuple(entry for entry in self.compared if entry.lost or entry.together)
 
 
 def keep_baseline(run: Run, store: str | None) -> AcceptedBaseline:
-    """Write into the run what is accepted for its site now, so that it is judged by that, and return it.
+    """Write into the run what is currently accepted for its site, so that it is judged by that, and return it.
 
     Raises:
         BringupError: the history cannot be read.
@@ -139,7 +141,7 @@ def acceptable_figures(run: Run, gates: Sequence[str]) -> dict[str, tuple[Figure
 
     Args:
         run: the run.
-        gates: of which gates; all in scope that have figures, if none are named.
+        gates: the gates; if none are named, all in scope that have figures.
 
     Raises:
         InputError: the run or one of its gates cannot be a baseline, and why.
@@ -185,8 +187,10 @@ def _figures_of_gate(run: Run, gate: str) -> tuple[Figure, ...]:
 
 
 def _not_a_baseline(verdict: GateVerdict) -> tuple[str, str]:
-    """Return why a gate is no baseline, and what to do. Its comparison with the last baseline does not count: that is
-    how a loss that is meant is accepted."""
+    """Return why a gate is no baseline, and what to do.
+
+    Its comparison with the last baseline does not count, because a deliberate loss is accepted this way.
+    """
     if verdict.taken_over is not None:
         return f"was not run: it was taken over from {verdict.taken_over.origin}.", "accept that run"
     blocking = [entry for entry in verdict.blocking if entry.check not in BASELINE_CHECKS]
@@ -202,8 +206,10 @@ def _not_a_baseline(verdict: GateVerdict) -> tuple[str, str]:
 
 
 def _naming_another(error: InputError, run: Run, gates: Sequence[str]) -> InputError:
-    """Return the error with the newest run beside this one that can be accepted: `latest` may be a roll or a burn-in,
-    which decide no gate with figures."""
+    """Return the error with the newest acceptable run beside this one.
+
+    `latest` may be a roll or a burn-in, which decide no gate with figures.
+    """
     beside = sorted((path for path in run.path.parent.glob("*Z-*") if path != run.path), reverse=True)
     for path in beside[:_LOOKED_BACK]:
         try:
@@ -218,7 +224,7 @@ def _naming_another(error: InputError, run: Run, gates: Sequence[str]) -> InputE
 
 
 def nothing_accepted(site: str, elsewhere: int, *, rehearsal: bool) -> str:
-    """Return that no run of a site is accepted, and where its acceptances are kept if there are some.
+    """Return that no run of a site is accepted, and where its acceptances are if there are some.
 
     Args:
         site: the name of the site.
@@ -240,8 +246,8 @@ def accept_run(
     In check mode nothing is written, and its number is 0.
 
     Raises:
-        BringupError: the run or a gate cannot be a baseline, it does not say who or why, or the history cannot be
-            written.
+        BringupError: the run or a gate cannot be a baseline, the name or the reason is missing, or the history cannot
+            be written.
     """
     try:
         figures = acceptable_figures(run, gates)
@@ -272,11 +278,11 @@ def accept_run(
 
 
 def accepted_text(entry: AcceptedRun, *, new: bool, check_mode: bool) -> str:
-    """Return what was accepted, or would be, for people.
+    """Return as text what was accepted, or would be.
 
     Args:
         entry: the acceptance.
-        new: nobody accepted the same before.
+        new: whether it was not accepted before.
         check_mode: nothing was written.
     """
     hosts = len({kept.figure.node for kept in entry.figures if kept.figure.node})
@@ -313,7 +319,7 @@ def compare_run(run: Run, accepted: Sequence[AcceptedFigure]) -> RunComparison:
 
 
 def figures_of_run(run: Run) -> tuple[AcceptedFigure, ...]:
-    """Return the figures of a run as if somebody had accepted them, to compare another run with.
+    """Return the figures of a run in the form of accepted ones, to compare another run with.
 
     Raises:
         BringupError: results of the run cannot be read, or it has no figure.
@@ -347,7 +353,7 @@ def _measured(run: Run, gate: str) -> tuple[Figure, ...]:
 
 
 def comparison_lines(found: RunComparison) -> list[str]:
-    """Return a comparison for people: a line for each kind of figure, then what was not compared, and why."""
+    """Return a comparison as text: a line for each kind of figure, then what was not compared, and why."""
     lines = []
     for entry in found.compared:
         worst = min(entry.changes, key=lambda change: change.change)
@@ -369,7 +375,7 @@ def comparison_lines(found: RunComparison) -> list[str]:
 
 
 def acceptance_lines(runs: Sequence[AcceptedRun]) -> list[str]:
-    """Return acceptances for people, one a line."""
+    """Return acceptances as text, one a line."""
     return [
         f"{run.number}: run {run.acceptance.run_id}, {run.acceptance.what}: {len(run.figures)} figures, accepted by "
         f"{run.acceptance.who} on {run.acceptance.accepted[:10]}: {run.acceptance.why}"
@@ -379,7 +385,7 @@ def acceptance_lines(runs: Sequence[AcceptedRun]) -> list[str]:
 
 
 def existing_baselines(store: str | None) -> BaselineStore:
-    """Return the baselines of a history that is there.
+    """Return the baselines of an existing history.
 
     Raises:
         BringupError: none is named, there is no such file, or it cannot be read.
@@ -394,10 +400,10 @@ def existing_baselines(store: str | None) -> BaselineStore:
 
 
 def take_back(store: BaselineStore, number: int, who: str, why: str, *, check_mode: bool) -> str:
-    """Take an acceptance back, and return what was done, for people.
+    """Withdraw an acceptance, and return as text what was done.
 
     Raises:
-        BringupError: there is none of that number, it was taken back before, or it does not say who or why.
+        BringupError: there is none of that number, it was withdrawn before, or the name or the reason is missing.
     """
     withdrawal = Withdrawal(who=redact(who), withdrawn=now_utc(), why=redact(why))
     if check_mode:
@@ -423,7 +429,7 @@ def plain_acceptance(entry: AcceptedRun) -> dict[str, Any]:
 
 
 def plain_software_changes(found: RunComparison) -> list[dict[str, Any]]:
-    """Return what other software did to figures as the result of a module."""
+    """Return the effect of other software on figures as the result of a module."""
     return [
         {
             "figure": entry.figure,
@@ -439,7 +445,7 @@ def plain_software_changes(found: RunComparison) -> list[dict[str, Any]]:
 
 
 def plain_changes(found: RunComparison) -> list[dict[str, Any]]:
-    """Return every figure that was compared as the result of a module."""
+    """Return every compared figure as the result of a module."""
     return [
         {
             "figure": entry.figure,

@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a person may accept of figures that nothing is published of: the median of the hosts, beside how they differ.
+"""What a person may accept for figures without published values: the median of the hosts, together with their spread.
 
-Nobody knows on the first bring-up what such hosts reach. Hosts that something is wrong with have another cause than
-`no-reference` and are no part of it.
+On the first bring-up it is unknown what such hosts reach. Hosts with a fault have another cause than `no-reference` and
+are not included.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NO_REFERENCE = "no-reference"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Way:
-    """Which measure of which check proposes which setting; `room` is what it may be worse by than the median."""
+    """Which measure of which check proposes which setting; `room` is how much worse than the median it may be."""
 
     gate: str
     check: str
@@ -45,8 +45,11 @@ _WAYS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProposedFigure:
-    """One setting that would accept what was measured of hosts of a SKU. `value` is the setting; `middle`, `least`,
-    `most` and `spread` (relative, of the faster mode) are those of the `count` measured values."""
+    """One setting that would accept the measured values of hosts of a SKU.
+
+    `value` is the setting; `middle`, `least`, `most` and `spread` (relative, of the faster mode) are those of the
+    `count` measured values.
+    """
 
     gate: str
     setting: tuple[str, ...]
@@ -75,12 +78,12 @@ def proposed(run: Run) -> tuple[ProposedFigure, ...]:
 
 
 def proposed_of(outcomes: Sequence[Outcome], skus: Mapping[str, str]) -> tuple[ProposedFigure, ...]:
-    """Return what can be accepted of what these outcomes measured; `skus` is by host."""
+    """Return what can be accepted of the measures in these outcomes; `skus` has the SKU by host."""
     return tuple(entry for way in _WAYS for entry in _of(way, outcomes, skus))
 
 
 def _of(way: _Way, outcomes: Iterable[Outcome], skus: Mapping[str, str]) -> list[ProposedFigure]:
-    """Return a proposal for each SKU of which the check had nothing to compare with."""
+    """Return a proposal for each SKU for which the check had nothing to compare with."""
     values: dict[tuple[str, str], dict[str, float]] = {}
     for outcome in outcomes:
         measure = next((entry for entry in outcome.measured if entry.name == way.measure), None)
@@ -101,12 +104,12 @@ def _proposal(way: _Way, sku: str, unit: str, values: Mapping[str, float]) -> Pr
 
 
 def _digits(value: float) -> float:
-    """Return a number for people to state: four digits are more than a measurement repeats."""
+    """Return a number for a setting: four digits are more than a measurement repeats."""
     return float(f"{value:.4g}")
 
 
 def proposed_lines(found: Sequence[ProposedFigure]) -> list[str]:
-    """Return the proposals for people: a line each, then the settings that state all of them."""
+    """Return the proposals as text: a line each, then the settings with all of them."""
     if not found:
         return []
     lines = [

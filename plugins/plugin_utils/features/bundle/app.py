@@ -1,8 +1,11 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""From a recipe to a bundle: which deployers there are, what each needs to be said, and the writing of its files, whole
-or not at all, never over anything but a bundle as we wrote it; secrets beside it."""
+"""From a recipe to a bundle: the deployers, what each of them requires, and writing the files.
+
+The files are written whole or not at all, and replace nothing but a bundle that is unchanged since we wrote it. Secrets
+are written beside it.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ DEPLOYERS: Mapping[str, Callable[[Bundle], Files]] = {
     "flux": flux.files_of,
     "helmfile": helmfile.files_of,
 }
-# An engine reads the bundle from Git, so it has to know where.
+# An engine reads the bundle from Git, so it has to know from where.
 _FROM_GIT = ("argocd", "flux")
 
 
@@ -53,7 +56,7 @@ def bundle_for(recipe: Mapping[str, Any], deployer: str, repository: ChartReposi
 
 
 def files_of(bundle: Bundle) -> Files:
-    """Return every file of a bundle by its path, the list of digests among them."""
+    """Return every file of a bundle by its path, including the list of digests."""
     files = common(bundle) | DEPLOYERS[bundle.deployer](bundle)
     files[ABOUT] = about(bundle, collection_version())
     return files | {SUMS: sums_of(files)}
@@ -63,12 +66,12 @@ _SCRIPT, _FILE, _DIR = 0o755, 0o644, 0o755
 
 
 def write_bundle(directory: Path, files: Files) -> bool:
-    """Write the files into a directory that is theirs alone; tell whether anything changed.
+    """Write the files into a separate directory and return whether anything changed.
 
-    A bundle that is there is replaced in one step. One that somebody edited is not, for the edit would be lost.
+    An existing bundle is replaced in one step. One that was edited is not, because the edit would be lost.
 
     Raises:
-        InputError: the directory is something else than a bundle as it was written, or is no place for one.
+        InputError: the directory has other content than an unchanged bundle, or is no place for one.
         UnavailableError: it cannot be written.
     """
     target = Path(os.path.realpath(directory))
@@ -87,7 +90,7 @@ def write_bundle(directory: Path, files: Files) -> bool:
 
 
 def _replaceable(target: Path) -> dict[str, bytes] | None:
-    """Return the files of the bundle that is there, none of an empty directory, None where there is nothing."""
+    """Return the files of the existing bundle, empty for an empty directory, None where there is nothing."""
     if not target.exists():
         return None
     if not target.is_dir():
@@ -116,7 +119,7 @@ def _fill(directory: Path, files: Mapping[str, str]) -> None:
 
 
 def _put(fresh: Path, target: Path) -> None:
-    """Put the new directory in the place of the old one, which comes back where that fails."""
+    """Put the new directory in the place of the old one. If that fails, the old one is restored."""
     old: Path | None = None
     if target.exists():
         old = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.old."))
@@ -132,15 +135,15 @@ def _put(fresh: Path, target: Path) -> None:
 
 
 def write_secrets(directory: Path, bundle: Bundle, target: Path) -> tuple[Path, ...]:
-    """Write what the bundle does not hold, a file for each component, for its owner alone.
+    """Write the values that the bundle does not have, one file for each component, readable only by the owner.
 
     Args:
-        directory: where; it is made with mode 0700.
-        bundle: whose.
-        target: where the bundle is, in which no secret may lie.
+        directory: where; it is created with mode 0700.
+        bundle: the bundle.
+        target: the directory of the bundle, which must not have secrets.
 
     Raises:
-        InputError: the directory lies in the bundle, or the recipe has the values masked.
+        InputError: the directory is in the bundle, or the recipe has the values masked.
         UnavailableError: a file cannot be written.
     """
     place = Path(os.path.realpath(directory))

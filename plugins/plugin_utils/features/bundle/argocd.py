@@ -1,10 +1,11 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Deployer `argocd`: an Application that brings one Application for each folder, in waves by the depth of dependencies.
+"""Deployer `argocd`: an Application that creates one Application for each folder, in waves by the depth of
+dependencies.
 
-Fields are those of argoproj.io/v1alpha1 (argoproj/argo-cd, docs/user-guide/multiple_sources.md, sync-waves.md,
-helm.md: an OCI repository is written without `oci://`). Pure.
+Fields are those of argoproj.io/v1alpha1 (argoproj/argo-cd, docs/user-guide/multiple_sources.md, sync-waves.md, helm.md:
+an OCI repository is written without `oci://`). Pure.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from .parts import Bundle, BundlePart, Json
 _API = "argoproj.io/v1alpha1"
 _NAMESPACE, _ROOT = "argocd", "gpu-stack"
 _WAVE = "argocd.argoproj.io/sync-wave"
-# Beside every namespace of others: Argo CD makes it, and never deletes it.
+# On every unmanaged namespace: Argo CD creates it, and never deletes it.
 _KEPT = {"argocd.argoproj.io/sync-options": "Prune=false,Delete=false"}
 _APPLY = """\
 ## Apply
@@ -50,7 +51,7 @@ def files_of(bundle: Bundle) -> Files:
     """Return the files of the deployer.
 
     Raises:
-        InputError: a component needs secret values, which Argo CD reads from nowhere.
+        InputError: a component needs secret values, which Argo CD cannot read from anywhere.
     """
     for part in bundle.withholding:
         reason = f"needs a secret at {part.values.places[0]}, and Argo CD takes values from Git alone."
@@ -99,7 +100,7 @@ def _destination(namespace: str) -> Json:
 def _policy() -> Json:
     return {
         "automated": {"prune": True, "selfHeal": True},
-        # Definitions are too large for client-side apply; kinds of an earlier wave are not known when a plan is made.
+        # Definitions are too large for client-side apply; kinds of an earlier wave are unknown when a plan is made.
         "syncOptions": ["ServerSideApply=true", "SkipDryRunOnMissingResource=true"],
         "retry": {"limit": 10, "backoff": {"duration": "10s", "factor": 2, "maxDuration": "3m"}},
     }

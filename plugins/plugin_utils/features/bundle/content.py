@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The files that every bundle has, whatever applies it: folders, namespaces, the recipe, what it is. Pure.
+"""The files that every bundle has, whatever applies it: folders, namespaces, the recipe, a description. Pure.
 
 A file is a path in the bundle and its text; the same recipe gives the same bytes on every machine.
 """
@@ -25,9 +25,9 @@ ABOUT, SUMS, RECIPE, NAMESPACES_FILE, README = (
     "namespaces.yaml",
     "README.md",
 )
-# The form of a bundle: bundle.yaml says which one it is of.
+# The version of the bundle format, which bundle.yaml has.
 SCHEMA_VERSION = 1
-# The chart of a folder that has none from elsewhere: its objects as they are, nothing in them is a template.
+# The chart of a folder without an upstream chart: its objects as they are, without any template in them.
 _TEMPLATE = """\
 {{- range $path, $text := .Files.Glob "objects/*.yaml" }}
 ---
@@ -39,7 +39,7 @@ _HEAD = "Made by `gpufleet bundle`. Do not edit it: change the recipe, and make 
 
 
 def about(bundle: Bundle, release: str) -> str:
-    """Return the file that says what the directory is.
+    """Return the file that describes the bundle.
 
     Args:
         bundle: the bundle.
@@ -72,7 +72,7 @@ def several(bodies: Iterable[Mapping[str, Any]]) -> str:
 
 
 def values_files(part: BundlePart) -> Files:
-    """Return the values of a folder whose chart is from elsewhere; none for any other."""
+    """Return the values of a folder with an upstream chart; none for any other."""
     if part.upstream is None:
         return {}
     files = {f"{part.folder}/values.yaml": dump_yaml(part.values.written)}
@@ -82,7 +82,7 @@ def values_files(part: BundlePart) -> Files:
 
 
 def chart_files(part: BundlePart) -> Files:
-    """Return the chart that a folder holds itself: objects as its templates, definitions where Helm wants them."""
+    """Return the chart that a folder contains: objects as its templates, definitions where Helm expects them."""
     if part.upstream is not None:
         return {}
     about_chart = {
@@ -139,7 +139,7 @@ def _table(bundle: Bundle) -> str:
 
 
 def secrets_section(bundle: Bundle, way: str) -> str:
-    """Return what the reader has to bring of secrets, empty where there are none.
+    """Return what the reader has to supply as secrets, empty where there are none.
 
     Args:
         bundle: the bundle.
@@ -166,7 +166,7 @@ def secrets_section(bundle: Bundle, way: str) -> str:
 
 
 def annotated(body: Mapping[str, Any], annotations: Mapping[str, str]) -> Json:
-    """Return an object with these annotations as well."""
+    """Return an object with these annotations added."""
     metadata = body["metadata"]
     return {**body, "metadata": {**metadata, "annotations": {**(metadata.get("annotations") or {}), **annotations}}}
 
@@ -175,8 +175,8 @@ def chart_repository(part: BundlePart, engine: str) -> tuple[str, str, str]:
     """Return the repository of a chart, its name there, and its version.
 
     Args:
-        part: a folder whose chart is from elsewhere.
-        engine: who asks, for the error.
+        part: a folder with an upstream chart.
+        engine: the engine, for the error.
 
     Raises:
         InputError: the chart is a package at an address.
@@ -189,6 +189,6 @@ def chart_repository(part: BundlePart, engine: str) -> tuple[str, str, str]:
 
 
 def repository_name(address: str) -> str:
-    """Return a name for a chart repository that says which it is, and is another one for each."""
+    """Return a readable, unique name for a chart repository."""
     words = re.sub(r"[^a-z0-9]+", "-", address.partition("://")[2].lower()).strip("-")[:40].strip("-")
     return f"{words}-{digest_of(address.encode())[:6]}"

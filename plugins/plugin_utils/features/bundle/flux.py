@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Deployer `flux`: a Kustomization that brings chart repositories and one HelmRelease for each folder, with dependsOn.
+"""Deployer `flux`: a Kustomization that creates chart repositories and one HelmRelease for each folder, with dependsOn.
 
 Fields are those of source.toolkit.fluxcd.io/v1, helm.toolkit.fluxcd.io/v2 and kustomize.toolkit.fluxcd.io/v1
 (fluxcd/source-controller, helm-controller, kustomize-controller, docs/spec). Pure.
@@ -17,7 +17,7 @@ from .content import Files, annotated, chart_files, chart_repository, readme, re
 from .parts import Bundle, BundlePart, Json
 
 _ENGINE, _NAMESPACE, _ROOT = "Flux", "flux-system", "gpu-stack"
-# Kustomize's controller makes them, and never deletes them or takes back what others say of them.
+# kustomize-controller creates them, and never deletes them or reverts fields that others set.
 _KEPT = {"kustomize.toolkit.fluxcd.io/prune": "disabled", "kustomize.toolkit.fluxcd.io/ssa": "Merge"}
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _APPLY = """\
@@ -97,7 +97,7 @@ def _release(part: BundlePart, bundle: Bundle) -> Json:
         address, name, version = chart_repository(part, _ENGINE)
         source = {"kind": "HelmRepository", "name": repository_name(address)}
         chart = {"chart": name, "version": version, "sourceRef": source}
-    # What a definition has new comes with an upgrade, as in gate 4.
+    # New fields of a definition come with an upgrade, as in gate 4.
     ways = {"crds": "CreateReplace", "remediation": {"retries": 5}}
     spec: Json = {
         "interval": "10m",

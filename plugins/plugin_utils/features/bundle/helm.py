@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Deployer `helm`: folders, and two scripts that go through them with helm and kubectl. Pure but for the scripts' text.
+"""Deployer `helm`: folders, and two scripts that apply and remove them with helm and kubectl. Pure but for reading the
+scripts.
 
 The scripts are always the same (recipes/bundle/): what differs is data beside them.
 """
@@ -58,8 +59,8 @@ def _env(values: dict[str, str]) -> str:
 
 
 def _condition(ready: ReadyWhen) -> str:
-    """Return a line: the kind as kubectl takes it, field, value, whether it has to be there, value that does not count,
-    prefix of the name (`-`: none)."""
+    """Return a line: the kind in kubectl's notation, field, value, whether it has to be there, value that does not
+    count, prefix of the name (`-`: none)."""
     group, _slash, version = ready.api_version.rpartition("/")
     kind = f"{ready.kind}.{version}.{group}" if group else ready.kind
     required = "yes" if ready.required else "no"

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Deployer `helmfile`: one file that says what helm is to install, with `needs`.
+"""Deployer `helmfile`: one file that lists what helm is to install, with `needs`.
 
 Keys are those of helmfile 1 (helmfile/helmfile, docs/index.md: repositories, releases, needs, helmDefaults, hooks; in a
 file named .gotmpl expressions are evaluated before it is read as YAML). Pure.
@@ -63,7 +63,7 @@ def _address(part: BundlePart) -> str:
 
 
 def _repository(name: str, address: str) -> Json:
-    # Such an address is written without its scheme.
+    # An OCI address is written without its scheme.
     found: Json = {"name": name, "url": address.removeprefix("oci://")}
     return found | ({"oci": True} if address.startswith("oci://") else {})
 

@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A recipe as parts that a program other than ours applies, each a Helm release: plain values, and apart from them the
-secrets, which a bundle never holds. Pure."""
+"""A recipe as parts that another program applies, each a Helm release. Values are plain; secrets are kept apart from
+them and are never in a bundle. Pure."""
 
 from __future__ import annotations
 
@@ -29,8 +29,11 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Withheld:
-    """Values that are written, those that are not, and the places of these; `masked`: what is not written is not known
-    either, because the recipe itself has it masked. Both laid over each other are the component's values."""
+    """The values of a component, split: written values, withheld values, and the paths of the withheld ones.
+
+    Both merged are the component's values. `masked`: the withheld values are unknown, because the recipe has them
+    masked.
+    """
 
     written: Json = field(default_factory=dict)
     secret: Json = field(default_factory=dict)
@@ -41,13 +44,13 @@ class Withheld:
 def withheld(values: Mapping[str, Any]) -> Withheld:
     """Return the values with their secrets apart.
 
-    A list is one value to Helm: with one secret in it the whole of it is held back.
+    A list is one value to Helm: with one secret in it the whole list is withheld.
     """
     data: Json = copied(dict(values))
     masked = [path for path, value in leaves(data, scalar_lists=True) if holds_mask(value)]
     found = {tuple(takewhile(lambda step: isinstance(step, str), path)) for path in (*secret_paths(data), *masked)}
     secret: Json = {}
-    # A list in a secret is known by its own path.
+    # A list in a secret has its own path.
     paths = sorted(path for path in found if not any(path[:end] in found for end in range(1, len(path))))
     for path in paths:
         value: Any = lookup(data, path)
@@ -59,7 +62,7 @@ def withheld(values: Mapping[str, Any]) -> Withheld:
     return Withheld(written=data, secret=secret, places=tuple(shown(path) for path in paths), masked=bool(masked))
 
 
-# What releases of a bundle carry in the place of gate 4's mark: gate 4 leaves them alone, undeploy.sh takes these.
+# The label of releases of a bundle, in place of gate 4's: gate 4 leaves them alone, undeploy.sh removes them.
 MARK = f"{MANAGED_BY_LABEL}=bundle"
 # Every cluster has them.
 _EVERYWHERE = ("default", "kube-system", "kube-public", "kube-node-lease")
@@ -69,7 +72,7 @@ _LONGEST_NAME = 53
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChartUpstream:
-    """Where a chart is taken from: helm's reference, the repository (empty: the reference says it all), the version."""
+    """The source of a chart: helm's reference, the repository (empty if the reference has it), the version."""
 
     reference: str
     repository: str
@@ -85,9 +88,9 @@ class ChartUpstream:
 class BundlePart:
     """One folder of a bundle, which becomes one Helm release.
 
-    `upstream` is None for a chart that the bundle holds itself, of `objects` and `definitions` (CRDs). `needs` are the
-    folders that come first, `wave` is how many of them are one behind the other. `ready` is what the component reports
-    when it is ready.
+    `upstream` is None for a chart that the bundle itself contains, made of `objects` and `definitions` (CRDs). `needs`
+    are the folders that come first, `wave` is the length of the longest chain of them. `ready` is what the component
+    reports when it is ready.
     """
 
     folder: str
@@ -105,7 +108,7 @@ class BundlePart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChartRepository:
-    """Where the bundle will lie for an engine: a Git repository, what of it counts, and the directory in it."""
+    """The place of the bundle for an engine: a Git repository, its revision, and the directory in it."""
 
     url: str = ""
     revision: str = ""
@@ -118,7 +121,8 @@ class ChartRepository:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bundle:
-    """What is written: parts in deployment order, the namespaces that they need, and the recipe without secrets."""
+    """The content of a bundle: parts in deployment order, the namespaces that they need, and the recipe without
+    secrets."""
 
     deployer: str
     parts: tuple[BundlePart, ...]
@@ -133,7 +137,7 @@ class Bundle:
 
     @property
     def withholding(self) -> tuple[BundlePart, ...]:
-        """The parts that need values which the bundle does not hold."""
+        """The parts that need values which the bundle does not have."""
         return tuple(part for part in self.parts if part.values.places)
 
 
@@ -143,7 +147,7 @@ def bundle_of(recipe: Mapping[str, Any], deployer: str, repository: ChartReposit
     Args:
         recipe: the recipe.
         deployer: what applies it.
-        repository: where it will lie.
+        repository: where it will be.
         mirror: the address in which charts are looked for instead of their own sources.
 
     Raises:
@@ -200,7 +204,7 @@ def _parts(component: Component, mirror: str) -> list[BundlePart]:
         if len(part.release) > _LONGEST_NAME:
             reason = f"its release would be called {part.release}, and helm takes {_LONGEST_NAME} characters."
             raise InputError(f"component {component.name}", reason, "give it a shorter name in the recipe")
-    # As gate 4 waits for it: behind the chart, and once more behind what follows the chart.
+    # As gate 4 waits for it: after the chart, and once more after what follows the chart.
     return [
         replace(part, ready=() if part.release.endswith("-pre") and component.has_chart else ready) for part in kept
     ]
@@ -219,12 +223,12 @@ def _local(component: Component, release: str, manifests: Sequence[Manifest]) ->
 
 
 def upstream_of(component: Component, mirror: str) -> ChartUpstream:
-    """Return where a component's chart is taken from.
+    """Return the source of a component's chart.
 
     Raises:
         InputError: the recipe names no source or no version.
     """
-    # The directory of a mirror is one of this machine, and says nothing to another.
+    # A mirror directory is local to this machine and means nothing elsewhere.
     address = mirror if "://" in mirror else ""
     source = chart_source(component.name, component.chart, component.version, component.source, address)
     options = dict(zip(source.options[::2], source.options[1::2], strict=True))
@@ -234,7 +238,7 @@ def upstream_of(component: Component, mirror: str) -> ChartUpstream:
 
 
 def _namespaces(components: Iterable[Component]) -> tuple[Json, ...]:
-    """Return every namespace that something is put into, with what manifests say about it, by name."""
+    """Return every namespace that the components use, with the fields that manifests set, by name."""
     found: dict[str, Json] = {}
     for component in components:
         for name in component.namespaces:
@@ -247,7 +251,7 @@ def _namespaces(components: Iterable[Component]) -> tuple[Json, ...]:
 
 
 def _without_secrets(recipe: Mapping[str, Any], components: Iterable[Component]) -> Json:
-    """Return the recipe as a bundle keeps it: secrets masked, manifests in the one form that our YAML writer has."""
+    """Return the recipe as a bundle contains it: secrets masked, manifests in the form of our YAML writer."""
     plain = {component.name: component.manifests for component in components}
     entries = []
     for entry in recipe["componentRefs"]:

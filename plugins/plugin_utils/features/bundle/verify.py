@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Whether a directory is a bundle as it was made, exactly the files of its list, each with its bytes; and what differs
+"""Whether a directory is an unchanged bundle, with exactly the files of its list and their bytes; and what differs
 between two bundles, by component and value, else by file."""
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LINE = re.compile(r"(?P<digest>[0-9a-f]{64})  (?P<path>[^\s/\\][^\s\\]*)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verified:
-    """What was found: the digest of the list, how many files it names, who applies the bundle, and every fault."""
+    """The result: the digest of the list, how many files it names, the deployer, and every fault."""
 
     digest: str
     files: int
@@ -61,7 +61,7 @@ def verify(directory: Path) -> Verified:
 
 
 def about_of(directory: Path) -> dict[str, Any]:
-    """Return what a bundle says that it is; nothing where that is no mapping."""
+    """Return the description in a bundle; empty if it is no mapping."""
     found = read_yaml(directory / ABOUT)
     return found if isinstance(found, dict) else {}
 
@@ -89,7 +89,7 @@ def _form_faults(about: dict[str, Any]) -> list[str]:
 
 
 def faults_of(directory: Path) -> list[str]:
-    """Return everything by which a directory differs from its list of digests, by path."""
+    """Return every difference between a directory and its list of digests, by path."""
     paths, odd = files_in(directory)
     faults = [f"{path} is {kind}" for path, kind in odd.items()]
     try:
@@ -109,7 +109,7 @@ def faults_of(directory: Path) -> list[str]:
 
 
 def _listed(path: Path) -> dict[str, str]:
-    """Return the digests of a list, in the one form in which it is written."""
+    """Return the digests of a list, which has exactly one written form."""
     text = path.read_bytes().decode("utf-8")
     found: dict[str, str] = {}
     for line in text.splitlines():
@@ -123,7 +123,7 @@ def _listed(path: Path) -> dict[str, str]:
 
 
 def files_in(directory: Path) -> tuple[list[str], dict[str, str]]:
-    """Return the regular files of a directory as paths in it, and what else is there, with what it is."""
+    """Return the regular files of a directory as paths in it, and everything else there with its kind."""
     files: list[str] = []
     odd: dict[str, str] = {}
     for place, directories, names in os.walk(directory):
@@ -144,7 +144,7 @@ def files_in(directory: Path) -> tuple[list[str], dict[str, str]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """What differs: the recipes, who applies the bundles (empty: the same), files, and secrets that are in neither."""
+    """The differences: recipes, deployers (empty: the same), files, and secrets that are in neither."""
 
     recipe: Difference
     deployers: tuple[str, ...]
@@ -153,11 +153,11 @@ class Compared:
 
     @property
     def same(self) -> bool:
-        """Nothing differs."""
+        """Whether nothing differs."""
         return not self.files
 
     def lines(self) -> list[str]:
-        """Return it for people: what the recipes differ in; files only where those do not explain them."""
+        """Return the differences as text: those of the recipes; files only where the recipes do not explain them."""
         if self.same:
             return ["nothing differs"]
         lines = [f"deployer: {' -> '.join(self.deployers)}"] if self.deployers else []
@@ -184,7 +184,7 @@ def compare(left: Path, right: Path) -> Compared:
 
 
 def _map(recipe: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a recipe as a map of values, the objects of manifests by their titles among them."""
+    """Return a recipe as a map of values, including the objects of manifests by their titles."""
     found = document_map(recipe)
     for component in components_of(recipe):
         objects = {manifest.title: manifest.body for manifest in component.manifests}
@@ -193,7 +193,7 @@ def _map(recipe: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _other_files(left: Path, right: Path) -> Iterator[str]:
-    """Yield the files that are not the same in both; the list of digests follows from the others."""
+    """Yield the files that are not the same in both, without the list of digests, which follows from the others."""
     sides = [{*files_in(side)[0]} - {SUMS} for side in (left, right)]
     for path in sorted(sides[0] | sides[1]):
         if not (path in sides[0] and path in sides[1]) or (left / path).read_bytes() != (right / path).read_bytes():

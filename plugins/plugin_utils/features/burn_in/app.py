@@ -3,8 +3,8 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Burn-in: the tests of nodes, all hosts at once and round after round, until each host was under load long enough.
 
-Every result is on the disk before the next step begins, so a run that is interrupted goes on where it was. A host on
-which a test failed is left alone from then on: its evidence is worth more than further load.
+Every result is on the disk before the next step begins, so an interrupted run goes on where it was. A host on which a
+test failed gets no further load: its evidence is worth more.
 """
 
 from __future__ import annotations
@@ -59,20 +59,20 @@ from ..validation.requested import requested_of
 
 VERB = VERB_BURN_IN
 _HEAD = ("host", "end", "under load", "tests", "reason")
-# A simulated host says at once that it was under load for as long as it was asked.
+# A simulated host reports at once that it was under load for the requested time.
 _SIMULATED = ("host", "end", "under load (simulated)", "tests", "reason")
 _SHOWN = 3
 
 
 def with_burn_in(record: RunRecord, done: Soak, verdict: GateVerdict, directory: Path) -> RunRecord:
-    """Return the record with what a burn-in found, by the verdict of its phase; `directory` is that of its run."""
+    """Return the record with the result of a burn-in, by the verdict of its phase; `directory` is that of its run."""
     held = _by_host(done, verdict)
     ends = {host: held[host].status if host in held else verdict.status for host in done.hosts}
     if held:
-        # Only those that are named are not passed.
+        # Only the named hosts did not pass.
         ends |= {host: Status.PASSED for host in done.hosts if host not in held}
     counts = Counter(end.value for end in ends.values())
-    # What kept it from going on before does not hold what it found since.
+    # An earlier interruption does not affect what it found since.
     return replace(record, problem="", work=Work(
         verb=VERB, head=_SIMULATED if record.rehearsal else _HEAD,
         rows=tuple(_row(done, host, ends[host], held) for host in done.hosts),
@@ -82,7 +82,7 @@ def with_burn_in(record: RunRecord, done: Soak, verdict: GateVerdict, directory:
 
 
 def _by_host(done: Soak, verdict: GateVerdict) -> dict[str, Blocking]:
-    """Return the first reason against each host; one that is about no host is against all of them."""
+    """Return the first reason against each host; a reason about no host is against all of them."""
     found: dict[str, Blocking] = {}
     for entry in verdict.blocking:
         named = {subject.node for subject in entry.subjects} & set(done.hosts)
@@ -92,8 +92,8 @@ def _by_host(done: Soak, verdict: GateVerdict) -> dict[str, Blocking]:
 
 
 def _again(verdict: GateVerdict, held: Mapping[str, Blocking], directory: Path) -> str:
-    """Return what goes on with it: hours that are missing are added; after a failure a new one begins, of the hosts
-    alone that did not pass."""
+    """Return the arguments to go on: missing hours are added; after a failure a new one begins, only with the hosts
+    that did not pass."""
     if {entry.cause for entry in verdict.blocking} == {TOO_SHORT}:
         return extra_variable("gpufleet_burn_in_run", str(directory)).removeprefix("-e ")
     return extra_variable("gpufleet_burn_in_nodes", ",".join(held)).removeprefix("-e ") if held else ""
@@ -115,20 +115,20 @@ def _sentence(done: Soak, counts: Counter[str], held: Mapping[str, Blocking], ve
 
 
 _NAME = "burn-in"
-# Pulls, pauses and rounds that were given back to users take their time besides.
+# Image pulls, pauses and rounds that were given back to users take extra time.
 _LONGEST = 3.0
 _LEAST_S = 1800.0
-# Steps in a row in which no host came further.
+# Steps in a row in which no host made progress.
 _MOST_IDLE = 3
 
 
 def soak(run: Run, options: Mapping[str, Any], emit: Emit) -> Soak:
-    """Load the hosts until their hours are over, and return what came of it; what was done before in this run counts.
+    """Load the hosts until their hours are over, and return the result. Earlier rounds of this run count.
 
     Raises:
         HeldError: another controller works on the cluster.
-        AbortedError: SIGTERM or SIGINT asked for the end; what was done is kept.
-        BringupError: the cluster does not answer, or does not allow the tests.
+        AbortedError: SIGTERM or SIGINT ended it; what was done is kept.
+        BringupError: the cluster does not respond, or does not allow the tests.
     """
     refuse_without_kubernetes(run.site)
     with ExitStack() as stack:
@@ -142,7 +142,7 @@ def soak(run: Run, options: Mapping[str, Any], emit: Emit) -> Soak:
         done = begun(run, context, tests)
         _load_by(tests, context)
         if done.leftovers:
-            # Whoever takes the cluster removes what dead runs left; what stays of it is told again.
+            # Taking the cluster removes what dead runs left; what remains of it is reported again.
             done = replace(done, leftovers=tuple(hold.remains))
             keep(run.path, done)
         if not any(map(done.still_to_do, done.hosts)):
@@ -156,10 +156,10 @@ def soak(run: Run, options: Mapping[str, Any], emit: Emit) -> Soak:
 
 
 def _of_one_node(tests: Sequence[NodeTest], options: Mapping[str, Any]) -> tuple[NodeTest, ...]:
-    """Return the tests without those of pairs, which a site enables for its cycles.
+    """Return the tests without pair tests, which a site enables for its cycles.
 
     Raises:
-        InputError: one of them is asked for by name.
+        InputError: one of them is requested by name.
     """
     if options["tests"]:
         refuse_pairs(tests, "a burn-in")
@@ -167,10 +167,10 @@ def _of_one_node(tests: Sequence[NodeTest], options: Mapping[str, Any]) -> tuple
 
 
 def narrow(run: Run, names: Sequence[str], *, keep: bool) -> None:
-    """Let the burn-in of this run be about these hosts alone, and say so in its record if that is to be kept.
+    """Limit the burn-in of this run to these hosts; with `keep` the record has it.
 
     Raises:
-        InputError: one is not in scope, or the burn-in was begun with others: those would leave it without a result.
+        InputError: one is not in scope, or the burn-in was begun with others, which would be left without a result.
     """
     path = run.path / ROUNDS
     begun_with = load(Soak, path).hosts if path.is_file() else tuple(names)
@@ -189,7 +189,7 @@ def narrow(run: Run, names: Sequence[str], *, keep: bool) -> None:
 
 
 def of_nodes(site: Site, names: Sequence[str]) -> Site:
-    """Return the site with every other host set aside; itself where no host is named.
+    """Return the site with every other host set aside; unchanged where no host is named.
 
     Raises:
         InputError: one is not in its scope.
@@ -214,10 +214,10 @@ def of_nodes(site: Site, names: Sequence[str]) -> Site:
 
 
 def refuse_without_kubernetes(site: Site) -> None:
-    """Refuse a site on which no pod can be started, and name who gives its nodes work.
+    """Refuse a site where no pod can be started, and name its scheduler.
 
     Raises:
-        InputError: the nodes belong to Slurm, or to nobody.
+        InputError: the nodes belong to Slurm, or to no scheduler.
     """
     if site.orchestrator == "kubernetes" and "kubernetes" in site.capabilities:
         return
@@ -228,7 +228,7 @@ def refuse_without_kubernetes(site: Site) -> None:
 
 
 def over_slurm(site: str) -> InputError:
-    """Return the refusal of a site whose nodes are Slurm's; no choice of gates is a way on."""
+    """Return the refusal of a site whose nodes are scheduled by Slurm; no choice of gates helps."""
     hint = "drain the nodes in Slurm and load them by gate nodes instead: gpufleet_set=dcgm-diag.level=4"
     return InputError(f"site {site}", "Slurm gives its nodes work, and a burn-in loads hosts by pods.", hint)
 
@@ -237,7 +237,7 @@ def over_slurm(site: str) -> InputError:
 def told_what_is_left(
     directory: Path, place: AbstractContextManager[TemporaryNamespace]
 ) -> Iterator[TemporaryNamespace]:
-    """Yield the namespace; what it leaves in the cluster is written to the rounds, however the burn-in ends."""
+    """Yield the namespace. What it leaves in the cluster is written to the rounds, however the burn-in ends."""
     leftovers: list[str] = []
     try:
         with place as namespace:
@@ -255,7 +255,7 @@ def keep(directory: Path, done: Soak) -> None:
 
 
 def begun(run: Run, context: ObserveContext, tests: Sequence[NodeTest]) -> Soak:
-    """Return the burn-in of this run as it stands; a new one if there is none.
+    """Return the burn-in of this run so far; a new one if there is none.
 
     Raises:
         InputError: there are no tests, or the one that was begun had others.
@@ -274,7 +274,7 @@ def begun(run: Run, context: ObserveContext, tests: Sequence[NodeTest]) -> Soak:
     if found.tests != names:
         text = f"was begun with {', '.join(found.tests)}, and now there are {', '.join(names)}."
         raise InputError(str(path), text, "go on with the same tests, or begin a new run")
-    # What counts is what counted when it began: time of pods is never taken for time under load.
+    # The rules are those of its begin: time of pods is never taken for time under load.
     return replace(found, hours=hours, note="", directory=str(run.path))
 
 
@@ -287,7 +287,7 @@ def _load_by(tests: Sequence[NodeTest], context: ObserveContext) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Soaking:
-    """A burn-in that is going on."""
+    """A burn-in in progress."""
 
     directory: Path
     context: ObserveContext
@@ -299,7 +299,7 @@ class Soaking:
     emit: Emit
 
     def until_done(self, done: Soak) -> Soak:
-        """Make rounds until no host has anything left to do, and keep each result as it comes."""
+        """Make rounds until every host is done, and keep each result as it arrives."""
         idle = 0
         while left := tuple(filter(done.still_to_do, done.hosts)):
             reason = self._over(idle)
@@ -320,7 +320,7 @@ class Soaking:
         return f"no host came further in {idle} rounds" if idle >= _MOST_IDLE else ""
 
     def _diagnosed(self, done: Soak) -> Soak:
-        """End the round with DCGM's diagnostic where the site wants that."""
+        """End the round with DCGM's diagnostic if the site wants that."""
         level = self.context.settings_of(SPEC.id, SoakSettings).dcgm_level
         hosts = [host for host in done.hosts if done.still_to_do(host)]
         if not level or not hosts:
@@ -332,7 +332,7 @@ class Soaking:
         return self._kept(replace(done, results=(*done.results, *found)))
 
     def _step(self, done: Soak, test: NodeTest) -> Soak:
-        """Run one test on all hosts that have something left to do, at once."""
+        """Run one test at once on all hosts that are not done."""
         hosts = {host.name: host for host in self._hosts()}
         results, specs, owners = list(done.results), [], {}
         for place, name in enumerate(filter(done.still_to_do, done.hosts)):
@@ -367,14 +367,14 @@ class Soaking:
         return host.closed or test.unready(host)
 
     def _read(self, done: Soak, test: NodeTest, host: BenchmarkHost, job: JobResult) -> SoakResult:
-        """Return what a job says. The first time of a test on a host counts no time: it mostly pulls its image."""
+        """Return the result of a job. The first run of a test on a host counts no time: it mostly pulls its image."""
         clean, started_s = without_secrets(job), time.time() - job.duration_s
         found = read_job(test, f"{_NAME}-{done.rounds}", host, clean, started_s)
         before = [entry for entry in done.of_host(host.name) if entry.test == test.id]
         first = not any(entry.status is Status.PASSED for entry in before)
         log, parts = "", test.blamed(host, clean) if found.status is Status.FAILED else ()
         if found.status is not Status.PASSED:
-            # Whoever reads of it does not know where logs are kept.
+            # A reader of the summary does not know where logs are kept.
             kept = self.logs.keep(test.id, host.name, started_s, log_of(clean))
             log = str(self.logs.directory / kept) if kept else ""
             self.emit(f"{found.status.value} {test.id} on {host.name}: {found.summary}")
@@ -396,17 +396,17 @@ class Soaking:
 
 
 def _loaded_s(found: NodeResult) -> float:
-    """Return how long every GPU of the node was under load: the least of them, 0 where one says nothing."""
+    """Return how long every GPU of the node was under load: the shortest time, 0 where a GPU reports none."""
     loaded = {figure.part: figure.number for figure in found.figures if figure.name == LOADED}
     known = len(loaded) == len(found.parts) and bool(loaded)
     return min(loaded.values()) if known else 0.0
 
 
 def planned(run: Run, options: Mapping[str, Any], emit: Emit) -> Soak:
-    """Return the burn-in as it stands, which holds and runs nothing.
+    """Return the burn-in so far, without a hold and without running anything.
 
     Raises:
-        BringupError: the cluster does not answer, or a test that is asked for is not enabled.
+        BringupError: the cluster does not respond, or a requested test is not enabled.
     """
     refuse_without_kubernetes(run.site)
     with Cluster(connection_from(options)) as cluster:

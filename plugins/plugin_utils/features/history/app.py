@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Taking care of a history: what is asked for, checked, and done."""
+"""Maintenance of a history: the request is checked and carried out."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Rows = dict[str, int]
 
 
 def care_for(options: Mapping[str, Any], now_s: float, now: str, *, write: bool) -> tuple[bool, Rows]:
-    """Do what the state says; return whether anything changed, and how many rows of what it was about.
+    """Carry out the requested state; return whether anything changed, and how many rows were affected.
 
     Raises:
         BringupError: something is missing or wrong, with what to do.
@@ -88,7 +88,7 @@ def _checked(store: ServiceStore, place: Place) -> tuple[bool, Rows]:
 
 
 def _known_site(options: Mapping[str, Any], store: ServiceStore, *, runs: bool = False) -> str:
-    """Return the site, of which there are cycles; or runs of gates, where those count as well."""
+    """Return the name of the site if the history has cycles of it, or runs of gates where those count as well."""
     site, rehearsal = _given(options, "site_name"), options["rehearsal"]
     cycles, of_gates = store.sites(rehearsal=rehearsal), sites_with_runs(store, rehearsal=rehearsal)
     known = {*cycles, *(of_gates if runs else ())}

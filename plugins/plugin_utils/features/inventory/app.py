@@ -34,9 +34,9 @@ from ..converge.declaration import VARIABLE as DECLARATION
 from ..converge.declaration import declaration_problems
 from .hosts import Inventory
 
-# Times that a site states and that lie too far ahead: decisions without an end, and a start that hides all.
+# Configured times that are too far ahead: decisions without an end, and a start that hides all events.
 
-# A decision is renewed by whoever still stands behind it.
+# A decision is renewed by someone who still supports it.
 LONGEST_DECISION = timedelta(days=366)
 
 
@@ -64,7 +64,7 @@ def _decisions(options: Mapping[str, Any], today: date) -> Iterator[BringupError
 
 
 def _day(stated: Any) -> date | None:
-    """Return a day; what is none is told by those who read decisions."""
+    """Return a day. An invalid one is reported where decisions are read."""
     try:
         return date.fromisoformat(str(stated))
     except ValueError:
@@ -82,7 +82,7 @@ def _start_of_xids(loaded: Loaded, now: datetime) -> Iterator[BringupError]:
         yield InputError(f"{SITE}.kernel-xid.not_before", reason, "state the time of the reset by hand")
 
 
-# What decides of a run before its gates have settings: what is asked, installed, may be disturbed.
+# What is read from the site before its gates have settings: what is requested, installed, may be disturbed.
 _READ_FROM_SITE = {
     **{gate.id: ("ctrf", *gate.read_early) for gate in GATES},
     DCGM_DIAG: ("disturb",),
@@ -106,7 +106,7 @@ _SITE_VARIABLES = tuple(
         "check_dirs",
     )
 )
-# What hosts and groups state of themselves.
+# Variables that hosts and groups set for themselves.
 HOST_VARIABLES = ("gpufleet_sku", "gpufleet_rack", "gpufleet_node_name", HCAS, BMC)
 
 
@@ -139,7 +139,7 @@ def checked_inventory(options: Mapping[str, Any], inventory: Inventory) -> Check
         raise ProblemsError("checks of the site", own.problems)
     hardware = load_hardware(recipe_directories("hardware", extra))
     group = options["group"]
-    # Ansible computes all variables of a host each time that it is asked for them.
+    # Ansible computes all variables of a host with each access.
     found = {name: inventory.variables[name] for name in inventory.groups.get(group, ())}
     hosts = {name: {key: variables.get(key) for key in HOST_VARIABLES} for name, variables in found.items()}
     settings = merged_settings(options["settings"], options["set"], options["forced_settings"])
@@ -182,7 +182,7 @@ def _no_directory(path: str) -> InputError:
 
 
 def _out_of_reach(inventory: Inventory, found: Mapping[str, Mapping[str, Any]]) -> list[BringupError]:
-    """Return the variables about the site that are stated for its hosts alone: nothing would read them."""
+    """Return the variables about the site that are set only for its hosts, where nothing reads them."""
     here = inventory.variables.get("localhost", {})
     host, variables = next(iter(found.items()), ("", {}))
     return [
@@ -197,7 +197,7 @@ def _out_of_reach(inventory: Inventory, found: Mapping[str, Mapping[str, Any]]) 
 
 
 def _declarations(found: Mapping[str, Mapping[str, Any]]) -> list[BringupError]:
-    """Return what is wrong with what the site declares of its hosts for role converge."""
+    """Return what is wrong with the site's declarations for role converge."""
     return declaration_problems({name: variables.get(DECLARATION) for name, variables in found.items()})
 
 
@@ -207,13 +207,13 @@ def checked_settings_of(
     skus: Iterable[Sku],
     check_dirs: tuple[str, ...] = (),
 ) -> tuple[Loaded, list[BringupError]]:
-    """Return every setting that applies, with where it is stated, and everything that is wrong with one.
+    """Return every setting that applies, with its source, and everything that is wrong with one.
 
     Args:
-        stated: what the site states, by gate or check id.
-        recipe_data: private recipe directories; their `thresholds/` come over those of the release.
+        stated: the site's settings, by gate or check id.
+        recipe_data: private recipe directories; their `thresholds/` override those of the release.
         check_dirs: directories with checks of the site; their `thresholds/` are the defaults of their settings.
-        skus: the SKUs of the hosts; what one states applies to the checks of gate nodes of its hosts.
+        skus: the SKUs of the hosts; settings of a SKU apply to the checks of gate nodes of its hosts.
     """
     kinds, shipped = all_settings(check_dirs), threshold_layers((*check_dirs, *recipe_data))
     loaded, problems = load_settings(kinds, [*shipped, Layer(SITE, stated)])
@@ -232,8 +232,8 @@ def checked_settings_of(
 
 
 def _with_private(settings: Mapping[str, Any], loaded: Loaded) -> dict[str, Any]:
-    """Return what the site states, with what a private recipe directory states instead of what is read from the site
-    before a gate has settings."""
+    """Return the site's settings, with the settings of a private recipe directory where they are read before a gate has
+    settings."""
     found = {
         key: {
             name: entry.value
@@ -249,7 +249,7 @@ _FABRIC_EXTRAS = {FABRIC_FEATURES: "ibdiagnet_features", "switch-health": "ibswi
 
 
 def tool_options(checked: CheckedInventory) -> dict[str, Any]:
-    """Return with which options the settings want the tools of hosts and fabric to be run."""
+    """Return the options with which to run the tools of hosts and fabric, from the settings."""
     site = checked.site
     fabric = applied(checked.settings, FabricSettings, FABRIC)
     diagnostic = applied(checked.settings, DcgmDiagSettings, DCGM_DIAG)

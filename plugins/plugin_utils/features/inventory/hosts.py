@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The inventory as Ansible gives it, and which of its hosts each play reads."""
+"""The inventory as Ansible provides it, and which of its hosts each play reads."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ...outcome.gates import GATES, LOADING_GATES
 from ...site.adapters import LINK_LAYERS
 from ...site.model import Site
 
-# Hosts that look at the fabric, where the inventory has such a group.
+# Hosts that observe the fabric, where the inventory has such a group.
 FABRIC_GROUP = "fabric_managers"
-# What a site has whose fabric one host can read (check link-errors-under-load).
+# Capabilities of a site whose fabric one host can read (check link-errors-under-load).
 FABRIC_WORDS = frozenset({"infiniband", "multi_node", "subnet_manager", "host_access"})
 _ADAPTER_GATES = frozenset(gate.id for gate in GATES if gate.needs_adapters)
 _FABRIC_LOADING_GATES = frozenset(gate.id for gate in GATES if gate.loads_fabric)
@@ -23,10 +23,10 @@ _FABRIC_LOADING_GATES = frozenset(gate.id for gate in GATES if gate.loads_fabric
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """The inventory as Ansible gives it: the hosts of each group, the variables of each host.
+    """The inventory as Ansible provides it: the hosts of each group, the variables of each host.
 
-    `simulated`: the connection of GPU hosts says that they are simulated. `forks`: how many hosts Ansible works on at a
-    time, 0 if that is not known.
+    `simulated`: the connection of GPU hosts shows that they are simulated. `forks`: how many hosts Ansible works on at
+    a time, 0 if unknown.
     """
 
     groups: Mapping[str, Sequence[str]]
@@ -36,12 +36,12 @@ class Inventory:
 
     @classmethod
     def of(cls, task_vars: Mapping[str, Any], *, simulated: bool = False) -> Inventory:
-        """Return what the variables of a task hold of it."""
+        """Return the inventory from the variables of a task."""
         forks = int(task_vars.get("ansible_forks") or 0)
         return cls(task_vars.get("groups") or {}, task_vars.get("hostvars") or {}, simulated, forks)
 
     def contact(self, host: str) -> Mapping[str, Any] | None:
-        """Return what the contact to that host found, None if it was not asked."""
+        """Return what the contact to that host found, None if it was not contacted."""
         found: Mapping[str, Any] | None = self.variables[host].get("gpufleet_contact")
         return found
 
@@ -49,17 +49,17 @@ class Inventory:
 def hosts_to_read(
     site: Site, inventory: Inventory, fabric_host: str = "", taken_over: Collection[str] = ()
 ) -> dict[str, list[str]]:
-    """Return the hosts of each play that looks at hosts.
+    """Return the hosts of each play that reads hosts.
 
-    `contact` is asked whether it answers; `nodes` and `fabric` are read for their gates, `nodes_again` and
-    `fabric_again` before the start at a later gate, `fabric_loaded` before and after a load of the fabric; `adapters`
-    are asked for their adapters where a gate depends on these and gate nodes does not come before it. The tools see
-    the whole fabric from one host: the first that is not known to be silent.
+    `contact`: hosts to contact. `nodes` and `fabric`: hosts read for these gates. `nodes_again` and `fabric_again`:
+    hosts read before the start at a later gate. `fabric_loaded`: hosts read before and after a load of the fabric.
+    `adapters`: hosts whose adapters are read, where a gate depends on these and gate nodes does not come before it. The
+    tools see the whole fabric from one host: the first that is not known to be unreachable.
 
     Args:
         site: the checked site.
         inventory: groups, and what the contact found so far.
-        fabric_host: the host that the user wants to look at the fabric.
+        fabric_host: the host that the user wants to observe the fabric.
         taken_over: gates that are not run, because earlier passes count.
     """
     nodes = [host.name for host in site.in_scope] if "nodes" in site.gates else []
@@ -83,7 +83,7 @@ def hosts_to_read(
 
 
 def _fabric_host(site: Site, inventory: Inventory, fabric_host: str) -> list[str]:
-    """Return the host that looks at the fabric: the one that is asked for, else the first that is not silent."""
+    """Return the host that observes the fabric: the requested one, else the first that is not unreachable."""
     asked = [fabric_host] if fabric_host else list(inventory.groups.get(FABRIC_GROUP) or ())
     candidates = asked or [host.name for host in site.in_scope]
     answering = (host for host in candidates if not _silent(inventory, host))

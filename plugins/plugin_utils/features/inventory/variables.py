@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The variables that a user may state: every name that playbooks and roles read, and what their specs say of each.
+"""The variables that a user may set: every name that playbooks and roles read, and their specs.
 
-Those of a rehearsal are among them where that collection is installed.
+The variables of a rehearsal are included where that collection is installed.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from .app import HOST_VARIABLES
 
 PREFIX = "gpufleet_"
 _NAME = re.compile(rf"\b{PREFIX}[a-z0-9_]+")
-# A name without our prefix that is read where the one with it is not stated.
+# A name without our prefix that is read where the one with the prefix is not set.
 _BESIDE = re.compile(rf"(?<![\w.])(?!{PREFIX})([a-z][a-z0-9_]+) \| default\(")
 _READ = ("playbooks/*.yml", "playbooks/parts/*.yml", "roles/*/tasks/*.yml", "roles/*/defaults/*.yml")
 _SPECS = "roles/{role}/meta/argument_specs.yml"
 
 
 def _files(pattern: str) -> Iterator[Path]:
-    """Yield the files of this collection, and of the one that rehearses where there is one."""
+    """Yield the files of this collection, and of the rehearsal collection if it is installed."""
     for root in (COLLECTION_ROOT, collection_root(REHEARSAL)):
         yield from sorted(root.glob(pattern)) if root else ()
 
@@ -40,7 +40,7 @@ def options() -> dict[str, Mapping[str, Any]]:
     found: dict[str, Mapping[str, Any]] = {}
     for path in _files(_SPECS.format(role="*")):
         for name, option in _options_of(path):
-            # Where several roles describe one, the fullest counts.
+            # Where several roles describe one, the longest description counts.
             if len(option) > len(found.get(name, ())):
                 found[name] = option
     return found
@@ -52,7 +52,7 @@ def role_options(role: str) -> dict[str, Mapping[str, Any]]:
 
 
 def _options_of(path: Path, entries: Iterable[str] = ()) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    # Entry points of a role share their options by a merge key, which the strict reader does not take.
+    # Entry points of a role share their options by a merge key, which the strict reader refuses.
     from ...runtime.foreign_yaml import kubernetes_loader
 
     (data,) = documents(path.read_text(encoding="utf-8"), kubernetes_loader())
@@ -63,7 +63,7 @@ def _options_of(path: Path, entries: Iterable[str] = ()) -> Iterator[tuple[str, 
 
 @cache
 def _texts() -> str:
-    """Return the text of every playbook and of what roles do."""
+    """Return the text of every playbook and of the tasks of roles."""
     paths = (path for pattern in _READ for path in _files(pattern))
     return "\n".join(path.read_text(encoding="utf-8") for path in paths)
 
@@ -76,7 +76,7 @@ def known() -> frozenset[str]:
 
 @cache
 def former_names() -> dict[str, str]:
-    """Return the new name of every variable that is still read by a name of before, without our prefix."""
+    """Return the new name of every variable that is still read by an old name without our prefix."""
     read = set(_BESIDE.findall(_texts()))
     return {name: PREFIX + name for name in sorted(read) if PREFIX + name in known()}
 
@@ -85,7 +85,7 @@ def unknown_names(where: str, names: Iterable[str]) -> Iterator[InputError]:
     """Yield an error for every name with our prefix that nothing reads.
 
     Args:
-        where: where they are stated, such as `extra variable` or `host gpu01`.
+        where: where they are set, such as `extra variable` or `host gpu01`.
         names: the names of variables.
     """
     for name in sorted(names):
@@ -97,7 +97,8 @@ def unknown_names(where: str, names: Iterable[str]) -> Iterator[InputError]:
 
 @cache
 def meant(name: str) -> str:
-    """Return the variable that a misspelled name is meant to be; empty where it is right, not ours, or none is near."""
+    """Return the variable that a misspelled name most likely means; empty where it is right, not ours, or none is
+    close."""
     from difflib import get_close_matches
 
     if not name.startswith(PREFIX) or name in known():
@@ -108,5 +109,5 @@ def meant(name: str) -> str:
 
 
 def renamed(names: Iterable[str]) -> dict[str, str]:
-    """Return the new name of every variable that is stated by a name of before."""
+    """Return the new name of every variable that is set by an old name."""
     return {name: former_names()[name] for name in sorted(names) if name in former_names()}

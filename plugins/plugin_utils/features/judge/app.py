@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A saved run judged again as a user asks for it, and a second time by other settings where some are stated."""
+"""A saved run judged again at a user's request, and a second time with other settings if there are any."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ from ...verdict.run import RunRecord, is_decided, nothing_holds, run_summary, wi
 from ..validation.phases import declared_phase, phase_outcomes, phase_verdict
 from ..validation.requested import ASKED, requested_of
 
-# What run.json says of a run beside its verdicts, compared with what the run left: nothing else covers that file.
+# What run.json has beside its verdicts, compared with the other files of the run: no digest covers that file.
 
 _FROM_INVENTORY = ("nodes", "quarantined", "site")
 
 
 def record_differences(run: Run) -> list[str]:
-    """Return a line for everything that the record says of the run and that its other files do not confirm."""
+    """Return a line for each statement of the record that the other files of the run do not confirm."""
     try:
         return list(_differences(run))
     except BringupError as error:
@@ -91,8 +91,8 @@ def _other(name: str, recorded: object, found: object) -> str:
 
 # Judging a saved run again: from its observations to outcomes, and from its CTRF files to verdicts.
 
-# The checks of every release that did not write down what its gates declared (declared.json): those of the first one.
-# A run of such a release has results of them. Others may be newer than the run; these may not.
+# The checks of the first release. Releases that did not record what their gates declared (declared.json) had at least
+# these, so a run of them has their results. Other checks may be newer than the run; these may not.
 
 FIRST_CHECKS = frozenset((
     "alert-delivery", "api-permissions", "cabling", "clock-sync", "cluster-policy-ready", "component-health",
@@ -114,10 +114,10 @@ _Key = tuple[str, tuple[Subject, ...]]
 
 
 def rejudge(run: Run) -> tuple[RunRecord, list[str]]:
-    """Return the run's record as computed now, and every difference to what was recorded then.
+    """Return the run's record as computed now, and every difference to what was recorded.
 
     Raises:
-        InputError: the directory holds a what-if.
+        InputError: the directory has a what-if.
     """
     record = run.record
     if record.what_if:
@@ -156,7 +156,7 @@ def rejudge(run: Run) -> tuple[RunRecord, list[str]]:
 
 
 def _in_run(run: Run, error: BringupError) -> str:
-    """Return what was found and where; a file of the run by its place in it."""
+    """Return the error with its subject; a file of the run by its path in it."""
     return f"{error.subject}: {error.reason}".replace(f"{run.path}/", "")
 
 
@@ -181,7 +181,7 @@ def _phase_again(run: Run, recorded: GateVerdict) -> tuple[GateVerdict, list[str
 
 
 def _phase_then(run: Run, recorded: GateVerdict) -> tuple[PhaseDeclaration, tuple[Outcome, ...]]:
-    """Return what a phase declared when it was judged (see declaration_then), and the results that it left."""
+    """Return what a phase declared when it was judged (see declaration_then), and its recorded results."""
     declaration = declared_phase(run, requested_of(run), recorded.gate)
     written = read_phase_outcomes(run.path, recorded.gate, declaration.gates)
     known = {outcome.check for outcome in written}
@@ -195,7 +195,7 @@ def _phase_then(run: Run, recorded: GateVerdict) -> tuple[PhaseDeclaration, tupl
 def _as_confirmed(
     what: str, recorded: GateVerdict, computed: GateVerdict, changed: list[str]
 ) -> tuple[GateVerdict, list[str]]:
-    """Return the verdict as computed, which opens nothing where its results are not those that were recorded."""
+    """Return the verdict as computed. It opens nothing if its results differ from the recorded ones."""
     name = recorded.gate
     if computed.status is not recorded.status:
         changed = [*changed, f"{what} {name}: recorded {recorded.status.value}, computed {computed.status.value}"]
@@ -208,7 +208,7 @@ def _as_confirmed(
 def rewrite_reports(run: Run, record: RunRecord, differences: Sequence[str]) -> bool:
     """Write every report of the run again, as judged now, and return whether one of them changed.
 
-    What the run observed and recorded stays as it is: observations, CTRF files and run.json.
+    Observations, CTRF files and run.json stay as they are.
 
     Raises:
         OSError: the directory cannot be written.
@@ -227,13 +227,14 @@ def _rewrite_junit(run: Run, gate: str, *, rehearsal: bool) -> None:
     try:
         outcomes = run.own_outcomes(gate)
     except BringupError:
-        # The page says that the file cannot be read; what JUnit says of it is left alone.
+        # The page reports that the file cannot be read; its JUnit file is left alone.
         return
     write_junit(junit_path(run.path, gate), gate, outcomes, rehearsal=rehearsal)
 
 
 def _not_as_taken_over(run: Run, recorded: GateVerdict) -> list[str]:
-    """Return what the file of a gate that was not run says beyond that. The passes are judged in their own runs."""
+    """Return what the file of a gate that was not run has beside the takeover. The passes are judged in their own
+    runs."""
     try:
         written = run.own_outcomes(recorded.gate)
     except InputError as error:
@@ -253,8 +254,8 @@ def _again(run: Run, recorded: GateVerdict) -> tuple[GateVerdict, list[str]]:
 def declaration_then(run: Run, gate: str) -> GatePlan:
     """Return what the gate declared when it was judged: without the checks that are newer than the run.
 
-    The run wrote that down (declared.json). Of a release that did not, a check without a result is newer only if the
-    run recorded just as many checks as there are results of: else the results of a check were removed since.
+    The run recorded it (declared.json). In a run of a release that did not, a check without a result is newer only if
+    the run recorded as many checks as there are results. Otherwise the results of a check were removed since.
     """
     declaration, recorded = run.declaration(gate), run.record.gate(gate)
     if has_digests(run.record):
@@ -275,7 +276,7 @@ def _declared_then(run: Run, gate: str) -> list[str]:
     """Return the checks that a gate or phase declared when it was judged.
 
     Raises:
-        InputError: the run does not say.
+        InputError: the run has no such entry.
     """
     declared = (run.declared or {}).get(gate)
     if declared is None:
@@ -286,8 +287,11 @@ def _declared_then(run: Run, gate: str) -> list[str]:
 
 
 def _failing_without_results(run: Run, gate: str) -> list[str]:
-    """Return the checks that fail on what was observed and of which there is no result, in a run that did not write
-    down what it declared: its release had these checks, so somebody took the results out."""
+    """Return the checks that fail on the observations and have no result, in a run that did not record what it
+    declared.
+
+    The release of the run had these checks, so their results were removed since.
+    """
     if has_digests(run.record):
         return []
     kept = {check.id for check in declaration_then(run, gate).checks}
@@ -300,7 +304,7 @@ def _failing_without_results(run: Run, gate: str) -> list[str]:
 
 
 def judged_again(run: Run, gate: str, site: Site | None = None) -> tuple[Outcome, ...]:
-    """Return what the judges of a gate say of its saved observations now; `site` if it is not the run's own."""
+    """Return the outcomes of a gate from its saved observations as judged now; `site` if it is not the run's own."""
     context = run.judge_context(gate, run_day(run.record))
     if site is not None:
         context = replace(context, site=site)
@@ -314,7 +318,7 @@ def changed_results(
     judged: tuple[Outcome, ...],
     words: tuple[str, str] = ("recorded", "computed"),
 ) -> list[str]:
-    """Return a line for each check and subject of which the two say different things; `words` call them so."""
+    """Return a line for each check and subject for which the two differ; `words` are their names."""
     then, now = _by_subjects(written), _by_subjects(judged)
     return [
         f"{gate}: {check} on {names_of(subjects)}: {words[0]} {_word(then, key)}, {words[1]} {_word(now, key)}"
@@ -335,8 +339,8 @@ def _word(found: dict[_Key, list[tuple[str, str]]], key: _Key) -> str:
     return ", ".join(f"{status} {cause}".strip() for status, cause in found.get(key, [])) or "nothing"
 
 
-# What would a saved run say with other settings: judged from its observations into a directory of its own. The run is
-# only read. What comes out is labelled in its record, its sentence and its page, has a run id of its own, and is
+# What a saved run would result in with other settings: judged from its observations into a separate directory. The run
+# itself is only read. The result is labelled in its record, its sentence and its page, has a separate run id, and is
 # neither recorded in the history nor exported as JUnit or metrics.
 
 _LINKED = ("evidence", "observations")
@@ -346,7 +350,7 @@ _COPIED = ("cabling.json", "hardware.json", "recipe.json", "settings.json", "bas
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingChange:
-    """A setting that is not what the run was judged with. `applies`: it says what is good, not how to look."""
+    """A setting that differs from that of the run. `applies`: it decides what is good, not how to observe."""
 
     key: str
     name: str
@@ -373,7 +377,7 @@ class WhatIf:
 
 
 def changed_settings(run: Run, stated: Mapping[str, Any]) -> tuple[SettingChange, ...]:
-    """Return what differs of `stated` from the settings that the run was judged with.
+    """Return what differs in `stated` from the settings that the run was judged with.
 
     Args:
         run: the saved run.
@@ -390,7 +394,7 @@ def changed_settings(run: Run, stated: Mapping[str, Any]) -> tuple[SettingChange
 
 
 def changed_thresholds(run: Run, recipe_data: Sequence[str]) -> tuple[SettingChange, ...]:
-    """Return what differs of today's thresholds, and of private ones, from those that were saved with the run.
+    """Return what differs in the current thresholds, and in private ones, from those that were saved with the run.
 
     Raises:
         InputError: a file of thresholds cannot be read.
@@ -434,7 +438,7 @@ def _what_if_changes(
 
 
 def what_if(run: Run, changes: Sequence[SettingChange], directory: Path | None = None) -> WhatIf:
-    """Judge the observations of a run by changed settings, and write the reports into a directory of their own.
+    """Judge the observations of a run by changed settings, and write the reports into a separate directory.
 
     Args:
         run: the saved run, which stays as it is.
@@ -442,7 +446,7 @@ def what_if(run: Run, changes: Sequence[SettingChange], directory: Path | None =
         directory: where to write; a new one below `what-if/` beside the run if not given.
 
     Raises:
-        InputError: the directory is in use, or lies in the run.
+        InputError: the directory is in use, or is in the run.
     """
     applied = [change for change in changes if change.applies]
     target = _made(run, directory)
@@ -468,7 +472,7 @@ def what_if(run: Run, changes: Sequence[SettingChange], directory: Path | None =
 
 
 def _is_judged(recorded: GateVerdict) -> bool:
-    """Whether the gate looked in that run: it was reached, not taken over, and what it converges did not fail."""
+    """Whether the gate was judged in that run: it was reached, not taken over, and its converge step did not fail."""
     converged = all(entry.check != "converge" for entry in recorded.blocking)
     return recorded.status is not Status.PENDING and recorded.taken_over is None and converged
 
@@ -487,7 +491,7 @@ def _judged(run: Run, other: Run, record: RunRecord, recorded: GateVerdict, resu
 
 
 def _made(run: Run, directory: Path | None) -> Path:
-    """Make the directory, with what is the same as in the run."""
+    """Create the directory, with what is the same as in the run."""
     target = _what_if_directory(run, directory)
     try:
         target.mkdir(parents=True, exist_ok=True)
@@ -505,10 +509,10 @@ def _made(run: Run, directory: Path | None) -> Path:
 
 
 def _what_if_directory(run: Run, directory: Path | None) -> Path:
-    """Return where a what-if is written; a new one below `what-if/` beside the run if none is named.
+    """Return where a what-if is written; a new directory below `what-if/` beside the run if none is named.
 
     Raises:
-        InputError: it is in use, or lies in the run.
+        InputError: it is in use, or is in the run.
     """
     target = directory.expanduser().absolute() if directory else _next_free(run.path.parent / "what-if" / run.path.name)
     hint = _OWN_DIRECTORY
@@ -532,21 +536,21 @@ _BY_CURRENT = "-e gpufleet_thresholds=current"
 def judge_run(
     run: Run, options: Mapping[str, Any], emit: Emit, *, write: bool, by: str = _BY_CURRENT, table_last: bool = False
 ) -> dict[str, Any]:
-    """Return the verdicts of a saved run as computed now, and tell them; `passed` says whether nothing holds it.
+    """Return the verdicts of a saved run as computed now, and print them; `passed`: nothing blocks the run.
 
     Args:
         run: the saved run.
         options: those of module judge (settings, set, thresholds, recipe_data, what_if_dir).
-        emit: takes a line for people.
-        write: write the reports again, and a what-if; what was observed and recorded stays in any case.
-        by: what judges by the thresholds of today.
-        table_last: whoever asks prints the table, which is `table` of the result.
+        emit: takes a line of text.
+        write: write the reports again, and a what-if; observations and records stay in any case.
+        by: what judges by the current thresholds.
+        table_last: the caller prints the table, which is `table` of the result.
 
     Raises:
         BringupError: the run cannot be read, or settings are wrong.
     """
     if options["settings"] or options["set"] or options["recipe_data"] or options["what_if_dir"]:
-        # What is wrong with the question is reported before anything is computed and written.
+        # Errors in the request are reported before anything is computed and written.
         _changes(run, options, by)
         _what_if_directory(run, _stated_directory(options))
     record, differences = rejudge(run)
@@ -587,7 +591,7 @@ def _stated_directory(options: Mapping[str, Any]) -> Path | None:
 def _second(
     run: Run, changes: Sequence[SettingChange], directory: Path | None, emit: Emit, *, write: bool
 ) -> dict[str, Any]:
-    """Judge by other settings, if any are stated, and show that as a second verdict; the first one stays."""
+    """Judge by other settings, if there are any, and show that as a second verdict; the first one stays."""
     for change in (change for change in changes if not change.applies):
         emit(f"what if: {change} is not applied: it says how to look, and this run has looked already")
     applied = [change for change in changes if change.applies]
@@ -611,7 +615,7 @@ def _second(
 
 
 def _changes(run: Run, options: Mapping[str, Any], by: str) -> tuple[tuple[SettingChange, ...], list[str]]:
-    """Return the settings to judge by a second time, and what a person should know of thresholds beside them."""
+    """Return the settings for the second judgement, and notes about thresholds beside them."""
     absent = [text for text in options["recipe_data"] if not Path(text).expanduser().is_dir()]
     if absent:
         raise NotFoundError(f"recipe data {absent[0]}", "is no directory.", "name a directory with thresholds")
@@ -628,7 +632,7 @@ def _changes(run: Run, options: Mapping[str, Any], by: str) -> tuple[tuple[Setti
 
 
 def _rewritten(run: Run, record: RunRecord, differences: list[str]) -> tuple[bool, list[str]]:
-    """Write the reports again; an archive that cannot be written is judged all the same."""
+    """Write the reports again. An archive that cannot be written is judged all the same."""
     try:
         return rewrite_reports(run, record, differences), []
     except OSError as error:

@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Preflight of a run: inventory and variables, then the recipe that they ask for, and how many waves the diagnostic of
-the fleet takes. No host is contacted."""
+"""Preflight of a run: inventory and variables, then the recipe from them, and how many waves the diagnostic of the
+fleet takes. No host is contacted."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from ...verdict.run import RunRecord, new_run, unproven_before, with_phases, wit
 from ..inventory.app import CheckedInventory, checked_inventory, tool_options
 from ..inventory.hosts import Inventory, hosts_to_read
 
-# A fleet that takes longer is told how it takes less.
+# A fleet that takes longer gets a hint how to take less.
 _MOST_WAVES = 8
 
 
 @dataclass(frozen=True, slots=True)
 class DiagnosticWaves:
-    """So many hosts, so many at a time; `forks`: Ansible's, 0 where it does not ask the hosts itself."""
+    """So many hosts, so many at a time; `forks`: Ansible's, 0 where Ansible does not run on the hosts."""
 
     hosts: int
     at_once: int
@@ -44,16 +44,16 @@ class DiagnosticWaves:
 
     @property
     def count(self) -> int:
-        """How often the diagnostic runs, one after the other."""
+        """How many waves the diagnostic takes, one after the other."""
         return math.ceil(self.hosts / self.at_once)
 
     @property
     def duration_s(self) -> float:
-        """How long that takes."""
+        """The duration of all waves, in seconds."""
         return self.count * DURATION_S
 
     def lines(self) -> list[str]:
-        """Return what a person should know: nothing where one wave is enough."""
+        """Return notes for the user: empty where one wave is enough."""
         if self.count < 2:
             return []
         limit = f"forks = {self.forks}" if self.at_once == self.forks else f"{DCGM_DIAG}.at_once"
@@ -67,8 +67,9 @@ class DiagnosticWaves:
 
 
 def diagnostic_waves(checked: CheckedInventory, forks: int) -> DiagnosticWaves | None:
-    """Return the waves of the diagnostic, None where none loads the GPUs (those of a rehearsal are none) or Ansible
-    does not say how many forks it has.
+    """Return the waves of the diagnostic.
+
+    None where none loads the GPUs (a rehearsal does not), or where the forks of Ansible are unknown.
 
     Args:
         checked: the site with its settings.
@@ -84,7 +85,7 @@ def diagnostic_waves(checked: CheckedInventory, forks: int) -> DiagnosticWaves |
     return DiagnosticWaves(hosts=hosts, at_once=at_once, forks=0 if in_pods else forks)
 
 
-# Which images of tests are named by a tag, which a registry may give to another image tomorrow.
+# Which test images are named by a tag, under which a registry may have another image tomorrow.
 
 # A test of idle nodes that a gate runs as well.
 _TESTS = {"dl_unit": "fabric_validation"}
@@ -92,8 +93,9 @@ _DIGEST = re.compile(r"@sha256:[0-9a-f]{64}$")
 
 
 def image_lines(settings: Loaded, site: Site) -> list[str]:
-    """Return what a person should know of the images of its gates' tests, as lines; nothing where all have a digest, or
-    where nothing is pulled, in a rehearsal.
+    """Return notes about the images of the tests of its gates, as lines.
+
+    Empty where all have a digest, or where nothing is pulled, in a rehearsal.
 
     Args:
         settings: every setting that applies, by gate or check id and name.
@@ -145,8 +147,8 @@ def check_inventory(run: Run, options: Mapping[str, Any], inventory: Inventory, 
 
 
 def site_lines(site: Site, options: Mapping[str, Any], phases: Sequence[str] = ()) -> list[str]:
-    """Return what was found in the inventory, for a person: hosts, scope, and what the run leaves unproven; of a
-    validation its phases in the place of gates."""
+    """Return a summary of the inventory: hosts, scope, and what the run leaves unproven; for a validation its phases in
+    place of gates."""
     about = f"phases: {', '.join(phases)}" if phases else f"in scope: {', '.join(site.gates)}"
     aside = f" ({first_of(sorted(site.quarantined), 8)})" if site.quarantined else ""
     lines = [f"inventory: {len(site.hosts)} hosts, {len(site.quarantined)} quarantined{aside}; {about}"]
@@ -172,7 +174,7 @@ def site_lines(site: Site, options: Mapping[str, Any], phases: Sequence[str] = (
 
 
 def _expired_lines(site: Site, today: date) -> list[str]:
-    """Return the waivers and acceptances that apply no more: whoever relies on one learns it before the run."""
+    """Return the expired waivers and acceptances, so that the user learns of them before the run."""
     decided = (*(("waiver", one) for one in site.waivers), *(("acceptance", one) for one in site.acceptances))
     return [
         f"{kind} of {one.check} for {one.subject} by {one.who} ended on {one.until} and applies to nothing"
@@ -181,7 +183,7 @@ def _expired_lines(site: Site, today: date) -> list[str]:
     ]
 
 
-# What the start of a run wrote into its record, of which the inventory says nothing.
+# What the start of a run wrote into its record, and the inventory does not have.
 _OF_THE_START = ("updated", "versions", "command", "kept_command", "history", "check_mode", "work", "ctrf_dest")
 
 
@@ -190,6 +192,6 @@ def _scoped(run: Run, site: Site) -> RunRecord:
     fresh = new_run(old.run_id, site.name, old.started, site.gates, rehearsal=site.rehearsal)
     kept = {name: getattr(old, name) for name in _OF_THE_START}
     scoped = replace(fresh, from_gate=site.from_gate, **kept)
-    # A validation looks with the observers of gates, and decides none.
+    # A validation uses the observers of gates, and decides none.
     phases = [verdict.gate for verdict in old.phases]
     return with_site(with_phases(scoped, phases) if phases else scoped, site)

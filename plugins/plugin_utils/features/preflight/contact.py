@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Preflight of the contact: do the hosts answer, does the API server, and may this user do what the gates do."""
+"""Preflight of the contact: whether the hosts and the API server respond, and whether this user may do what the gates
+do."""
 
 from __future__ import annotations
 
@@ -32,15 +33,16 @@ from ...verdict.restart import inventories_of
 from ..inventory.hosts import Inventory
 from ..validation.site_images import site_images
 
-# The first contact: what does not answer now is more often an address that is wrong than a server that restarts.
+# The first contact: no response is more often a wrong address than a server that restarts.
 _PATIENCE_S = 15.0
 
 
 def check_contact(run: Run, options: Mapping[str, Any], inventory: Inventory, emit: Emit) -> None:
-    """Check that hosts and API server answer. Some silent hosts are data for the gates; all silent is a problem.
+    """Check that hosts and API server respond. Some unreachable hosts are data for the gates; all of them are a
+    problem.
 
     Raises:
-        ProblemsError: no host answers with the rights that the probes need, or the API server does not.
+        ProblemsError: no host responds with the rights that the probes need, or the API server does not.
     """
     site = run.site
     problems: list[BringupError] = []
@@ -94,9 +96,9 @@ def _check_api(run: Run, options: Mapping[str, Any], emit: Emit) -> list[Bringup
 
 
 def _note_unsupported(run: Run, options: Mapping[str, Any], version: str, emit: Emit) -> None:
-    """Say, and note in the run, which charts are not for this Kubernetes by their projects: before they are installed.
+    """Report, and note in the run, which charts do not support this Kubernetes, before they are installed.
 
-    A rehearsal has the version of its own toolchain, which says nothing of the site's.
+    A rehearsal has the version of its own toolchain, which says nothing about that of the site.
     """
     if run.recipe is None or run.site.rehearsal:
         return
@@ -111,14 +113,14 @@ def _simulated_nodes(cluster: Cluster) -> list[str]:
     """Return the nodes of the cluster that KWOK simulates: it manages those with its annotation (kwok.sigs.k8s.io).
 
     Raises:
-        BringupError: the nodes cannot be listed, so nobody knows.
+        BringupError: the nodes cannot be listed, so it is unknown.
     """
     nodes = cluster.list_metadata(NODES)
     return [str(node["name"]) for node in nodes if is_simulated(node)]
 
 
 def _identity(cluster: Cluster) -> ClusterIdentity:
-    """Return what tells this cluster from every other; nothing where this user may not read it."""
+    """Return the identity of this cluster; empty where this user may not read it."""
     try:
         return cluster_identity(cluster)
     except BringupError:
@@ -132,7 +134,7 @@ def _why_rehearsal(identity: ClusterIdentity, simulated: list[str]) -> str:
 
 
 def wanted_rights(run: Run, options: Mapping[str, Any]) -> dict[Permission, str]:
-    """Return what a run does on the cluster, each right with the role that holds it.
+    """Return the rights that a run needs on the cluster, each with the role that has it.
 
     Raises:
         BringupError: a setting, or the catalogue of the site's validators, is wrong.
@@ -147,8 +149,10 @@ def wanted_rights(run: Run, options: Mapping[str, Any]) -> dict[Permission, str]
 
 
 def denied_rights(cluster: Cluster, wanted: Mapping[Permission, str]) -> list[BringupError]:
-    """Return what this user may not (SelfSubjectAccessReview): one problem for each reason that the server gives, which
-    names every right, and the roles that hold them."""
+    """Return the rights that this user does not have (SelfSubjectAccessReview).
+
+    There is one problem for each reason that the server gives, with all its rights and the roles that have them.
+    """
     roles, denied = {right.text: role for right, role in wanted.items()}, dict[str, list[AskedPermission]]()
     for asked in ask_all(cluster, tuple(wanted)):
         if not asked.allowed:
@@ -164,7 +168,7 @@ def denied_rights(cluster: Cluster, wanted: Mapping[Permission, str]) -> list[Br
 
 
 def _grant(denied: Mapping[Permission, str]) -> str:
-    """Return how to give somebody these rights."""
+    """Return the commands that grant these rights."""
     everywhere = dict.fromkeys(role for right, role in denied.items() if role and not right.namespace)
     placed = dict.fromkeys((role, right.namespace) for right, role in denied.items() if role and right.namespace)
     lines = ["kubectl apply -f docs/rbac/roles.yaml"] if any(denied.values()) else []

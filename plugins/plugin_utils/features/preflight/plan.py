@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a run would do: per gate its checks, what they disturb, how long they take, and what is not declared."""
+"""What a run would do: for each gate its checks, what they disturb, how long they take, and what is not declared."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SIGNERS = "gpufleet_settings.facility.allowed_signers"
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """What a run would do: what the inventory says, one entry per gate in order, and what the user should know."""
+    """What a run would do: a summary of the inventory, one entry per gate in order, and notes for the user."""
 
     notes: tuple[str, ...]
     gates: tuple[dict[str, Any], ...]
@@ -62,7 +62,7 @@ def planned(options: Mapping[str, Any], inventory: Inventory) -> RunPlan:
 
 
 def _warnings(site: Site) -> tuple[str, ...]:
-    """Return why gate facility could not pass: a file that it needs is not stated, or is not there."""
+    """Return why gate facility could not pass: a file that it needs is not configured, or is not there."""
     if "facility" not in site.gates or "facility_record" not in site.capabilities:
         return ()
     stated = site.settings.get("facility", {})
@@ -79,7 +79,7 @@ def _warnings(site: Site) -> tuple[str, ...]:
 
 
 def _disturbed(site: Site) -> list[str]:
-    """Return what happens to hosts that somebody uses, where hosts are diagnosed."""
+    """Return what happens to hosts in use, where hosts are diagnosed."""
     if "nodes" not in site.gates:
         return []
     if site.settings.get(DCGM_DIAG, {}).get("disturb"):

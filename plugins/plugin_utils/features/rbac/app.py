@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Roles that allow just what the gates need, as objects of the API; docs/rbac/roles.yaml and module rbac come of them.
+"""Roles with exactly the rights that the gates need, as API objects; docs/rbac/roles.yaml and module rbac use them.
 
-One ClusterRole a gate and level, and a Role of the same name where something is needed in one namespace only. A level
-holds what the levels before it hold, so one role a gate is enough.
+There is one ClusterRole for each gate and level, and a Role of the same name for rights in a single namespace. A level
+includes the levels before it, so one role for a gate is enough.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class RbacSubject:
     namespace: str = ""
 
     def as_object(self) -> Json:
-        """Return it as a binding names it."""
+        """Return the subject in the form of a binding."""
         if self.kind == SERVICE_ACCOUNTS.kind:
             return {"kind": self.kind, "name": self.name, "namespace": self.namespace}
         return {"apiGroup": _GROUP, "kind": self.kind, "name": self.name}
@@ -60,7 +60,7 @@ def role_objects(gates: Iterable[str], levels: Iterable[str], choices: Choices) 
     Args:
         gates: gate ids; one without a cluster has none.
         levels: of `observe`, `test`, `install`.
-        choices: what of the site decides what its gates need.
+        choices: the facts of the site that decide what its gates need.
     """
     wanted = tuple(levels)
     roles = [role for gate in gates for level in LEVELS if level in wanted for role in _roles(gate, level, choices)]
@@ -70,42 +70,42 @@ def role_objects(gates: Iterable[str], levels: Iterable[str], choices: Choices) 
 
 
 def snapshot_role() -> Json:
-    """Return the role that allows to take a snapshot; where it is written in a ConfigMap is the site's choice."""
+    """Return the role to take a snapshot. The right to write it into a ConfigMap is left to the site."""
     return _role("snapshot", "observe", "", _rules(RIGHTS))
 
 
 def snapshot_pod_roles() -> list[Json]:
-    """Return the roles that allow to take a snapshot, and to ask nodes by pods for it."""
+    """Return the roles to take a snapshot, and to read nodes by pods for it."""
     return _in_places("snapshot", "pods", (*RIGHTS, *POD_RIGHTS))
 
 
 def validator_roles() -> list[Json]:
-    """Return the roles that allow to run the site's validator images, but for what these are allowed themselves."""
+    """Return the roles to run the site's validator images, without the rights of the images themselves."""
     from ...check.validators.observe import RIGHTS as VALIDATING
 
     return _in_places("validators", "test", VALIDATING)
 
 
 def _in_places(subject: str, level: str, wanted: Collection[Permission]) -> list[Json]:
-    """Return one role for the cluster, and one for each namespace in which something is needed."""
+    """Return one role for the cluster, and one for each namespace with separate rights."""
     places = sorted({entry.namespace for entry in wanted})
     return [_role(subject, level, place, _rules(e for e in wanted if e.namespace == place)) for place in places]
 
 
 def wave_role() -> Json:
-    """Return the role that allows to roll a change over the nodes; no gate has these rights."""
+    """Return the role to roll a change over the nodes; no gate has these rights."""
     return _role("waves", "install", "", _rules((*WAVE_RIGHTS, *UPGRADE_RIGHTS)))
 
 
 def continuous_role() -> Json:
-    """Return the role that allows to look which nodes are free for tests."""
+    """Return the role to find the nodes that are free for tests."""
     return _role("continuous", "observe", "", _rules(FREE_RIGHTS))
 
 
 def continuous_test_roles() -> list[Json]:
-    """Return the roles that allow to test free nodes; what a site's policy does about nodes is not among it."""
+    """Return the roles to test free nodes, without the rights for a site's policy about nodes."""
     jobs = [job_permissions(kind, by_dra=True, files=True) for kind in ("plain-job", "gang-job")]
-    # Tests of two nodes, by whichever gang's API the cluster has.
+    # Tests of two nodes, by whichever gang API the cluster has.
     apis = [gang.api_version for gang in stack_facts().gangs.values()]
     jobs += [job_permissions("gang-job", gang_api=api, imex=True) for api in apis]
     wanted = dict.fromkeys((*FREE_RIGHTS, *BASIC, *(permission for kind in jobs for permission in kind)))
@@ -113,14 +113,14 @@ def continuous_test_roles() -> list[Json]:
 
 
 def policy_role() -> Json:
-    """Return the role that allows to label, taint and cordon what continuous validation finds bad."""
+    """Return the role to label, taint and cordon nodes that continuous validation finds bad."""
     from ..remediation.app import RIGHTS as POLICY_RIGHTS
 
     return _role("continuous", "install", "", _rules(POLICY_RIGHTS))
 
 
 def bindings(roles: Iterable[Json], subject: RbacSubject) -> list[Json]:
-    """Return what binds roles to somebody: one object a role, named after both."""
+    """Return the bindings of roles to a subject: one object for each role, named after both."""
     found = []
     for role in roles:
         kind = _BINDINGS.get(role["kind"])
@@ -136,7 +136,8 @@ def _roles(gate: str, level: str, choices: Choices) -> list[Json]:
     if not gate_permissions(gate, level, choices):
         return []
     if level == "install":
-        # What charts bring differs by chart and version, and a role may only be made by whom holds all that it allows.
+        # What charts contain differs by chart and version, and a role may be created only by a user who has all of its
+        # rights.
         everything = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
         addresses = {"nonResourceURLs": ["*"], "verbs": ["*"]}
         return [_role(gate, level, "", [everything, addresses])]
@@ -175,10 +176,10 @@ def subject_objects(subject: RbacSubject) -> list[Json]:
 
 
 def put_objects(cluster: Cluster, objects: Iterable[Json], *, dry_run: bool) -> tuple[bool, list[str]]:
-    """Bring the cluster to these objects, and return whether something changed and how messages name them.
+    """Apply these objects to the cluster, and return whether something changed and how messages name them.
 
     Raises:
-        BringupError: the server refuses one; whoever gives a role must hold what it allows.
+        BringupError: the server refuses one; who grants a role must have its rights.
     """
     changed, titles = False, list[str]()
     for body in objects:
@@ -186,7 +187,7 @@ def put_objects(cluster: Cluster, objects: Iterable[Json], *, dry_run: bool) -> 
         titles.append(_title(body))
         live = cluster.find(kind, name, place)
         if live is None and dry_run:
-            # Its namespace may be among what is not made either.
+            # Its namespace may be missing as well in a dry run.
             changed = True
         elif kind is not NAMESPACES or live is None:
             done = cluster.apply(kind, body, place, dry_run=dry_run, force=True)

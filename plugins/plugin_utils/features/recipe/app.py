@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The recipe of a site: what its criteria, hardware, pools and settings make of the catalogue, and what it declares."""
+"""The recipe of a site: the result of its criteria, hardware, pools and settings on the catalogue, and what it
+declares."""
 
 from __future__ import annotations
 
@@ -38,16 +39,16 @@ from .declared import take_benchmark_inputs, with_dra
 from .owner_layer import driver_overrides, idle_overrides, replaced_layers
 from .pool_layers import differing, pooled_answer, recipe_data_of
 
-# What the SKUs of the inventory say to the recipe: criteria that nobody stated, and values that count GPUs.
+# What the SKUs of the inventory add to the recipe: criteria that are not configured, and values that count GPUs.
 
 SLURM = "slinky-slurm"
 
 
 def hardware_criteria(site: Site, hardware: Mapping[str, Sku], catalogue: Catalogue) -> dict[str, Any]:
-    """Return the site's criteria, with what the hardware of hosts in scope says alike where a layer honours it.
+    """Return the site's criteria, with those that all hardware in scope shares where a layer uses them.
 
     Raises:
-        ProblemsError: a stated criterion that no host's hardware has, each with both sources.
+        ProblemsError: a configured criterion that no host's hardware has, each with both sources.
     """
     known = [host for host in site.in_scope if host.sku in hardware]
     skus = ((hardware[host.sku], f"gpufleet_sku of host {host.name} is {host.sku}") for host in known)
@@ -57,13 +58,13 @@ def hardware_criteria(site: Site, hardware: Mapping[str, Sku], catalogue: Catalo
 def gpu_counts(
     site: Site, hardware: Mapping[str, Sku], values: Mapping[str, Mapping[str, Any]], stated: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return what must be overridden so that a worker of Slurm asks for the GPUs that a host has.
+    """Return the overrides with which a Slurm worker requests the GPUs that a host has.
 
     Args:
         site: the site.
         hardware: SKU facts by name.
         values: component of the recipe to its merged values.
-        stated: the site's own overrides, which are never overruled.
+        stated: the site's own overrides, which take precedence.
     """
     counts = {hardware[host.sku].gpus for host in site.in_scope if host.sku in hardware}
     sets = (values.get(SLURM) or {}).get("nodesets") or {}
@@ -75,7 +76,7 @@ def gpu_counts(
 
 
 def merged_differs(known: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    """Return whether any value of one mapping is another one, or none, in the other."""
+    """Return whether any value of the second mapping differs in the first, or is missing there."""
     for key, value in wanted.items():
         below = known.get(key)
         if isinstance(value, Mapping):
@@ -86,8 +87,9 @@ def merged_differs(known: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
     return False
 
 
-# What a site says of its nodes, storage, registry and proxy, as values of the charts that read it; the rest is named.
-# Paths are data: recipes/registry.yaml (nodeScheduling) and recipes/site_paths.yaml. Pure.
+# What a site configures about its nodes, storage, registry and proxy, as values of the charts that read it; settings
+# that no chart reads are named. Paths are data: recipes/registry.yaml (nodeScheduling) and recipes/site_paths.yaml.
+# Pure.
 
 Values = Mapping[str, Any]
 _EVERYTHING = {"operator": "Exists"}
@@ -97,7 +99,7 @@ _CONTROL_PLANE = Toleration(key="node-role.kubernetes.io/control-plane", effect=
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SitePaths:
-    """Where one chart reads what; see the head of the file."""
+    """The paths at which one chart reads each setting; see the head of the file."""
 
     source: str
     storage_class: tuple[str, ...] = ()
@@ -118,7 +120,7 @@ def site_paths() -> dict[str, SitePaths]:
     """Return the paths by component.
 
     Raises:
-        InputError: the file is not what it should be.
+        InputError: the file does not have the expected form.
     """
     path = RECIPES / "site_paths.yaml"
     return decode(_File, read_yaml(path), str(path)).components
@@ -126,7 +128,7 @@ def site_paths() -> dict[str, SitePaths]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SiteValues:
-    """Values by component, and a line for every setting that some component of the recipe has no path for."""
+    """Values by component, and a line for every setting for which a component of the recipe has no path."""
 
     values: dict[str, dict[str, Any]]
     warnings: tuple[str, ...]
@@ -139,14 +141,14 @@ def site_values(
     catalogue: Catalogue,
     pools: Sequence[SitePool] = (),
 ) -> SiteValues:
-    """Return what the charts are given of what the site says; nothing where it says nothing.
+    """Return the chart values that follow from the site's settings; empty where it has none.
 
     Args:
-        settings: what the site says.
+        settings: the settings of the site.
         values: component of the recipe to its merged values.
-        stated: the site's own overrides, which are never overruled.
-        catalogue: knows where a chart reads selectors and tolerations.
-        pools: the site's, whose common labels select the nodes of what runs beside GPUs.
+        stated: the site's own overrides, which take precedence.
+        catalogue: has the paths at which a chart reads selectors and tolerations.
+        pools: the site's pools, whose common labels select the nodes of what runs beside GPUs.
 
     Raises:
         InputError: a toleration has another form, or a chart that needs a node selector has none.
@@ -202,7 +204,7 @@ Given = list[tuple[str, Any]]
 def _asked(
     settings: GpuStackSettings, own: Values, scheduling: Mapping[str, Any], site: SitePaths
 ) -> dict[str, Given | None]:
-    """Return, for every setting that the site states, paths and values for one component; None where it has no path."""
+    """Return, for every configured setting, paths and values for one component; None where it has no path."""
     system, gpus = scheduling.get("system") or {}, scheduling.get("accelerated") or {}
     asked: dict[str, Given | None] = {}
     if settings.system_selector:
@@ -233,7 +235,7 @@ def _asked(
 def _classes(
     settings: GpuStackSettings, own: Values, site: SitePaths, data: Mapping[str, Any]
 ) -> dict[str, Given | None]:
-    """Return where the values ask for a volume, with the class of those of one pod and of those that pods share."""
+    """Return where the values request a volume, with the class for volumes of one pod and that for shared volumes."""
     asked: dict[str, Given | None] = {}
     for setting, wanted, paths in (
         ("storage_class", settings.storage_class, (*site.storage_class, *(data.get("storageClassPaths") or ()))),
@@ -252,9 +254,9 @@ _SAID_IN = {
 
 
 def _require_selectors(entry: Component, values: Values, stated: Any) -> None:
-    """Refuse a component whose registry entry asks for a node selector that nobody states.
+    """Refuse a component whose registry entry needs a node selector that is not configured.
 
-    A path that the site itself sets is its own decision, also where it is empty (NVIDIA/aicr, pkg/bundler/bundler.go:
+    A path that the site itself sets is its own decision, even where it is empty (NVIDIA/aicr, pkg/bundler/bundler.go:
     validateRequiredNodeSelectors).
     """
     own: Values = stated if isinstance(stated, Mapping) else {}
@@ -272,8 +274,11 @@ def _require_selectors(entry: Component, values: Values, stated: Any) -> None:
 
 
 def _refuse_shared_volumes(entry: Component, values: Values) -> None:
-    """Refuse volumes that users of Slurm share: the upstream tool writes their claims and mounts itself, beside the
-    chart (NVIDIA/aicr, pkg/bundler), and jobs would write to a directory of one node instead."""
+    """Refuse volumes that users of Slurm share.
+
+    The upstream tool writes their claims and mounts itself, beside the chart (NVIDIA/aicr, pkg/bundler). Without these,
+    jobs would write to a directory of one node instead.
+    """
     if entry.name != "slinky-slurm":
         return
     paths = entry.data.get("sharedStorageClassPaths") or ()
@@ -291,8 +296,10 @@ def _none(pathless: bool) -> Given | None:
 
 
 def _tolerated(part: Mapping[str, Any], wanted: list[Toleration], own: Values) -> Given:
-    """Return the tolerations that a chart gets: those of the recipe and those of the site; what the recipe says of all
-    taints stays."""
+    """Return the tolerations of a chart: those of the recipe and those of the site.
+
+    A toleration of the recipe for all taints stays.
+    """
     given: Given = []
     for path in part.get("tolerationPaths") or ():
         before = _at(own, path)
@@ -348,28 +355,28 @@ def resolve_recipe(run: Run, options: Mapping[str, Any], emit: Emit) -> tuple[st
     """Resolve the recipe of the site into the run directory, all its manifests plain, and return warnings.
 
     Raises:
-        BringupError: wrong criteria, an unsupported combination, wrong recipe data, or a component that cannot be
-            built or rendered here.
+        BringupError: wrong criteria, an unsupported combination, wrong recipe data, or a component that cannot be built
+            or rendered here.
     """
     site = run.site
     if not needs_recipe(site):
         return ()
     answered = answer_for(site, options, run.hardware)
-    # The run directory is given to others, so its recipe has no secrets, in values or in what is rendered from them.
+    # The run directory is passed on, so its recipe has no secrets, in values or in what is rendered from them.
     recipe = rendered(redact_data(recipe_data_of(answered, site, run.hardware)), Renderer.of(options))
     path = run.path / RUN_FILE
     write_documents({path: FileText(text=dump(recipe, path))}, check_mode=False)
     run.reload()
     run.save_site(with_dra(site, run.recipe or {}))
     take_benchmark_inputs(run)
-    # Components are known now, and whether GPUs are given out by claim.
+    # The components are known from here on, and whether GPUs are allocated by claim.
     write_pending_suites(run)
     emit(f"recipe: {len(answered.result.order)} components in order {', '.join(answered.result.order)}"[:190])
     return answered.warnings
 
 
 def answer_for(site: Site, options: Mapping[str, Any], hardware: Mapping[str, Sku]) -> Answer:
-    """Return the recipe that the site asks for, on its hardware.
+    """Return the recipe for the site and its hardware.
 
     Raises:
         BringupError: wrong criteria, ones that contradict the hardware, an unsupported combination, wrong recipe data,
@@ -393,7 +400,7 @@ def answer_for(site: Site, options: Mapping[str, Any], hardware: Mapping[str, Sk
 
 
 def _with_values_of(site: Site, answered: Answer, request: Request, hardware: Mapping[str, Sku]) -> Answer:
-    """Return the recipe in which the driver is whose the site says it is, and GPUs are as many as its hosts have."""
+    """Return the recipe with the driver owner of the site, and with as many GPUs as its hosts have."""
     catalogue = answered.catalogue
     values = {entry.name: component_values(entry, catalogue) for entry in answered.result.components}
     stated = {component_name(key, list(values), catalogue): value for key, value in request.overrides.items()}

@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a recipe lets a site declare, and the load that its bounds are meant for: checks of DRA, of what it expects
-beside workloads, of its constraints; gate inference_acceptance serves and loads as the recipe states."""
+"""What a site can declare because of its recipe: the DRA checks, expectations beside workloads, constraints, and the
+load of gate inference_acceptance."""
 
 from __future__ import annotations
 
@@ -25,8 +25,11 @@ from ...site.model import Site
 
 
 def with_dra(site: Site, recipe: Mapping[str, Any]) -> Site:
-    """Return the site that declares the DRA checks only where the recipe gives out GPUs by claim, and what the recipe
-    expects beside workloads only where it does, or says why not."""
+    """Return the site with what its recipe makes applicable.
+
+    It declares the DRA checks only where the recipe allocates GPUs by claim. It declares what the recipe expects beside
+    workloads only where it expects something, else it has the reason.
+    """
     site = _with_constraints(_with_expected(site, recipe), recipe)
     if recipe_offers_gpus_by_dra(dict(recipe)):
         return replace(site, capabilities=tuple(sorted({*site.capabilities, "dra"})))
@@ -48,16 +51,16 @@ def _with_expected(site: Site, recipe: Mapping[str, Any]) -> Site:
 
 
 _SETTING_OF = dict(zip(OF_BENCHMARK, ("model", "concurrency_per_gpu"), strict=True))
-# What asks for one value; any other operator is a bound on what the site chooses.
+# The operator for exactly one value; any other is a bound on what the site chooses.
 _EXACTLY = "=="
 _OPERATORS = ("<", ">", "=", "!", "~", "in ", "not ")
 
 
 def benchmark_inputs(recipe: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the settings of gate inference_acceptance that a recipe states, by name.
+    """Return the settings of gate inference_acceptance in a recipe, by name.
 
     Raises:
-        InputError: a value is none that the setting can have.
+        InputError: a value is not valid for the setting.
     """
     known = settings_in(InferenceSettings)
     found: dict[str, Any] = {}
@@ -77,10 +80,10 @@ def benchmark_inputs(recipe: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def take_benchmark_inputs(run: Run) -> None:
-    """Let gate inference_acceptance of a run serve and load as its recipe states, and note it in the record.
+    """Let gate inference_acceptance of a run serve and load as its recipe specifies, and note it in the record.
 
     Raises:
-        InputError: a value of the recipe is none that the setting can have.
+        InputError: a value of the recipe is not valid for the setting.
     """
     wanted = benchmark_inputs(run.recipe)
     stated = run.site.settings.get(GATE, {})

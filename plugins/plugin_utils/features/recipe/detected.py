@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The criteria that a snapshot says, and recipes that are resolved from one."""
+"""The criteria that follow from a snapshot, and recipes that are resolved from one."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from ...recipe.request import Request, catalogue_of, request_of
 if TYPE_CHECKING:
     from ...snapshot.model import Snapshot
 
-# In place of a file or an address: the cluster as it is now.
+# In place of a file or an address: the live cluster.
 CLUSTER = "cluster"
 _COLLECTORS = frozenset({"server", "nodes", "devices"})
 
 
 def detected(snapshot: Snapshot, recipe_data: tuple[Path, ...]) -> Detection:
-    """Return the criteria that a snapshot says, each with its evidence.
+    """Return the criteria that follow from a snapshot, each with its evidence.
 
     Raises:
         BringupError: the recipe data are wrong.
@@ -43,7 +43,7 @@ def criteria_lines(detection: Detection) -> list[str]:
 
 
 def detected_lines(detection: Detection) -> list[str]:
-    """Return a line for each criterion that a recipe is resolved with, and one for those that nothing says."""
+    """Return a line for each criterion that a recipe is resolved with, and one for the unknown criteria."""
     known = [found for found in detection.findings if found.value]
     said = [f"{found.dimension}: {found.value} ({_said(found)})" for found in known]
     unknown = [found.dimension for found in detection.findings if found.source == "unknown"]
@@ -60,11 +60,11 @@ def _said(found: Finding) -> str:
 
 
 def request_for(options: Mapping[str, Any]) -> Request:
-    """Return the request that the options of a module make (see request_of); the facts may be those of a snapshot.
+    """Return the request from the options of a module (see request_of); the facts may come from a snapshot.
 
     Raises:
-        InputError: facts and a snapshot are given, or no snapshot is there.
-        BringupError: the cluster does not answer.
+        InputError: facts and a snapshot are given, or there is no snapshot.
+        BringupError: the cluster does not respond.
     """
     return request_and_snapshot(options)[0]
 
@@ -72,11 +72,13 @@ def request_for(options: Mapping[str, Any]) -> Request:
 def request_and_snapshot(
     options: Mapping[str, Any], more: frozenset[str] = frozenset()
 ) -> tuple[Request, Snapshot | None]:
-    """Return the same and the snapshot, which has what `more` collectors see where it is taken now; None without one.
+    """Return the request, and the snapshot if one is named.
+
+    A snapshot that is taken here includes the `more` collectors.
 
     Raises:
-        InputError: facts and a snapshot are given, or no snapshot is there.
-        BringupError: the cluster does not answer.
+        InputError: facts and a snapshot are given, or there is no snapshot.
+        BringupError: the cluster does not respond.
     """
     request, place = request_of(options), options.get("snapshot")
     if not place:
@@ -88,7 +90,7 @@ def request_and_snapshot(
 
 
 def _snapshot_at(place: str, options: Mapping[str, Any], more: frozenset[str]) -> Snapshot:
-    """Return the snapshot in a file, at an https address or in a ConfigMap, or of the cluster now."""
+    """Return the snapshot in a file, at an https address or in a ConfigMap, or one of the live cluster."""
     from ...clients.kube.cluster import Cluster
     from ...clients.kube.connection import connection_from
 

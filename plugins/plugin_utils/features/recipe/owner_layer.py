@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What gpufleet_driver_owner lays over a recipe, as a layer of query and explain, and whose values it replaces."""
+"""The values that gpufleet_driver_owner lays over a recipe, as a layer of query and explain, and the values they
+replace."""
 
 from __future__ import annotations
 
@@ -20,12 +21,12 @@ from ...recipe.request import Answer
 from ...recipe.yaml_text import Path as ValuePath
 from ...site.model import DriverOwner
 
-# Who owns the GPU driver decides what the recipe does about it: gpufleet_driver_owner and the recipe say the same. An
-# operator that installs a second driver, and a DRA driver that looks for the driver where the operator would have put
-# it, both fail on a host that brings its own: the DRA driver's init container waits for ever for nvidia-smi below
+# The owner of the GPU driver decides what the recipe does about it: gpufleet_driver_owner and the recipe must agree. On
+# a host with its own driver, an operator that installs a second one fails, and so does a DRA driver that looks for the
+# driver where the operator would have put it: the DRA driver's init container waits for ever for nvidia-smi below
 # `nvidiaDriverRoot` (kubernetes-sigs/dra-driver-nvidia-gpu, hack/kubelet-plugin-prestart.sh). The modules gdrdrv and
 # nvidia_peermem are loaded by containers of the operator's driver DaemonSet (NVIDIA/gpu-operator, assets/state-
-# driver/0500_daemonset.yaml): without it, asking for them does nothing.
+# driver/0500_daemonset.yaml): without it, requesting them has no effect.
 
 OPERATOR, DRA_DRIVER = "gpu-operator", "nvidia-dra-driver-gpu"
 OPERATORS_ROOT, HOSTS_ROOT = "/run/nvidia/driver", "/"
@@ -34,19 +35,19 @@ OPERATORS_ROOT, HOSTS_ROOT = "/run/nvidia/driver", "/"
 def driver_overrides(
     owner: DriverOwner, values: Mapping[str, Mapping[str, Any]], stated: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return what must be overridden so that the recipe leaves the driver to its owner; nothing where it does.
+    """Return the overrides with which the recipe leaves the driver to its owner; empty where it already does.
 
     Args:
         owner: who installs the driver.
-        values: component of the recipe to its merged values, the site's overrides among them.
-        stated: the site's own overrides, which are never overruled.
+        values: component of the recipe to its merged values, including the site's overrides.
+        stated: the site's own overrides, which take precedence.
 
     Raises:
-        InputError: the recipe's layers, or the site's overrides, say the opposite.
+        InputError: the recipe's layers, or the site's overrides, contradict the owner.
     """
     operator = values.get(OPERATOR)
     if operator is None:
-        # Another operand of the platform brings the driver; what it does is not said by chart values.
+        # Another operand of the platform installs the driver; chart values do not show what it does.
         return {}
     installs = (operator.get("driver") or {}).get("enabled", True) is not False
     if owner is DriverOwner.OPERATOR:
@@ -80,7 +81,7 @@ def driver_overrides(
 
 
 def _refuse(stated: Mapping[str, Any], path: tuple[str, ...], module: str) -> None:
-    """Refuse a module that the site's own overrides ask for and that only the operator's driver would load."""
+    """Refuse a module that the site's own overrides request and that only the operator's driver would load."""
     found: Any = stated.get(OPERATOR)
     for step in (*path, "enabled"):
         found = found.get(step) if isinstance(found, Mapping) else None
@@ -95,15 +96,15 @@ _DRIVER = ("components", OPERATOR, "values", "driver")
 
 
 def with_owner(answered: Answer, stated: Mapping[str, Any], owner: str | None) -> tuple[Answer, tuple[Stage, ...]]:
-    """Return the recipe as a run with this driver owner has it, and what was laid over it; without one as it is.
+    """Return the recipe of a run with this driver owner, and what was laid over it; without an owner unchanged.
 
     Args:
-        answered: the recipe, the user's overrides in it.
+        answered: the recipe, including the user's overrides.
         stated: the user's overrides by component.
         owner: `host` or `operator`.
 
     Raises:
-        InputError: the recipe's layers, or the overrides, say the opposite.
+        InputError: the recipe's layers, or the overrides, contradict the owner.
     """
     if not owner:
         return answered, ()
@@ -118,10 +119,10 @@ def with_owner(answered: Answer, stated: Mapping[str, Any], owner: str | None) -
 
 
 def idle_value(owner: str | None, path: ValuePath) -> str:
-    """Return why a value of a recipe has no effect with this owner of the driver, as a sentence; empty where it has.
+    """Return as a sentence why a value of a recipe has no effect with this driver owner; empty where it has one.
 
     Args:
-        owner: `host` or `operator`; None: not known.
+        owner: `host` or `operator`; None: unknown.
         path: of the value in a query, such as ("components", "gpu-operator", "values", "driver", "version").
     """
     if owner != DriverOwner.HOST.value or len(path) < 5 or path[:4] != _DRIVER or path[4] == "enabled":
@@ -131,7 +132,7 @@ def idle_value(owner: str | None, path: ValuePath) -> str:
 
 
 def idle_overrides(owner: DriverOwner, stated: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return a warning for each value of the driver that the site's overrides state, and that has no effect."""
+    """Return a warning for each driver value in the site's overrides that has no effect."""
     driver = (stated.get(OPERATOR) or {}).get("driver") or {}
     keys = sorted(driver) if isinstance(driver, Mapping) else []
     return tuple(f"gpufleet_overrides: {said}" for key in keys if (said := idle_value(owner.value, (*_DRIVER, key))))
@@ -140,13 +141,13 @@ def idle_overrides(owner: DriverOwner, stated: Mapping[str, Any]) -> tuple[str, 
 def replaced_layers(
     answered: Answer, recipe_data: Sequence[Path], owner: DriverOwner, overrides: Mapping[str, Any]
 ) -> tuple[str, ...]:
-    """Return a warning for each value of the site's own recipe data that the owner of the driver replaces.
+    """Return a warning for each value of the site's own recipe data that the driver owner replaces.
 
     Args:
         answered: the recipe before the overrides.
-        recipe_data: directories of the site; what our catalogue says is replaced without a word.
+        recipe_data: directories of the site; values of our own catalogue are replaced without a warning.
         owner: who installs the driver.
-        overrides: what driver_overrides made of it, by component.
+        overrides: the result of driver_overrides, by component.
     """
     if not recipe_data:
         return ()
@@ -166,7 +167,7 @@ def replaced_layers(
 def _idle_layers(
     answered: Answer, recipe_data: Sequence[Path], owner: DriverOwner, overrides: Mapping[str, Any]
 ) -> list[str]:
-    """Return a warning for each value of the driver that the site's own recipe data states, and that has no effect."""
+    """Return a warning for each driver value in the site's own recipe data that has no effect."""
     entry = next((found for found in answered.result.components if found.name == OPERATOR), None)
     driver = component_values(entry, answered.catalogue).get("driver") if entry is not None else None
     replaced = (overrides.get(OPERATOR) or {}).get("driver") or {}
@@ -186,7 +187,7 @@ class _Stated(NamedTuple):
 
 
 def _last_stated(answered: Answer, recipe_data: Sequence[Path], component: str, path: ValuePath) -> _Stated | None:
-    """Return the last layer or mixin of these directories that states a chart value, also where it changed nothing."""
+    """Return the last layer or mixin of these directories that sets a chart value, even where it changed nothing."""
     result, catalogue = answered.result, answered.catalogue
     roots = [directory.expanduser().resolve() for directory in recipe_data]
     sources = [(f"layer {name}", catalogue.layers[name]) for name in result.layers]

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Pools of a site: which hosts belong to each, by what their SKUs say, and what they bring into its recipe."""
+"""Pools of a site: which hosts belong to each, by their SKUs, and what the pools add to its recipe."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ...recipe.request import Answer, Request, answer_pools, catalogue_of
 from ...runtime.files import RECIPES
 from ...site.model import Host, Site
 
-# What a SKU says of its hosts; to state less than it has is no contradiction.
+# Values of a SKU that a site may lower; less than the SKU has is no contradiction.
 LESS = {"accelerator": "", "fabric": "none", "nvlink_domain": "node"}
 VARIABLE = "gpufleet_recipe_pools"
 
@@ -30,7 +30,7 @@ def hosts_by_pool(site: Site, hardware: Mapping[str, Sku], catalogue: Catalogue)
     """Return the hosts in scope of each pool of the site; one that fits several belongs to the first.
 
     Raises:
-        ProblemsError: a host that fits no pool, or a pool that no host fits, with what either states.
+        ProblemsError: a host that fits no pool, or a pool without a fitting host, with the criteria of both.
     """
     stated = [
         (pool.name, parse_criteria({**site.criteria, **pool.criteria}, catalogue.vocabulary, f"pool {pool.name}"))
@@ -99,7 +99,7 @@ def pooled_answer(site: Site, request: Request, hardware: Mapping[str, Sku]) -> 
 
 
 def recipe_data_of(answered: Answer, site: Site, hardware: Mapping[str, Sku]) -> dict[str, Any]:
-    """Return the hydrated recipe of a site; one with pools has them, each with its hosts."""
+    """Return the hydrated recipe of a site, with its pools and their hosts if it has any."""
     data = hydrated(answered.result, answered.catalogue)
     if answered.pools is not None:
         hosts = hosts_by_pool(site, hardware, answered.catalogue)
@@ -113,9 +113,9 @@ def recipe_data_of(answered: Answer, site: Site, hardware: Mapping[str, Sku]) ->
 
 
 def _own_workloads(component: str, catalogue: Catalogue) -> list[dict[str, str]]:
-    """Return the workloads that a registry entry of the site says its chart renders.
+    """Return the workloads that a registry entry of the site lists for its chart.
 
-    Those of our entries are not: values that a site sets may switch any of them off.
+    Those of our entries are left out: values that a site sets may switch any of them off.
     """
     entry = catalogue.registry.get(component)
     if entry is None or Path(entry.file).resolve().is_relative_to(RECIPES):
@@ -124,7 +124,7 @@ def _own_workloads(component: str, catalogue: Catalogue) -> list[dict[str, str]]
 
 
 def differing(site: Site, hardware: Mapping[str, Sku]) -> tuple[str, ...]:
-    """Return what to tell where hosts differ and no pool is stated: the recipe is only what they share."""
+    """Return the warning for a site whose hosts differ and that has no pools: the recipe has only what they share."""
     kinds: dict[str, Host] = {}
     for host in site.in_scope:
         if host.sku in hardware:

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Secrets of a run: its directory has none, so the tasks that need one get it from the variables once more."""
+"""Secrets of a run: its directory has none, so the tasks that need one read it from the variables again."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def restore_settings(run: Run, options: Mapping[str, Any]) -> None:
         options: `settings` and `set` as preflight got them.
 
     Raises:
-        InputError: a setting was masked and is not stated any more.
+        InputError: a masked setting is missing in the variables.
     """
     if not holds_mask(run.site.settings) and not holds_mask(run.settings):
         return
@@ -36,14 +36,14 @@ def restore_settings(run: Run, options: Mapping[str, Any]) -> None:
 
 
 def recipe_with_secrets(run: Run, options: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the run's recipe as it is installed: where something in it is masked, resolved once more.
+    """Return the run's recipe as it is installed. Where a value in it is masked, it is resolved once more.
 
     Args:
         run: the run.
         options: `recipe_data`, `overrides`, `helm` and `chart_mirror` as preflight got them.
 
     Raises:
-        InputError: a value was masked and is not stated any more.
+        InputError: a masked value is missing in the variables.
         ProblemsError: a manifest cannot be rendered.
     """
     saved = run.recipe
@@ -63,7 +63,7 @@ def recipe_with_secrets(run: Run, options: Mapping[str, Any]) -> dict[str, Any] 
     full = recipe_data_of(answered, run.site, run.hardware)
     masked = rendered(redact_data(full), renderer, built=saved)
     stated = rendered(full, renderer, built=saved)
-    # A text that was rendered from secrets cannot be put together from both: it is compared, and taken whole.
+    # A text that was rendered from secrets cannot be merged from both: it is compared, and taken whole.
     texts = _texts(masked)
     if any(holds_mask(text) and texts.get(place) != text for place, text in _texts(saved).items()):
         raise InputError("recipe", "a manifest was rendered from values that are not stated any more.", _RECIPE_HINT)
@@ -84,7 +84,7 @@ def _texts(recipe: Mapping[str, Any]) -> dict[_Place, str]:
 
 
 def _with_texts(recipe: Mapping[str, Any], texts: Mapping[_Place, str]) -> dict[str, Any]:
-    """Return a recipe with those of other texts whose own holds a mask."""
+    """Return a recipe in which texts with a mask are replaced by the given ones."""
     entries = []
     for entry in recipe["componentRefs"]:
         items = [

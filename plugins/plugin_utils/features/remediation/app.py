@@ -22,9 +22,9 @@ from ...runtime.redaction import redact
 from ...runtime.strict import decode
 from ...store.records import OurCordon
 
-# What is done about nodes that are bad, as a site configures it: who is taken out, who returns, who stays. Pure.
+# What is done about bad nodes by the policy of a site: which are taken out, which return, which stay. Pure.
 
-# What is done about nodes that are bad, as a site states it. Nothing unless it says so. Pure.
+# The policy of a site about bad nodes. Without a policy nothing is done. Pure.
 
 LABEL, CORDON, SLURM_DRAIN, WEBHOOK = "label", "cordon", "slurm_drain", "webhook"
 ACTS = (LABEL, CORDON, SLURM_DRAIN, WEBHOOK)
@@ -35,9 +35,9 @@ class RemediationPolicy:
     """What is done about a bad node, beside the report, which is always written.
 
     `acts`: `label` (the class as a label of the node), `cordon` (taint and cordon with our mark), `slurm_drain` (drain
-    with our reason), `webhook` (a POST to `webhook_url`). `breaker_percent`: most nodes of the site, and of a cohort,
-    that may be out of service by us; beyond it nothing more is taken out. `budget`: most nodes that one cycle takes
-    out. `give_back`: whether what we took out returns once it is healthy.
+    with our reason), `webhook` (a POST to `webhook_url`). `breaker_percent`: the largest share of the nodes of the
+    site, and of a cohort, that we may keep out of service; beyond it no more are taken out. `budget`: the most nodes
+    that one cycle takes out. `give_back`: whether a node that we took out returns once it is healthy.
     """
 
     acts: tuple[str, ...] = ()
@@ -51,10 +51,10 @@ class RemediationPolicy:
     scontrol: str = "scontrol"
 
     def __post_init__(self) -> None:
-        """Refuse what means nothing.
+        """Refuse values that have no meaning.
 
         Raises:
-            InputError: the field, what it says, and what it may say.
+            InputError: the field, its value, and its allowed values.
         """
         unknown = sorted(set(self.acts) - set(ACTS))
         if unknown:
@@ -85,10 +85,10 @@ class RemediationPolicy:
 
 
 def policy_of(stated: Mapping[str, Any]) -> RemediationPolicy:
-    """Return the policy that a site states by the names of its fields.
+    """Return the policy that a site configures, by the names of its fields.
 
     Raises:
-        ProblemsError: names that are not known, and values that mean nothing.
+        ProblemsError: unknown names, and values that have no meaning.
     """
     return decode(RemediationPolicy, dict(stated), "gpufleet_continuous_policy")
 
@@ -97,16 +97,13 @@ def _on_this_machine(url: str) -> bool:
     return urlsplit(url).hostname in ("127.0.0.1", "::1", "localhost")
 
 
-# What is to be done about the nodes of a site after their classes: who is taken out, who returns, who stays. Pure.
-#
-# The breaker looks at everything that would be out by us: where that is more than its share of the site or of a
-# cohort, nobody more is taken out, for so many are no single faults. The budget only spreads over cycles what the
-# breaker allows.
-#
-# What hit many nodes and is over (an image, a driver) leaves them bad until some good results in a row have cleared
-# each. They are no reason for the breaker any more, and who is still failing does not wait behind them: a bad node
-# whose newest result is good is left where it is, and the others are taken out in the order of how often in a row
-# they failed.
+# What to do about the nodes of a site after their classes: which are taken out, which return, which stay. Pure. The
+# breaker counts everything that we would keep out of service. Where that is more than its share of the site or of a
+# cohort, no more nodes are taken out, because so many have a shared cause. The budget only spreads over cycles what the
+# breaker allows. A fault that hit many nodes and is over (an image, a driver) leaves them bad until several good
+# results in a row have cleared each. These do not count for the breaker, and nodes that still fail do not wait behind
+# them: a bad node whose newest result is good is left where it is, and the others are taken out in the order of how
+# often in a row they failed.
 
 BAD, HEALTHY = "bad", "healthy"
 _GOOD_SINCE = "its newest result is good; it is taken out if one more is not, and healthy after some more"
@@ -114,9 +111,12 @@ _GOOD_SINCE = "its newest result is good; it is taken out if one more is not, an
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemediationSite:
-    """What is known of a site: `words` by node, `out` kept out of work by us now, `recorded` so in our history,
-    `elsewhere` out by a roll of ours, what each node has in common with others by `cohorts`, and of bad nodes how many
-    of their newest results in a row are bad by `in_a_row` (1 where it is not told)."""
+    """What is known about a site.
+
+    `words` has the class by node. `out` are nodes that we keep out of service now, `recorded` those of them in our
+    history, `elsewhere` those that a roll of ours keeps out. `cohorts` has what each node shares with others.
+    `in_a_row` has for bad nodes how many of their newest results in a row are bad (1 where it is missing).
+    """
 
     words: Mapping[str, str]
     out: Collection[str] = ()
@@ -128,9 +128,11 @@ class RemediationSite:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemediationSteps:
-    """What to do: `take` out, `keep` out (their reason is told anew), `give_back`, `record` and `forget` in the history
-    only; `left` says by node why nothing is done about a bad one, `stopped` why the breaker holds (empty: it does
-    not)."""
+    """What to do: nodes to `take` out, to `keep` out (their reason is written anew), to `give_back`.
+
+    `record` and `forget` change the history only. `left` says by node why nothing is done about a bad one. `stopped`
+    says why the breaker stops it, empty if it does not.
+    """
 
     take: tuple[str, ...] = ()
     keep: tuple[str, ...] = ()
@@ -142,7 +144,7 @@ class RemediationSteps:
 
 
 def steps(site: RemediationSite, policy: RemediationPolicy) -> RemediationSteps:
-    """Return what to do about the nodes, in the order of their names; `take` with the worst first."""
+    """Return what to do about the nodes, in the order of their names; `take` has the worst first."""
     out, recorded = set(site.out), set(site.recorded)
     bad = [node for node, word in sorted(site.words.items()) if word == BAD]
     healthy = [node for node, word in sorted(site.words.items()) if word == HEALTHY]
@@ -193,44 +195,43 @@ def _stopped(wanted: Sequence[str], out: set[str], site: RemediationSite, policy
     return ""
 
 
-# Carrying out the steps about nodes: by hand of Kubernetes or Slurm, and in the history of cordons of ours.
-#
-# A node is taken out first and recorded then: its mark in the cluster says whose it is, so a controller that dies
-# in between finds it in its next cycle.
+# Carrying out the steps about nodes: in Kubernetes or Slurm, and in the history of our cordons. A node is taken out
+# first and recorded then: its mark in the cluster shows the owner, so the next cycle finds it if a controller dies in
+# between.
 
 # The mark of our cordons and taints, and the end of the reason of our drains.
 OWNER = "continuous-validation"
 
 
 class OperatorActions(Protocol):
-    """What keeps nodes from work and gives them back. Every method may be called again after a crash."""
+    """Takes nodes out of service and gives them back. Every method may be called again after a crash."""
 
     def ours(self, nodes: Sequence[str]) -> Collection[str]:
-        """Return those that are kept from work by us now."""
+        """Return the nodes that we keep out of service now."""
 
     def cordon(self, node: str) -> str:
-        """Let the node get no new work, with our mark; return why not, empty if it gets none by our hand."""
+        """Take the node out of service, with our mark; return why not, empty if our cordon is set."""
 
     def hold(self, node: str, reason: str, *, again: bool = False) -> None:
-        """Write on a node that is ours why; `again`: only if nobody gave it back meanwhile."""
+        """Write the reason on a node that is ours; `again`: only if no one gave it back meanwhile."""
 
     def give_back(self, node: str) -> str:
-        """Let the node get work again if it is kept from it by us; return what is left of others, for people."""
+        """Put the node back into service if we keep it out; return as text what others still keep on it."""
 
 
 class OperatorCordons(Protocol):
-    """The history of cordons of ours (store.service)."""
+    """The history of our cordons (store.service)."""
 
     def add_cordon(self, site: str, cordon: OurCordon, *, rehearsal: bool) -> bool:
-        """Write that we take a node out of service."""
+        """Record that we take a node out of service."""
 
     def lift_cordon(self, site: str, node: str, lifted: str, *, rehearsal: bool) -> bool:
-        """Write when (UTC) a node was given back."""
+        """Record when (UTC) a node was given back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """Of which site and cycle the steps are, and when (UTC)."""
+    """The site and cycle of the steps, and their time (UTC)."""
 
     site: str
     rehearsal: bool
@@ -247,9 +248,9 @@ def carry_out(
     *,
     check_mode: bool = False,
 ) -> dict[str, str]:
-    """Do it and return by node what was done, or in check mode what would be.
+    """Carry out the steps and return by node what was done, or in check mode what would be.
 
-    What cannot be done to one node is said there and does not keep the others.
+    A failed step is reported for its node and does not stop the others.
     """
     told = {node: f"nothing was done: {why}" for node, why in todo.left.items()}
     if check_mode:
@@ -306,17 +307,17 @@ def _cordon(node: str, reasons: Mapping[str, str], turn: Turn) -> OurCordon:
 # The class of each node as a label of ours on it.
 
 LABEL_KEY = "gpufleet.io/class"
-# What labels, taints and cordons of a policy need; nobody's pod is evicted.
+# What labels, taints and cordons of a policy need; no pod is evicted.
 RIGHTS = tuple(Permission(verb, "nodes") for verb in ("get", "list", "patch", "update"))
 
 
 def label_nodes(
     cluster: Cluster, words: Mapping[str, str], names: Mapping[str, str], *, dry_run: bool = False
 ) -> tuple[str, ...]:
-    """Set the label where it is another one, and return the nodes where it was, by their names at the site.
+    """Set the label where it differs, and return the nodes where it did, by their names at the site.
 
     Args:
-        cluster: where.
+        cluster: the cluster.
         words: the class of each node.
         names: the names of the nodes in the cluster.
         dry_run: change nothing.
@@ -331,13 +332,13 @@ def label_nodes(
     return tuple(changed)
 
 
-# Telling another system, such as one for tickets, what was found and done: one POST of JSON.
+# Notification of another system, such as one for tickets: one POST of JSON.
 
 
 def notify(policy: RemediationPolicy, body: Mapping[str, Any]) -> str:
-    """Send it and return what went wrong, empty for nothing. The certificate is always checked.
+    """Send it and return the problem, empty for none. The certificate is always checked.
 
-    Secrets in its texts are made unreadable first; the token goes into the header and nowhere else.
+    Secrets in its texts are masked first; the token is only in the header.
     """
     try:
         headers = {"Authorization": f"Bearer {_token(policy.webhook_token_file)}"} if policy.webhook_token_file else {}

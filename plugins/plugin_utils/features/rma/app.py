@@ -1,9 +1,10 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Packs what a vendor asks for when a part goes back: a page, what every tool of its node printed, results, digests.
+"""Packs what a vendor needs when a part goes back: a page, the output of every tool of its node, results, digests.
 
-The page says which part, what is wrong with it, since when, and why the part and not what is around it."""
+The page names the part, its fault, since when, and why the part is at fault and not its surroundings.
+"""
 
 from __future__ import annotations
 
@@ -37,8 +38,11 @@ from ...store.history import open_store, said_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RmaPart:
-    """What is sent back. `facts` are its identity as its tools print it (serial number, UUID, firmware, address), with
-    names for people; `seen_in` is the run in which it was last listed, empty for the run of the pack."""
+    """The part to send back.
+
+    `facts` are its identity as its tools print it (serial number, UUID, firmware, address), with readable names.
+    `seen_in` is the run that last listed it, empty for the run of the pack.
+    """
 
     name: str
     node: str
@@ -50,7 +54,7 @@ class RmaPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastResult:
-    """One earlier result about the part or its node: when (UTC), of which run and check, and what it said."""
+    """One earlier result about the part or its node: when (UTC), of which run and check, and its text."""
 
     when: str
     run_id: str
@@ -62,10 +66,11 @@ class PastResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackFacts:
-    """Everything that the page tells.
+    """Everything that the page shows.
 
-    `against` are the results that accuse the part, `cleared` sentences about what was looked at and is not to blame,
-    `files` by name the SHA-256 of what is in the archive, `missing` what a vendor will ask for and is not there.
+    `against` are the results that accuse the part. `cleared` are sentences about what was checked and is not to blame.
+    `files` has by name the SHA-256 of the files in the archive. `missing` is what a vendor will request and is not
+    there.
     """
 
     case: str
@@ -114,7 +119,7 @@ def _section(title: str, sentences: tuple[str, ...]) -> list[str]:
     return ["", f"## {title}", "", *(f"- {plain(text, 600)}" for text in sentences)] if sentences else []
 
 
-# Markdown would escape the signs of a program, and a page is read as text, too.
+# Markdown would escape operator signs, and a page is read as plain text, too.
 _SIGNS = {">=": "at least", "<=": "at most", ">": "more than", "<": "less than"}
 
 
@@ -125,7 +130,7 @@ def _expected(outcome: Outcome) -> str:
     )
 
 
-# The identity of a part by what its tools printed: serial number, address, firmware.
+# The identity of a part from the output of its tools: serial number, address, firmware.
 
 T = TypeVar("T")
 GPU, ADAPTER, NODE = "GPU", "network adapter", "node"
@@ -133,7 +138,10 @@ _SYSTEM = 1
 
 
 def kind_of(part: str) -> str:
-    """Return what a part of that name is: `gpu3` or an address is a GPU, empty the node, anything else an adapter."""
+    """Return the kind of a part by its name.
+
+    `gpu3` or an address is a GPU, an empty name the node, anything else an adapter.
+    """
     if not part:
         return NODE
     is_gpu = part.removeprefix("gpu").isdecimal() if part.startswith("gpu") else part.count(":") == 2
@@ -150,13 +158,13 @@ def identity(part: str, evidence: HostEvidence) -> dict[str, str]:
 
 
 def listed_gpus(evidence: HostEvidence) -> int:
-    """Return how many GPUs the driver of the host lists; 0 if it does not answer."""
+    """Return how many GPUs the driver of the host lists; 0 if it does not respond."""
     log = _read(evidence, "nvidia_smi_xml", nvidia_smi_xml.parse)
     return len(log.gpus) if log else 0
 
 
 def _read(evidence: HostEvidence, tool: str, parse: Callable[[str], T]) -> T | None:
-    """Return what a tool said; None if it did not run or printed what is not its format."""
+    """Return the parsed output of a tool; None if it did not run or has another format."""
     run = evidence.tools.get(tool)
     if run is None or run.rc != 0:
         return None
@@ -222,8 +230,11 @@ _DIAGNOSTICS = ("dcgmi_diag", "mlxlink", "nvidia_smi_xml")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RmaRequest:
-    """What is packed: `subject` as results name it (`gpu03/gpu5`, `gpu03/mlx5_2`, `gpu03`), with the number of the
-    case, whom to ask, and `files` to be packed besides; `store` is the history file, None for none."""
+    """What to pack.
+
+    `subject` is the name in results (`gpu03/gpu5`, `gpu03/mlx5_2`, `gpu03`). There are the number of the case, the
+    contact, and further `files` to pack. `store` is the history file, None for none.
+    """
 
     subject: str
     case: str = ""
@@ -261,7 +272,7 @@ def make_pack(run: Run, asked: RmaRequest) -> RmaPack:
 
     Raises:
         NotFoundError: the run has no such host.
-        InputError: nothing in the run accuses the part, or a file to be packed cannot be looked through.
+        InputError: no result of the run accuses the part, or a file to pack cannot be searched for secrets.
     """
     node, _slash, part = asked.subject.partition("/")
     host = next((host for host in run.site.hosts if host.name == node), None)
@@ -299,7 +310,7 @@ def write_pack(path: Path, archive: bytes) -> None:
 
 
 def _accusing(run: Run, subject: str) -> tuple[Run, list[Outcome], tuple[Outcome, ...]]:
-    """Return the run that accuses the part, this one or the newest proof of a wave, with its results and those against.
+    """Return the run that accuses the part (this one or the newest proof of a wave), its results, and those against.
 
     Raises:
         InputError: none does.
@@ -319,12 +330,12 @@ def _accusing(run: Run, subject: str) -> tuple[Run, list[Outcome], tuple[Outcome
 
 
 def _whole_last(name: str) -> tuple[bool, str]:
-    """Order names of parts before that of their node, which nobody sends back for one of them."""
+    """Sort key: names of parts before that of their node, which is not sent back for one of them."""
     return "/" not in name, name
 
 
 def _proofs(run: Run) -> Iterator[Run]:
-    """Yield the runs that proved the waves of a roll, the newest first."""
+    """Yield the runs that proved the waves of a roll, newest first."""
     for path in sorted((run.path / _WAVES).glob("*"), reverse=True):
         if (path / SITE).is_file():
             yield Run(path)
@@ -336,21 +347,24 @@ def _outcomes(run: Run) -> list[Outcome]:
     found = [outcome for gate in gates for outcome in run.own_outcomes(gate)]
     for phase in (verdict.gate for verdict in run.record.phases):
         if phase not in gates and ctrf_path(run.path, phase).is_file():
-            # A cycle has no gates: its results are of its own name.
+            # A cycle has no gates: its results have its own name.
             found += read_phase_outcomes(run.path, phase, (*GATE_IDS, *PHASE_GATES.get(phase, (phase,))))
     return found
 
 
 def _accuses(outcome: Outcome, subject: str) -> bool:
-    """Whether a result says that this part is bad; of a node also what failed about its parts."""
+    """Whether a result is a failure of this part; for a node also a failure of one of its parts."""
     if outcome.status is not Status.FAILED:
         return False
     return any(entry.name == subject or ("/" not in subject and entry.node == subject) for entry in outcome.subjects)
 
 
 def _evidence(run: Run, node: str) -> HostEvidence:
-    """Return what the tools of a host printed: on the host, in pods of the operator that owns the driver, and around
-    loads what was not asked before; no tool where the run did not read the host."""
+    """Return the output of the tools of a host.
+
+    It is from the host, from pods of the operator that owns the driver, and from around loads where these had more
+    tools. It is empty where the run did not read the host.
+    """
     tools: dict[str, ToolRun] = {}
     kept = [run.path / evidence_file(node, kind) for kind in (HOSTS, DRIVERS)]
     found = [read_evidence(path) for path in kept if path.is_file()]
@@ -360,11 +374,11 @@ def _evidence(run: Run, node: str) -> HostEvidence:
 
 
 def _around_loads(run: Run, node: str) -> list[HostEvidence]:
-    """Return what was read of a host around loads, the readings after a load last: they show the fault."""
+    """Return the readings of a host around loads, those after a load last: they show the fault."""
     paths = sorted((run.path / "evidence" / "load").glob(f"*/*/{node}.json"), key=lambda path: path.parent.name)
     found = []
     for path in reversed(paths):
-        # One that cannot be read is packed as it is, and tells nothing.
+        # A reading that cannot be parsed is packed as it is, and adds no facts.
         with suppress(BringupError):
             found.append(read_evidence(path))
     return found
@@ -373,7 +387,7 @@ def _around_loads(run: Run, node: str) -> list[HostEvidence]:
 def _identity(run: Run, part: str, evidence: HostEvidence, gpus: int) -> tuple[dict[str, str], str]:
     """Return the identity of the part, and the earlier run that knew it where this one does not list it any more.
 
-    A GPU that is not listed moves the numbers of those behind it, so a number counts only where all are listed.
+    A missing GPU shifts the numbers of those after it, so a number counts only where all are listed.
     """
     counted = kind_of(part) != GPU or ":" in part or listed_gpus(evidence) == gpus
     found = identity(part, evidence) if counted else {}
@@ -389,8 +403,10 @@ def _identity(run: Run, part: str, evidence: HostEvidence, gpus: int) -> tuple[d
 
 
 def _earlier(run: Run, host: str) -> Iterator[tuple[Run, HostEvidence]]:
-    """Yield the runs of the same site before this one, the newest first, with what they kept of the host; before them
-    what this one read before a load."""
+    """Yield the earlier runs of the same site, newest first, with their readings of the host.
+
+    Before them come the readings of this run before a load.
+    """
     yield from ((run, reading) for reading in _around_loads(run, host))
     own = run.path.resolve()
     # The proof of a wave is a run below that of its roll.
@@ -403,12 +419,12 @@ def _earlier(run: Run, host: str) -> Iterator[tuple[Run, HostEvidence]]:
             if before.site.name == run.site.name and before.record.rehearsal == run.record.rehearsal:
                 yield before, _evidence(before, host)
         except BringupError:
-            # An old directory that cannot be read is no reason to pack nothing.
+            # An old directory that cannot be read must not prevent the pack.
             continue
 
 
 def _tools(evidence: HostEvidence) -> dict[str, bytes]:
-    """Return by file what each tool of the node printed, with its command."""
+    """Return by file the output of each tool of the node, with its command."""
     return {f"tools/{name}.txt": _printed(tool).encode() for name, tool in sorted(evidence.tools.items())}
 
 
@@ -420,7 +436,7 @@ def _printed(tool: ToolRun) -> str:
 
 
 def _further(run: Run, node: str) -> dict[str, bytes]:
-    """Return what else the run kept of the node: its BMC with the event log, its counters after a load."""
+    """Return what else the run has about the node: its BMC with the event log, its counters after a load."""
     places = {f"evidence/facility/bmc-{node}.json": "bmc.json"}
     for path in sorted((run.path / "evidence" / "load").glob(f"*/*/{node}.json")):
         places[path.relative_to(run.path).as_posix()] = f"load-{path.parent.parent.name}-{path.parent.name}.json"
@@ -429,11 +445,11 @@ def _further(run: Run, node: str) -> dict[str, bytes]:
 
 
 def _own_files(paths: Sequence[Path]) -> dict[str, bytes]:
-    """Return the files that were asked for, without secrets.
+    """Return the requested files, without secrets.
 
     Raises:
         NotFoundError: one is not there.
-        InputError: one cannot be looked through for secrets.
+        InputError: one cannot be searched for secrets.
     """
     found: dict[str, bytes] = {}
     for path in paths:
@@ -482,7 +498,7 @@ def _missing(part: str, facts: Mapping[str, str], evidence: HostEvidence, files:
 
 
 def _cleared(outcomes: Sequence[Outcome], against: Sequence[Outcome], node: str) -> Iterable[str]:
-    """Say where the same checks passed: what other nodes share with this one is not to blame."""
+    """Yield where the same checks passed: what other nodes share with this one is not to blame."""
     for check in dict.fromkeys(outcome.check for outcome in against):
         passed = {s.node for o in outcomes if o.check == check and o.status is Status.PASSED for s in o.subjects}
         others = sorted(passed - {node, ""})

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Looking for a phase of a validation: readiness at a snapshot, the others by the observers of their checks."""
+"""Observations for a phase of a validation: readiness from a snapshot, the others by the observers of their checks."""
 
 from __future__ import annotations
 
@@ -50,16 +50,16 @@ def observe_readiness(
     helm: str,
     provider: Iterable[str] = (),
 ) -> Observation:
-    """Take or read the snapshot and save that it was looked at; why it could not be is saved as well.
+    """Take or read the snapshot and record that it was looked at. If that fails, the reason is recorded as well.
 
     Args:
         run: the run.
-        asked: what it was asked.
+        asked: the request.
         context: what observers may use.
         connection: the cluster.
         helm: the program, for the releases.
-        provider: `PART=FILE` of what the provider's tools list (collect/provider_dumps.py); it stands before what a
-            supplied snapshot has.
+        provider: `PART=FILE` of listings by the provider's tools (collect/provider_dumps.py); they take precedence over
+            those of a supplied snapshot.
     """
 
     def look(_context: ObserveContext) -> Taken:
@@ -72,7 +72,7 @@ def observe_readiness(
             # One phase of several takes a snapshot, and only where none is supplied.
             from ..snapshot.app import take_snapshot
 
-            # Nobody knows what the site's validators read of it.
+            # It is unknown what the site's validators read of it.
             only = None if asked.images else collectors_needed(run.recipe)
             snapshot = take_snapshot(connection, helm=helm, run_dir=_hosts_of(run), only=only)
         snapshot = replace(snapshot, provider={**snapshot.provider, **listed})
@@ -82,7 +82,7 @@ def observe_readiness(
 
 
 def _tell_rehearsal(run: Run, asked: ValidationRequest, snapshot: Snapshot) -> None:
-    """Say of the run what the supplied snapshot says of its cluster: without a cluster nobody else does."""
+    """Mark the run as a rehearsal if the supplied snapshot is of one: without a cluster there is no other source."""
     if snapshot.of_rehearsal and not (run.record.rehearsal and run.site.rehearsal):
         run.mark_rehearsal()
     elif snapshot.of_rehearsal is None and asked.no_cluster and NOT_TOLD not in run.record.notes:
@@ -95,15 +95,14 @@ def _hosts_of(run: Run) -> Path | None:
 
 
 def supplied_snapshot(asked: ValidationRequest, connection: Connection) -> Snapshot:
-    """Return the snapshot that was supplied, if it is one of this cluster and of late.
+    """Return the supplied snapshot, if it is of this cluster and recent.
 
-    One that was taken in the future would never grow old, so it says nothing of its age.
-
-    Without a cluster there is nothing to compare it with, and whoever supplies it says of what it is.
+    A snapshot dated in the future would never grow old, so it is refused. Without a cluster there is nothing to compare
+    it with, and the user vouches for it.
 
     Raises:
-        InputError: it is of another cluster, does not say of which, is too old, or was taken in the future.
-        BringupError: it cannot be read, or nobody says which cluster this is.
+        InputError: it is of another cluster, does not name its cluster, is too old, or is dated in the future.
+        BringupError: it cannot be read, or the identity of this cluster is unknown.
     """
     snapshot = read_snapshot(asked.snapshot, lambda: Cluster(connection))
     if asked.no_cluster:
@@ -142,15 +141,17 @@ def observe_phase(
     gate: str = "",
     check_mode: bool = False,
 ) -> list[Observation]:
-    """Let the observers of a phase's checks look, each within its time: those that only look, and those whose pods take
-    no GPU, at once; beside them those whose pods do, one after another.
+    """Let the observers of a phase's checks look, each within its time limit.
+
+    Observers that only read, and those whose pods take no GPU, run at once. Beside them those whose pods take GPUs run
+    one after another.
 
     Args:
         run: the run.
         declaration: what the phase declares.
-        context_of: gives the context of a gate, and why nothing may be looked at in it.
-        gate: only this gate of the phase, and with its last those of no phase; empty for all.
-        check_mode: nothing that makes pods.
+        context_of: returns the context of a gate, and why it must not be observed, if so.
+        gate: only this gate of the phase, and with its last gate those of no phase; empty for all.
+        check_mode: nothing that creates pods.
     """
     whole_s, by_check = limits_of(run.recipe, declaration.phase)
     deadline = _end_of_phase(run, whole_s, gate)
@@ -188,9 +189,10 @@ def observe_phase(
 
 
 def _looks_now(phase: str, part: str, gate: str) -> bool:
-    """Tell whether the checks of a gate are looked at when this one of the phase is asked for; empty: all are.
+    """Whether the checks of a gate are observed when this one of the phase is requested; empty: all are.
 
-    With the last come those that a recipe names of gates that are none of the phase: nobody asks for these.
+    Gates of no phase that a recipe names are observed with the last one, because they are never requested by
+    themselves.
     """
     own = PHASE_GATES[phase]
     return gate in ("", part) or (gate == own[-1] and part not in own)
@@ -199,7 +201,7 @@ def _looks_now(phase: str, part: str, gate: str) -> bool:
 def _end_of_phase(run: Run, whole_s: float, gate: str) -> Deadline | None:
     """Return when a phase with so many seconds is over, None for one without a limit.
 
-    One whose gates are tasks of their own began when the phase before it was decided, which the record says.
+    A phase whose gates are separate tasks began when the phase before it was decided, which is in the record.
     """
     if not whole_s:
         return None
@@ -217,7 +219,7 @@ def _observe_validators(
 ) -> list[Observation]:
     """Run the site's validators of a phase: those that disturb nothing at once, then the others one after another.
 
-    They get the snapshot that readiness looked at, in upstream's words, and the recipe of the run.
+    They get the snapshot of readiness, in upstream's format, and the recipe of the run.
     """
     try:
         inputs = Inputs(
@@ -265,7 +267,7 @@ def _without(part: GatePlan, keys: set[str]) -> GatePlan:
 
 
 def _observer_limits(part: GatePlan, by_check: Mapping[str, float]) -> dict[str, float]:
-    """Return by observer the longest time of its checks, none where a check of it has no limit."""
+    """Return by observer the longest time limit of its checks; an observer with an unlimited check is left out."""
     found: dict[str, list[float]] = {}
     for check in part.checks:
         found.setdefault(check.observer.key, []).append(by_check.get(check.id, 0.0))

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A validation of a cluster: what was asked for, decided phase by phase. No gate is decided by it."""
+"""A validation of a cluster: the request, decided phase by phase. It decides no gate."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NO_CLUSTER = "no-cluster mode: nothing but the snapshot is looked at"
 
 
 def closed_by(run: Run, asked: ValidationRequest, phase: str) -> str:
-    """Return why a phase is not looked at: readiness is not passed, or an earlier one with fail_fast; else empty."""
+    """Return why a phase is not observed: readiness did not pass, or with fail_fast an earlier phase; else empty."""
     before = asked.phases[: asked.phases.index(phase)] if phase in asked.phases else ()
     for name in before:
         verdict = run.record.phase(name)
@@ -50,7 +50,7 @@ def declared_phase(run: Run, asked: ValidationRequest, phase: str) -> PhaseDecla
 
 
 def decide_phase(run: Run, phase: str) -> GateVerdict:
-    """Judge what was seen for a phase, write its CTRF and JUnit, decide from the CTRF that is read back, and record it.
+    """Judge the observations of a phase, write its CTRF and JUnit, decide from the CTRF as read back, and record it.
 
     Raises:
         BringupError: nothing could be written.
@@ -73,7 +73,7 @@ def decide_phase(run: Run, phase: str) -> GateVerdict:
 
 
 def phase_outcomes(run: Run, declaration: PhaseDeclaration) -> tuple[Outcome, ...]:
-    """Return what the judges of a phase say of its saved observations, and what was left out, each with its reason."""
+    """Return the outcomes of a phase from its saved observations, and what was left out, each with its reason."""
     asked = requested_of(run)
     found: list[Outcome] = []
     live = not asked.no_cluster or declaration.phase == READINESS
@@ -122,7 +122,7 @@ def _about(run: Run) -> tuple[Subject, ...]:
 
 
 def phase_verdict(run: Run, declaration: PhaseDeclaration, outcomes: tuple[Outcome, ...]) -> GateVerdict:
-    """Return the verdict over these outcomes; what was left out by name holds nothing, and is never a pass."""
+    """Return the verdict over these outcomes. A check that was left out by name blocks nothing, and is never a pass."""
     skipped = {outcome.check for outcome in outcomes if outcome.status is Status.SKIPPED}
     expected = {check: subjects for check, subjects in declaration.expected.items() if check not in skipped}
     others = {*declaration.unknown, *(image.name for image in declaration.images)} - skipped

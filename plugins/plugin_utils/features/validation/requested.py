@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a validation was asked, as it is kept in the run directory."""
+"""The request of a validation, as it is saved in the run directory."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ ASKED = "validation.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValidationRequest:
-    """What a validation was asked: its phases in their order, names of checks to leave out, and how.
+    """The request of a validation: its phases in order, names of checks to leave out, and options.
 
-    `snapshot` is where a supplied one lies (empty: one is taken), `max_age_s` how old that may be; `installed` says
-    that the recipe's components are there, so that nodes say which GPUs they have; `images` are validators of the site,
-    and `node_selector` the labels of the nodes that their own pods are for.
+    `snapshot` is the path of a supplied one (empty: one is taken), `max_age_s` how old it may be. `installed`: the
+    recipe's components are there, so that nodes report their GPUs. `images` are validators of the site, and
+    `node_selector` has the labels of the nodes that their own pods run on.
     """
 
     phases: tuple[str, ...] = (READINESS,)
@@ -38,7 +38,7 @@ class ValidationRequest:
 
 
 def requested_of(run: Run) -> ValidationRequest:
-    """Return what a run was asked; one that brings a cluster up looks at its readiness.
+    """Return the request of a run. A run that brings a cluster up observes its readiness.
 
     Raises:
         InputError: the file cannot be read.

@@ -14,7 +14,7 @@ from ...recipe.request import catalogue_of
 
 
 def site_images(recipe_data: Sequence[str]) -> tuple[tuple[ValidatorImage, ...], tuple[str, ...]]:
-    """Return the validators of the site's own catalogues, and a note of those that checks of ours answer for.
+    """Return the validators of the site's own catalogues, and a note about those that our checks cover.
 
     Raises:
         InputError: an entry that cannot be run as it is written.

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The start of a validation: what is asked is checked and kept, and the recipe that is supplied."""
+"""The start of a validation: the request is checked and saved, together with a supplied recipe."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ from .site_images import site_images
 
 
 def start_validation(run: Run, options: Mapping[str, Any], connection: Connection) -> ValidationRequest:
-    """Write what is asked, the recipe that is supplied, and a pending verdict of each phase.
+    """Write the request, the supplied recipe, and a pending verdict of each phase.
 
     Args:
         run: the run; without a cluster it needs no inventory.
         options: those of module validation_start.
-        connection: asked only for a recipe in a ConfigMap.
+        connection: used only for a recipe in a ConfigMap.
 
     Raises:
         InputError: an unknown phase, check or constraint, or no recipe.
-        BringupError: nobody answers at the place of the recipe.
+        BringupError: the place of the recipe does not respond.
     """
     images, answered_by_ours = site_images(options["recipe_data"])
     asked = ValidationRequest(
@@ -75,7 +75,7 @@ def start_validation(run: Run, options: Mapping[str, Any], connection: Connectio
     record = with_phases(replace(run.record, site=run.site.name, notes=notes), asked.phases)
     run.save_record(replace(record, updated=now_utc()))
     if options["recipe"]:
-        # That of the inventory was taken by preflight.
+        # The recipe of the inventory was taken by preflight.
         take_benchmark_inputs(run)
     return asked
 
@@ -88,21 +88,22 @@ def _site_alone(run: Run) -> Site:
 
 
 def _written_by_upstream(recipe: Mapping[str, Any]) -> bool:
-    """Tell whether the upstream tool wrote the recipe: it puts its version into the metadata, and ours does not."""
+    """Whether the upstream tool wrote the recipe: it puts its version into the metadata, and ours does not."""
     return bool((recipe.get("metadata") or {}).get("version"))
 
 
 def _is_slip(hint: str, recipe: Mapping[str, Any]) -> bool:
-    """Tell whether a name that nothing measures is a slip of the pen rather than one of a newer upstream release.
+    """Whether an unknown name is a typing error rather than a name of a newer upstream release.
 
-    A name near to one that we have, or one in the wrong place, is refused before anything is looked at. Any other, and
-    each of a recipe that upstream wrote, is `other` where it is judged, so that the rest of the recipe is answered.
+    A name close to a known one, or one in the wrong place, is refused before anything is observed. Any other name, and
+    every name in a recipe that upstream wrote, becomes `other` where it is judged, so that the rest of the recipe is
+    still judged.
     """
     return not _written_by_upstream(recipe) and hint.startswith(("Did you mean", "It is measured"))
 
 
 def _require_known(recipe: Mapping[str, Any] | None, asked: ValidationRequest, check_dirs: tuple[str, ...]) -> None:
-    """Refuse a recipe whose checks or constraints are misspelt: what is merely unknown is judged, as `other`."""
+    """Refuse a recipe with misspelt checks or constraints. Names that are merely unknown are judged as `other`."""
     if recipe is None:
         raise InputError(
             "validation", "has no recipe.", "name one: gpufleet_validate_recipe, or state gpufleet_criteria"
@@ -119,7 +120,7 @@ def _require_known(recipe: Mapping[str, Any] | None, asked: ValidationRequest, c
             constraint = declared_constraint(entry)
             wrong = wrong_value(replace(constraint, unit=constraint.unit or unit_of(constraint.name)))
             if wrong:
-                # Compared as a text it would read as not kept.
+                # Compared as text it would count as violated.
                 raise InputError(f"constraint {constraint.name!r} of the recipe", wrong, "correct the recipe")
     known = components_of(dict(recipe))
     for phase in asked.phases:
@@ -134,7 +135,7 @@ def _require_known(recipe: Mapping[str, Any] | None, asked: ValidationRequest, c
 
 
 def _notes(recipe: Mapping[str, Any] | None) -> tuple[str, ...]:
-    """Return what a recipe's validation section says and this release takes from elsewhere."""
+    """Return the parts of a recipe's validation section for which this release uses another source."""
     sections = ((recipe or {}).get("validation") or {}).items()
     text = "of the recipe is not used: it is about a part that only upstream's own benchmark has"
     return (
@@ -149,7 +150,7 @@ def _notes(recipe: Mapping[str, Any] | None) -> tuple[str, ...]:
 
 
 def _unknown(recipe: Mapping[str, Any] | None) -> Iterator[str]:
-    """Yield the constraints of a recipe that nothing of this release measures."""
+    """Yield the constraints of a recipe that this release cannot measure."""
     sections = {phase: section or {} for phase, section in ((recipe or {}).get("validation") or {}).items()}
     for phase, section in {"": recipe or {}, **sections}.items():
         for entry in section.get("constraints") or ():
