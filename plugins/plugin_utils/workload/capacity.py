@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""GPUs that are free on nodes: those that the device plugin or DRA offers, less those that pods and claims hold."""
+"""Free GPUs of nodes: what the device plugin or DRA offers, less what pods and claims hold."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from ..outcome.errors import NotFoundError
 from ..snapshot.model import Node, whole_number
 from .nodes import Toleration, closed, out_by
 
-# Devices that the pods of a test ask for by claims: the templates of these, and what pods and containers say.
+# Devices that the pods of a test request by claims: the templates of the claims, and the parts of pod and container.
 #
-# Every pod of a template gets claims of its own (kubernetes.io/docs/concepts/scheduling-eviction/ dynamic-resource-
-# allocation). A request says how many devices it wants and not `All`: with `All` a node that lost a device serves
-# the test with those that are left, with a number the scheduler refuses it and says so.
+# Every pod of a template gets claims for itself (kubernetes.io/docs/concepts/scheduling-eviction/ dynamic-resource-
+# allocation). A request gives the number of devices, never `All`: with `All` a node that lost a device runs the test
+# on the devices that are left. With a number the scheduler refuses that node and reports it.
 
 Json = dict[str, Any]
 GPUS = "gpus"
-# How Kubernetes itself names a device class among resources (KEP-5004, DRAExtendedResource). Not asked for as such:
-# that feature is younger than claims.
+# The name of a device class among the extended resources of Kubernetes (KEP-5004, DRAExtendedResource). Pods do not
+# request it by this name: that feature is younger than claims.
 CLASS_PREFIX = "deviceclass.resource.kubernetes.io/"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceRequest:
-    """So many devices of a class for every pod; `name` is that of the claim in a pod (a DNS label)."""
+    """A number of devices of one class for every pod. `name` is the claim's name in the pod, a DNS label."""
 
     name: str
     device_class: str
@@ -40,14 +40,14 @@ class DeviceRequest:
 
 
 def gpu_requests(device_class: str, count: int) -> tuple[DeviceRequest, ...]:
-    """Return the request for GPUs; none without a class or without GPUs."""
+    """Return the claim request for GPUs. There is none without a device class or with a count below 1."""
     if not device_class or count < 1:
         return ()
     return (DeviceRequest(name=GPUS, device_class=device_class, count=count),)
 
 
 def split_limits(limits: Mapping[str, str]) -> tuple[dict[str, str], tuple[DeviceRequest, ...]]:
-    """Return the resources of a pod that are none of DRA, and the requests for those that are device classes."""
+    """Split the resource limits of a pod into plain resources and requests for DRA device classes."""
     classes = {name: amount for name, amount in limits.items() if name.startswith(CLASS_PREFIX)}
     plain = {name: amount for name, amount in limits.items() if name not in classes}
     numbered = enumerate(sorted(classes.items()))
@@ -61,13 +61,13 @@ def split_limits(limits: Mapping[str, str]) -> tuple[dict[str, str], tuple[Devic
 def claim_templates(
     owner: str, namespace: str, labels: Mapping[str, str], requests: Sequence[DeviceRequest]
 ) -> list[Json]:
-    """Return a ResourceClaimTemplate for each request; a namespace makes it in the version that its server has.
+    """Return a ResourceClaimTemplate for each request. The namespace creates it in the API version of its server.
 
     Args:
-        owner: begin of the names of the templates (template_name).
-        namespace: where the pods are.
-        labels: of templates and claims.
-        requests: what every pod wants.
+        owner: prefix of the names of the templates (template_name).
+        namespace: namespace of the pods.
+        labels: labels of templates and claims.
+        requests: the devices of every pod.
     """
     return [
         {
@@ -87,8 +87,11 @@ def claim_variables(
     requests: Sequence[DeviceRequest],
     made_by_others: Sequence[Json] = (),
 ) -> Json:
-    """Return what the templates of workloads need to claim devices: `claim_templates`, `pod_claims` (resourceClaims of
-    a pod, those of templates `made_by_others` included) and `claims` (of the container that gets all of them)."""
+    """Return the variables with which the templates of workloads claim devices.
+
+    `claim_templates` are the templates to create. `pod_claims` are the resourceClaims of a pod, with those of the
+    templates `made_by_others`. `claims` are the claims of the container, which gets all of them.
+    """
     own = [{"name": entry.name, "resourceClaimTemplateName": template_name(owner, entry)} for entry in requests]
     claimed = [*own, *made_by_others]
     return {
@@ -108,19 +111,19 @@ def _body(request: DeviceRequest) -> Json:
     return {"name": request.name, "exactly": wanted}
 
 
-# What a device of NVIDIA's DRA driver is, as its ResourceSlice says it. Pure.
+# A device of NVIDIA's DRA driver, as its ResourceSlice lists it. Pure.
 #
-# Whole GPUs have type `gpu`, which is what the class of GPUs takes; MIG devices have type `mig` and the UUID of the
-# GPU that they are parts of, and where a GPU was parted beforehand it is not listed itself; `vfio` is a GPU once
-# more, for virtual machines (kubernetes-sigs/dra-driver-nvidia-gpu, cmd/gpu-kubelet-plugin/{deviceinfo,mig}.go and
-# its chart, deviceclass-gpu.yaml). A GPU that its health monitor lost, or that had a fatal XID, gets a taint with
-# effect NoSchedule (device_health.go there; KEP-5055): no claim gets it, while the slice lists it on.
+# A whole GPU has type `gpu`, the type that the device class of GPUs takes. A MIG device has type `mig` and the UUID of
+# its GPU; a GPU that was partitioned beforehand is not listed itself. `vfio` lists a GPU a second time, for virtual
+# machines (kubernetes-sigs/dra-driver-nvidia-gpu, cmd/gpu-kubelet-plugin/{deviceinfo,mig}.go and its chart,
+# deviceclass-gpu.yaml). A GPU that the driver's health monitor lost, or that had a fatal XID, gets a taint with effect
+# NoSchedule (device_health.go there; KEP-5055): the slice still lists it, and no claim gets it.
 
 _KEEPS_AWAY = ("NoSchedule", "NoExecute")
 
 
 def _part(device: Mapping[str, Any], name: str) -> Any:
-    """Return a part of a device; v1beta1 keeps it one level deeper."""
+    """Return a field of a device. v1beta1 keeps the fields one level deeper, under `basic`."""
     return device.get(name) or (device.get("basic") or {}).get(name) or {}
 
 
@@ -134,7 +137,7 @@ def uuid_of(device: Mapping[str, Any]) -> str:
 
 
 def is_whole_gpu(device: Mapping[str, Any]) -> bool:
-    """Tell whether a device is a GPU and no part of one that the driver lists beside it."""
+    """Tell whether a device is a whole GPU, and not a part that the driver lists beside it."""
     return (_attribute(device, "type") or "gpu") == "gpu"
 
 
@@ -144,23 +147,26 @@ def is_kept_away(device: Mapping[str, Any]) -> bool:
 
 
 def gpus_covered(devices: Iterable[Mapping[str, Any]]) -> int:
-    """Return of how many GPUs these devices are the whole or parts; what has no type, or a taint, counts for none."""
+    """Return how many GPUs these devices cover, whole or in parts.
+
+    A device without type or with a taint is not counted.
+    """
     open_ones = [device for device in devices if not is_kept_away(device)]
     whole = {uuid_of(d) or str(d.get("name")) for d in open_ones if _attribute(d, "type") == "gpu"}
     parts = {parent for d in open_ones if _attribute(d, "type") == "mig" and (parent := _attribute(d, "parentUUID"))}
     return len(whole | parts)
 
 
-# GPUs that are free on nodes: those that the device plugin or DRA offers, less those that pods and claims hold.
+# Free GPUs of nodes: what the device plugin or DRA offers, less what pods and claims hold.
 #
-# A device plugin may give GPUs out in parts (README of NVIDIA/k8s-device-plugin): MIG devices as
-# `nvidia.com/mig-<profile>` or, where all of a node are alike, as `nvidia.com/gpu`; with time-slicing and MPS each
-# GPU several times, as `nvidia.com/gpu.shared` or, by default, still as `nvidia.com/gpu`. Two such parts may lie on
-# one GPU.
+# A device plugin may share GPUs (README of NVIDIA/k8s-device-plugin). MIG devices are the resource
+# `nvidia.com/mig-<profile>`, or `nvidia.com/gpu` where all of a node have one profile. With time-slicing and MPS each
+# GPU is offered several times, as `nvidia.com/gpu.shared` or, by default, as `nvidia.com/gpu`. Two such parts may be
+# on one GPU.
 
 GPU = "nvidia.com/gpu"
 SHARED, MIG = f"{GPU}.shared", "nvidia.com/mig-"
-# What a node without a limit of its own could run, beyond every real one.
+# Stands for a node without a limit of pods; above every real limit.
 _NO_LIMIT = 10**6
 GPU_DRIVER, DOMAIN_DRIVER = "gpu.nvidia.com", "compute-domain.nvidia.com"
 # The API group of ComputeDomains.
@@ -169,9 +175,18 @@ DOMAINS = "resource.nvidia.com"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeCapacity:
-    """GPUs of one node: `total` by the device plugin or, where that offers none, by DRA; `closed` says why no
-    pod may be placed there. `parts` is by resource what it gives out in place of whole GPUs, `parts_used` how much of
-    that pods hold, `pods_free` how many more pods the kubelet runs."""
+    """GPUs of one node.
+
+    Args:
+        name: the node.
+        total: whole GPUs, from the device plugin or, where that offers none, from DRA.
+        used: whole GPUs that pods and claims hold.
+        closed: why no pod may be placed there; empty on an open node.
+        by_dra: `total` is from DRA.
+        parts: by resource, how many parts of GPUs the device plugin offers in place of whole ones.
+        parts_used: by resource, how many of these parts pods hold.
+        pods_free: how many more pods the kubelet accepts.
+    """
 
     name: str
     total: int
@@ -184,12 +199,12 @@ class NodeCapacity:
 
     @property
     def free(self) -> int:
-        """GPUs that a test may take now."""
+        """Whole GPUs that a test may take."""
         return 0 if self.closed else max(0, self.total - self.used)
 
     @property
     def free_parts(self) -> dict[str, int]:
-        """By resource what a test may take now of the GPUs that are given out in parts."""
+        """Parts of GPUs that a test may take, by resource."""
         if self.closed:
             return {}
         return {name: max(0, number - self.parts_used.get(name, 0)) for name, number in self.parts.items()}
@@ -198,9 +213,9 @@ class NodeCapacity:
 def read_node_capacity(
     cluster: Cluster, names: Collection[str], tolerations: tuple[Toleration, ...] | None = None, roll: str = ""
 ) -> dict[str, NodeCapacity]:
-    """Return the capacity of each of these nodes as the API server knows it now, for pods with these tolerations.
+    """Read nodes, pods, claims and slices and return the capacity of the named nodes for pods with these tolerations.
 
-    A node that `roll` cordoned is open to them.
+    A node that `roll` cordoned counts as open.
 
     Raises:
         BringupError: the API server does not answer.
@@ -209,7 +224,7 @@ def read_node_capacity(
 
 
 def read_gpu_objects(cluster: Cluster) -> tuple[list[Json], list[Json], list[Json], list[Json]]:
-    """Return all nodes, pods, claims and slices; without DRA there are none of the last two.
+    """Return all nodes, pods, claims and slices. Claims and slices are empty in a cluster without DRA.
 
     Raises:
         BringupError: the API server does not answer.
@@ -223,14 +238,14 @@ def read_gpu_objects(cluster: Cluster) -> tuple[list[Json], list[Json], list[Jso
 def open_nodes(
     nodes: Iterable[Json], names: Collection[str], tolerations: tuple[Toleration, ...] | None = None
 ) -> set[str]:
-    """Return which of these nodes are Ready and take pods of tests."""
+    """Return the named nodes that are Ready and accept pods of tests."""
     cleaner = Cleaner()
     there = ((*read_node(obj, cleaner), obj) for obj in nodes if obj["metadata"]["name"] in names)
     return {name for name, node, obj in there if not _closed(node, obj, tolerations)}
 
 
 def _listed(cluster: Cluster, kind: Kind | None) -> list[Json]:
-    """Return all of a kind; none in a cluster without DRA."""
+    """Return all objects of a kind. There are none in a cluster without DRA."""
     try:
         return cluster.list_objects(kind) if kind else []
     except NotFoundError:
@@ -238,8 +253,9 @@ def _listed(cluster: Cluster, kind: Kind | None) -> list[Json]:
 
 
 def imex_nodes(cluster: Cluster) -> frozenset[str]:
-    """Return the nodes on which pods can share GPU memory across hosts: their DRA driver offers channels of
-    ComputeDomains, and the API server knows these.
+    """Return the nodes on which pods can share GPU memory across hosts (IMEX).
+
+    The DRA driver of such a node offers channels of ComputeDomains, and the API server serves that API group.
 
     Raises:
         BringupError: the API server does not answer.
@@ -252,7 +268,7 @@ def imex_nodes(cluster: Cluster) -> frozenset[str]:
 
 
 def gpu_users(cluster: Cluster) -> dict[str, list[str]]:
-    """Return by node the pods that hold its GPUs now, as `namespace/name`.
+    """Return the pods that hold GPUs of a node, by node, as `namespace/name`.
 
     Raises:
         BringupError: the API server does not answer.
@@ -271,7 +287,7 @@ def gpu_users(cluster: Cluster) -> dict[str, list[str]]:
 
 
 def gpu_claimants(claims: Iterable[Json]) -> set[str]:
-    """Return the pods for which claims of GPUs are reserved."""
+    """Return the pods that claims of GPUs are reserved for, as `namespace/name`. Admin access holds no GPU."""
     found = set()
     for claim in claims:
         status = claim.get("status") or {}
@@ -291,7 +307,7 @@ def node_capacity(
     tolerations: tuple[Toleration, ...] | None = None,
     roll: str = "",
 ) -> dict[str, NodeCapacity]:
-    """Return the capacity of each of these nodes; a name that is no node has none and is closed."""
+    """Return the capacity of each named node. A name without a node is closed and has no GPUs."""
     running = [pod for pod in pods if pod_runs(pod)]
     held, claimed, offered = _held(running), _claimed(claims), _offered(slices)
     there = Counter(pod["spec"]["nodeName"] for pod in running)
@@ -304,7 +320,7 @@ def node_capacity(
             amounts = {key: _whole(value) for key, value in allocatable.items() if is_gpu(key)}
             plugin = amounts.pop(GPU, 0)
             parts = {key: number for key, number in amounts.items() if number}
-            # A claim would take a whole GPU away from those who share it.
+            # A claim takes a whole GPU, which would be taken from the pods that share it.
             total = plugin or (0 if parts else offered[name])
             asked = held.get(name, Counter())
             found[name] = NodeCapacity(
@@ -319,18 +335,18 @@ def node_capacity(
 
 
 def is_gpu(resource: str) -> bool:
-    """Whether a resource of the device plugin stands for GPUs or parts of them."""
+    """Tell whether a resource of the device plugin is GPUs or parts of them."""
     return resource.startswith((GPU, MIG))
 
 
 def pod_runs(pod: Json) -> bool:
-    """Whether a pod has a node, and holds there what it asked for."""
+    """Tell whether a pod is bound to a node and has not ended, so that it holds what it requested."""
     ended = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
     return bool((pod.get("spec") or {}).get("nodeName")) and not ended
 
 
 def _held(running: Iterable[Json]) -> dict[str, Counter[str]]:
-    """Return by node what its pods hold of each GPU resource."""
+    """Return by node how much of each GPU resource its pods hold."""
     held: dict[str, Counter[str]] = {}
     for pod in running:
         held.setdefault(pod["spec"]["nodeName"], Counter()).update(gpus_asked(pod["spec"]))
@@ -342,7 +358,7 @@ def _claimed(claims: Iterable[Json]) -> Counter[str]:
     for claim in claims:
         allocation = (claim.get("status") or {}).get("allocation") or {}
         for result in (allocation.get("devices") or {}).get("results") or []:
-            # Its pools are called as its nodes; sharing by adminAccess takes nothing away.
+            # The driver names its pools after the nodes. A claim with adminAccess shares a device and takes none.
             if result.get("driver") == GPU_DRIVER and not result.get("adminAccess"):
                 held[result.get("pool", "")] += 1
     return held
@@ -360,7 +376,7 @@ def _offered(slices: Iterable[Json]) -> Counter[str]:
 
 
 def gpus_asked(spec: Json) -> Counter[str]:
-    """Return how much of each GPU resource a pod asks for."""
+    """Return how much of each GPU resource a pod requests."""
 
     def of(container: Json) -> Counter[str]:
         limits = (container.get("resources") or {}).get("limits") or {}
@@ -369,7 +385,7 @@ def gpus_asked(spec: Json) -> Counter[str]:
     asked: Counter[str] = Counter()
     for container in spec.get("containers") or []:
         asked += of(container)
-    # Init containers run before the others and give back what they had.
+    # Init containers run before the others and release what they had.
     for container in spec.get("initContainers") or []:
         asked |= of(container)
     return asked

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Whether and how a job ended and why its pods are not placed yet, from what the API server says about them. Pure."""
+"""Judges from the objects of the API server whether a job ended, how, and why its pods are not placed. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .queue import SETTING
 if TYPE_CHECKING:
     from .job import JobSpec
 
-# Why a pod of a test is not placed yet, in the cluster's own words. Pure.
+# Why a pod of a test is not placed yet, in the messages of the cluster. Pure.
 
 Json = dict[str, Any]
 _OUT = "exclude namespaces with the label gpufleet.io/purpose=test from its managed ones (managedJobsNamespaceSelector)"
@@ -27,37 +27,37 @@ _EXCLUDE = (
     f"{_OUT}, or name a ClusterQueue for the tests ({SETTING}); not both, for Kueue from 0.15 on starts no job of an "
     "excluded namespace that names a queue"
 )
-# For pods that go through no queue, whatever the site states.
+# For pods that go through no queue, whatever queue the site has configured.
 NO_QUEUE_HINT = (
     f"if Kueue set it, {_OUT}; not where a ClusterQueue is named for other tests, for Kueue from 0.15 on starts none "
     "of their jobs then"
 )
 _SCC = "unable to validate against any security context constraint"
-# Older releases name the field alone, newer ones the constraint before it; the rest of the list is `not usable`.
+# Older releases name the field alone, newer ones the constraint before it. The other entries read `not usable`.
 _BROKEN = re.compile(r"(?:provider [\w-]+: )?\.?[\w.\[\]]+: Invalid value: .*?(?=, provider |, spec\.|, \.|\]$|\]\s|$)")
 _MOST_BROKEN = 3
 HELD_HINT = f"whoever set the gate must admit the test: for kueue.x-k8s.io/admission of Kueue {_EXCLUDE}"
 
 
 def held_by_gates(pod: Json) -> str:
-    """Return which scheduling gates hold a pod, empty if none does.
+    """Return the scheduling gates that hold a pod back, as a message. It is empty for a pod without gates.
 
-    A gated pod is never offered to a scheduler, so it says nothing about it. Kueue gates the pods that it manages
-    until their workload is admitted; without a LocalQueue in the namespace that is never.
+    No scheduler sees a gated pod, so it proves nothing about the scheduler. Kueue gates the pods that it manages until
+    their workload is admitted; without a LocalQueue in the namespace that never happens.
     """
     gates = [str(gate.get("name", "")) for gate in (pod.get("spec") or {}).get("schedulingGates") or []]
     return f"pod {pod['metadata']['name']} is held by the scheduling gate {', '.join(gates)}" if gates else ""
 
 
 def first_held(pods: Iterable[Json]) -> str:
-    """Return which scheduling gates hold the first pod that one holds, empty if none does."""
+    """Return the message of held_by_gates for the first gated pod. It is empty if no pod is gated."""
     return next(filter(None, map(held_by_gates, pods)), "")
 
 
 def suspended(job: Json) -> str:
-    """Return why an object that makes the pods of a test makes none, from the answer to its creation; empty if it does.
+    """Return why the API server created this object suspended, so that it makes no pods. Empty if it is not suspended.
 
-    Kueue's webhook suspends jobs that name no queue where it is told to manage them (manageJobsWithoutQueueName,
+    Kueue's webhook suspends jobs that name no queue where it is set to manage them (manageJobsWithoutQueueName,
     pkg/controller/jobframework/defaults.go), and starts them only once a queue admits them.
     """
     spec = job.get("spec") or {}
@@ -68,12 +68,12 @@ def suspended(job: Json) -> str:
 
 
 def told_refusal(message: str) -> str:
-    """Return a controller's or API server's refusal of a pod, shortened to what decides where OpenShift's admission
-    refused it.
+    """Return the message with which a controller or the API server refused a pod.
 
-    It lists every security context constraint with what the pod breaks of it; most are not for the account at all. A
-    ClusterRole and a group can be given one before there is a namespace (OpenShift, "Managing security context
-    constraints": role-based access; oc adm policy add-scc-to-group).
+    A refusal of OpenShift's admission is cut to what decides. It lists every security context constraint with what the
+    pod violates, and most of these are not granted to the account at all. A ClusterRole and a group can be granted a
+    constraint before the namespace exists (OpenShift, "Managing security context constraints": role-based access; oc
+    adm policy add-scc-to-group).
     """
     if _SCC not in message:
         return message
@@ -86,19 +86,19 @@ def told_refusal(message: str) -> str:
 
 
 def why_pending(pod: Json) -> str:
-    """Return what the scheduler says of a pod that it did not place, empty if nothing."""
+    """Return the scheduler's message about a pod that it did not place: at most 400 characters, empty if none."""
     for entry in (pod.get("status") or {}).get("conditions") or []:
         if entry["type"] == "PodScheduled" and entry["status"] == "False":
             return str(entry.get("message", ""))[:400]
     return ""
 
 
-# Whether and how a job ended, from what the API server says about its pods. Pure.
+# Whether and how a job ended, judged from its pods. Pure.
 
 INDEX_LABEL = "batch.kubernetes.io/job-completion-index"
 ROLE_LABEL = "training.kubeflow.org/job-role"
 REPLICA_LABEL = "training.kubeflow.org/replica-index"
-# An image that cannot be pulled. ErrImagePull comes first and may pass; if not, the kubelet says ImagePullBackOff.
+# Reasons of an image that cannot be pulled. ErrImagePull comes first and may pass; otherwise ImagePullBackOff follows.
 _IMAGE_WORDS = ("ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable")
 _NEVER_PULLED = ("not found", "unauthorized", "denied", "does not exist", "manifest unknown")
 _CONTAINER_WORDS = (
@@ -109,18 +109,18 @@ _CONTAINER_WORDS = (
     "StartError",
 )
 _LOST_WORDS = ("NodeLost", "NodeShutdown", "NodeAffinity", "Terminated", "Shutdown")
-# The reasons of condition DisruptionTarget (kubernetes.io, "Disruptions": pod disruption conditions) that are not the
-# pod's own: a drain asks the eviction API, a node under pressure or that is shut down ends its pods itself.
+# Reasons of condition DisruptionTarget (kubernetes.io, "Disruptions": pod disruption conditions) that are not the
+# pod's fault: a drain calls the eviction API; a node under pressure, or one that is shut down, ends its pods itself.
 _LOST_DISRUPTIONS = ("DeletionByTaintManager", "DeletionByPodGC", "TerminationByKubelet", "EvictionByEvictionAPI")
-# Of an eviction for want of something on the node, not for a limit of the pod's own, which has the same reason
-# (kubernetes/kubernetes pkg/kubelet/eviction/helpers.go); before 1.26 it had no condition.
+# Messages of an eviction because the node ran out of something. An eviction for a limit of the pod has the same reason
+# (kubernetes/kubernetes pkg/kubelet/eviction/helpers.go). Before 1.26 neither had a condition.
 _PRESSURE = ("The node was low on resource", "The node had condition")
-# What the API server's admission notes where it sets requests and limits that a pod leaves open, "cpu, memory limit for
-# container x" (kubernetes/kubernetes plugin/pkg/admission/limitranger/admission.go).
+# Annotation of the API server's admission where it sets requests and limits that a pod leaves open, "cpu, memory limit
+# for container x" (kubernetes/kubernetes plugin/pkg/admission/limitranger/admission.go).
 _LIMIT_RANGER = "kubernetes.io/limit-ranger"
-# Pods whose fellow ended get that long to end, too.
+# When one pod of a job has ended, the others get this long to end as well.
 SPARE_S = 10.0
-# What the scheduler says of a pod that it took away may come after the pod has gone.
+# The scheduler's event about a preempted pod may come after the pod has gone.
 TOLD_S = 3.0
 
 
@@ -132,20 +132,20 @@ class Ending:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedJob:
-    """What is seen of one job.
+    """What was observed of one job.
 
     Args:
         pods: its pods.
-        refusals: messages of controllers that could not make a pod of it, the newest at the end.
-        lost_nodes: nodes of its pods that do not answer, with the node's own message.
+        refusals: messages of controllers that could not make one of its pods, newest last.
+        lost_nodes: by name, the nodes of its pods that are not reporting, with the message of the node.
         age_s: time since it was created.
-        made_s: its age when the first of its pods was seen; 0 while none was.
-        running_s: time since all of its pods run; None while one of them waits for its node or its image.
+        made_s: its age when its first pod was observed; 0 before that.
+        running_s: time since all of its pods run; None while one waits for its node or its image.
         ended_s: time since the first of its pods ended; 0 while none has.
-        gone: names of pods that were there before and are not any more.
+        gone: names of pods that were observed earlier and do not exist any more.
         gone_s: time since the first of them was missed.
-        preempted: what the scheduler said of those among them that it took away for others.
-        away_s: how much of its age the API server did not answer: nothing could be done then, or be seen.
+        preempted: by name, the scheduler's message about those of them that it preempted.
+        away_s: the part of its age in which the API server did not answer, so that nothing was observed or done.
     """
 
     pods: Sequence[Json]
@@ -162,7 +162,7 @@ class ObservedJob:
 
 
 def ending_of(spec: JobSpec, seen: ObservedJob) -> Ending | None:
-    """Return how a job ended; None while it may still go well."""
+    """Return how a job ended. None while it may still succeed."""
     for rule in (_limited, _done, _disturbed, _crashed, _lost, _not_started, _refused, _not_scheduled, _too_long):
         ending = rule(spec, seen)
         if ending:
@@ -171,26 +171,26 @@ def ending_of(spec: JobSpec, seen: ObservedJob) -> Ending | None:
 
 
 def role_of(pod: Json) -> PodRole:
-    """Return whether a pod starts the ranks of all others."""
+    """Return the role of a pod: the launcher starts the ranks of all others."""
     labels = pod["metadata"].get("labels") or {}
     launcher = labels.get(INDEX_LABEL) == "0" or labels.get(ROLE_LABEL) == "launcher"
     return "launcher" if launcher else "worker"
 
 
 def order_of(pod: Json) -> tuple[bool, int, str]:
-    """Return the sort key of a pod: the launcher first, the others by their index."""
+    """Return the sort key of a pod: launcher first, then by index."""
     return role_of(pod) != "launcher", index_of(pod), pod["metadata"]["name"]
 
 
 def index_of(pod: Json) -> int:
-    """Return the place of a pod among those of its job."""
+    """Return the index of a pod within its job. Pods without one have index 0."""
     labels = pod["metadata"].get("labels") or {}
     index = labels.get(INDEX_LABEL) or labels.get(REPLICA_LABEL) or "0"
     return int(index) if index.isdecimal() else 0
 
 
 def hostname_of(pod: Json) -> str:
-    """Return what programs in a pod call their machine."""
+    """Return the host name that programs in a pod report."""
     spec = pod.get("spec") or {}
     if spec.get("hostNetwork"):
         return str(spec.get("nodeName", ""))
@@ -198,7 +198,7 @@ def hostname_of(pod: Json) -> str:
 
 
 def node_of(pod: Json) -> str:
-    """Return the node of a pod; empty before it has one."""
+    """Return the node of a pod. Empty until it is bound."""
     return str((pod.get("spec") or {}).get("nodeName") or "")
 
 
@@ -207,7 +207,7 @@ def phase_of(pod: Json) -> str:
 
 
 def termination_of(pod: Json) -> tuple[int | None, str]:
-    """Return the exit code of a pod's container and the kubelet's reason for it; None while it has none."""
+    """Return the exit code of a pod's container and the kubelet's reason. The code is None until it has ended."""
     for status in (pod.get("status") or {}).get("containerStatuses") or []:
         ended = (status.get("state") or {}).get("terminated")
         if ended:
@@ -232,7 +232,7 @@ def progress_of(pods: Iterable[Json]) -> str:
 
 
 def waiting_of(pod: Json) -> tuple[str, str]:
-    """Return why the first container that waits does so: the kubelet's reason and message; both empty if none does."""
+    """Return the kubelet's reason and message of the first waiting container. Both are empty if none waits."""
     status = pod.get("status") or {}
     for entry in [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]:
         waiting = (entry.get("state") or {}).get("waiting")
@@ -242,12 +242,12 @@ def waiting_of(pod: Json) -> tuple[str, str]:
 
 
 def _done(spec: JobSpec, seen: ObservedJob) -> Ending | None:
-    """The launcher has the exit code of the whole; the others get SPARE_S, and MPIJob's workers never end."""
+    """The job's exit code is the launcher's. The other pods get SPARE_S to end; workers of an MPIJob never end."""
     launcher = next((pod for pod in seen.pods if role_of(pod) == "launcher"), None)
     if launcher is None or phase_of(launcher) != "Succeeded":
         return None
     if spec.kind in ("torchrun", "ranks"):
-        # Every pod has ranks of its own, and so an exit code that counts.
+        # Every pod starts ranks itself, so every exit code counts.
         ended = len(seen.pods) == len(spec.nodes) and all(phase_of(pod) == "Succeeded" for pod in seen.pods)
         return Ending("succeeded", f"exit code 0 of {len(seen.pods)} pods") if ended else None
     open_pods = [pod for pod in seen.pods if phase_of(pod) not in ("Succeeded", "Failed")]
@@ -257,7 +257,10 @@ def _done(spec: JobSpec, seen: ObservedJob) -> Ending | None:
 
 
 def disruption_of(pod: Json) -> Ending | None:
-    """Return who else ended a pod, or is about to: `preempted` or `lost-node`; None where nobody did."""
+    """Return how something outside the job ended a pod, or is about to. None where nothing did.
+
+    `preempted` is the scheduler, `lost-node` is the node, a drain or an eviction.
+    """
     status = pod.get("status") or {}
     disruption = condition(pod, "DisruptionTarget")
     word = str(disruption.get("reason") or "") if disruption.get("status") == "True" else ""
@@ -277,7 +280,7 @@ def disruption_of(pod: Json) -> Ending | None:
 
 
 def _disturbed(spec: JobSpec, seen: ObservedJob) -> Ending | None:
-    """Somebody else ended a pod: a user's pod that needs the place, or the loss of the node."""
+    """A pod was ended from outside the job: by preemption for a user's pod, or by the loss of its node."""
     for pod in seen.pods:
         ending = disruption_of(pod)
         if ending is not None:
@@ -292,11 +295,11 @@ def _crashed(spec: JobSpec, seen: ObservedJob) -> Ending | None:
     failed = sorted((pod for pod in seen.pods if phase_of(pod) == "Failed"), key=order_of)
     if not failed:
         return None
-    # A worker that dies takes the launcher with it, and the launcher can say more.
+    # A worker that dies ends the launcher too, and the launcher's log explains more.
     launcher_open = any(role_of(pod) == "launcher" and phase_of(pod) == "Running" for pod in seen.pods)
     if launcher_open and seen.ended_s < SPARE_S:
         return None
-    # It may have failed for want of the one that is gone.
+    # The pod may have failed because another one is gone; the reason for that may still come.
     if seen.gone and seen.gone_s < TOLD_S:
         return None
     code, word = termination_of(failed[0])
@@ -331,7 +334,7 @@ def _not_started(spec: JobSpec, seen: ObservedJob) -> Ending | None:
 
 
 def _limited(spec: JobSpec, seen: ObservedJob) -> Ending | None:
-    """A LimitRange that limits what the test leaves open makes good hardware slow, or ends its ranks for memory."""
+    """A LimitRange that sets limits which the test leaves open slows good hardware, or has ranks killed for memory."""
     for pod in seen.pods:
         said = str((pod["metadata"].get("annotations") or {}).get(_LIMIT_RANGER) or "")
         if " limit for " in said:
@@ -346,7 +349,7 @@ def _limited(spec: JobSpec, seen: ObservedJob) -> Ending | None:
 
 
 def _refused(spec: JobSpec, seen: ObservedJob) -> Ending | None:
-    # Controllers try again by themselves: what they said last counts, and only if it stands.
+    # Controllers retry by themselves: only the last message counts, and only if it is final.
     last = seen.refusals[-1] if seen.refusals else ""
     if last and meaning_of(last) == "refused":
         return Ending("refused", told_refusal(last))
@@ -365,10 +368,10 @@ def _not_scheduled(spec: JobSpec, seen: ObservedJob) -> Ending | None:
     if not waiting:
         return None
     messages = [str(condition(pod, "PodScheduled").get("message") or "") for pod in waiting]
-    # A gated pod is never offered to a scheduler, so that says nothing of it.
+    # No scheduler sees a gated pod, so the gate is the reason.
     held = [text for pod in waiting if (text := held_by_gates(pod))]
     reason = next((message for message in (*held, *messages) if message), "")
-    # A scheduler that has not looked at them yet has said nothing of their room.
+    # Without a message the scheduler may not have looked at these pods yet.
     if not reason and late_s <= CONTROLLERS_LATE_S:
         return None
     reason = reason or "the scheduler gives no reason"
@@ -377,12 +380,12 @@ def _not_scheduled(spec: JobSpec, seen: ObservedJob) -> Ending | None:
 
 
 def all_run(spec: JobSpec, pods: Sequence[Json]) -> bool:
-    """Tell whether every pod of a job is there and has started: from then on the time is its own."""
+    """Tell whether every pod of a job exists and has started. The job's time limit counts from then on."""
     return len(pods) >= spec.pods and all(phase_of(pod) != "Pending" for pod in pods)
 
 
 def _too_long(spec: JobSpec, seen: ObservedJob) -> Ending | None:
-    """What a slow registry takes says nothing about the hosts, so pulling has a limit of its own."""
+    """Images get a time limit of their own, because a slow registry says nothing about the hosts."""
     if seen.running_s is None:
         if seen.age_s - seen.made_s - seen.away_s <= spec.placing_s + spec.pull_s:
             return None

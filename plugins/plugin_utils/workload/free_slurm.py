@@ -3,9 +3,9 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Which nodes of Slurm are free for a test of the whole node, and why the others are not. Pure.
 
-Free is a node whose state is exactly idle: a drained one has the base IDLE as well, a reserved or planned one belongs
-to a job that is to come, and a word that we do not know means something. Nobody may have noted a reason either. Where
-JSON and text are both read, each of them has to say so: Slurm 25.05 has flag BLOCKED in the text alone.
+A node is free if its state is exactly idle and it has no reason. A drained node has the base state IDLE too, a reserved
+or planned one belongs to a coming job, and an unknown flag may mean anything. Where both JSON and text are read, both
+have to report it free: Slurm 25.05 has flag BLOCKED in the text alone.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from ..site.model import Host
 from .node_use import NodeUse, Use, absent
 from .slurm_script import OWNER
 
-# What a reservation adds to the state of its nodes, one for maintenance both.
+# Flags that a reservation adds to the state of its nodes; one for maintenance adds both.
 _OF_RESERVATION = frozenset({"RESERVED", "MAINTENANCE"})
 
 
 def free_in_slurm(
     names: Collection[str], *views: Iterable[SlurmNode], reserved: Collection[str] = ()
 ) -> dict[str, NodeUse]:
-    """Return what is on each of these nodes, by its name in Slurm.
+    """Return for each named node whether it is free for a test.
 
     Args:
-        names: which nodes.
-        views: what `scontrol show nodes` says, in each form in which it was asked.
-        reserved: nodes of the reservation in which jobs of ours run.
+        names: nodes, by their names in Slurm.
+        views: the output of `scontrol show nodes`, once for each format that was queried.
+        reserved: nodes of the reservation in which our jobs run.
     """
     seen = [{node.name: _in_reservation(node, reserved) for node in view} for view in views]
     return {name: _least([_use(name, view.get(name)) for view in seen], name) for name in sorted(frozenset(names))}
@@ -69,15 +69,15 @@ def uses_of_hosts(
     hardware: Mapping[str, Sku],
     reserved: Collection[str] = (),
 ) -> dict[str, NodeUse]:
-    """Return by the name of the host what Slurm says of its node.
+    """Return the use of the nodes of Slurm, by the name of the host.
 
-    A node of which Slurm gives out another number of GPUs than its SKU has is closed: a test of all of them could not
-    be told from one of some.
+    A node is closed if Slurm offers another number of GPUs than its SKU has: a test of all GPUs would look the same as
+    a test of some.
 
     Args:
-        nodes: what `scontrol show nodes` says.
-        hosts: which hosts.
-        hardware: the SKUs.
+        nodes: the output of `scontrol show nodes`.
+        hosts: the hosts to look up.
+        hardware: the SKUs, by name.
         reserved: see free_in_slurm.
     """
     found = free_in_slurm({name_in_slurm(host) for host in hosts}, nodes, reserved=reserved)
@@ -92,7 +92,7 @@ def uses_of_hosts(
 
 
 def name_in_slurm(host: Host) -> str:
-    """Return how Slurm calls a host."""
+    """Return the node name of a host in Slurm."""
     return host.node_name or host.name
 
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A test job as values: what is to run, how it ended, and the words for it."""
+"""A test job as values: what to run and how it ended."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from ..outcome.errors import InputError
 
-# The words for jobs: how they are made, what their pods are for, and how they stand.
+# The kinds of jobs, the roles of their pods and the states in which jobs end.
 
 JobKind = Literal["gang-job", "mpijob", "plain-job", "torchrun", "ranks"]
 PodRole = Literal["launcher", "worker"]
@@ -33,21 +33,25 @@ JobState = Literal[
 ]
 
 
-# A test job as values: what is to run, and how it ended.
+# A job and its result as values.
 
 CONFIG_DIR = "/etc/program"
 DATA_DIR = "/data"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,255}")
-# The job controller makes 20 objects a second (kube-controller-manager --kube-api-qps), the scheduler binds 50 (its
-# clientConnection.qps): the defaults of Kubernetes' reference pages, 0.07 s a pod.
+# Time to create and bind one pod. The job controller creates 20 objects a second (kube-controller-manager
+# --kube-api-qps) and the scheduler binds 50 (its clientConnection.qps): the defaults of Kubernetes' reference pages,
+# 0.07 s a pod.
 _PLACE_ONE_S = 0.1
 _NAME = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sidecar:
-    """A container that runs beside the ranks of a pod and ends with them. `mounts` are paths by name of a volume;
-    `ready_file` is written once it is ready, before which no rank starts, empty where it does not say so."""
+    """A container that runs beside the ranks of a pod and ends with them.
+
+    `mounts` are paths by name of a volume. The container writes `ready_file` when it is ready, and no rank starts
+    before that; it is empty for a container that does not signal readiness.
+    """
 
     name: str
     image: str
@@ -60,8 +64,11 @@ class Sidecar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodNeeds:
-    """What the pods of a run need beside adapters. `host_paths` are directories of the node by name of a volume,
-    `mounts` where the ranks have those that they see."""
+    """What the pods of a run need beside adapters.
+
+    `host_paths` are directories of the node by name of a volume. `mounts` are the paths of these volumes in the
+    containers of the ranks.
+    """
 
     annotations: Mapping[str, str] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
@@ -72,7 +79,7 @@ class PodNeeds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSpec:
-    """One job: `command` runs once for every GPU of the nodes, all of them one world of ranks.
+    """One job: `command` runs once for every GPU of the nodes, and all of these ranks are one MPI world.
 
     Args:
         name: DNS label of at most 40 characters, unique within a namespace.
@@ -81,17 +88,18 @@ class JobSpec:
         image: image with the benchmark, Open MPI and sshd; with PyTorch for `torchrun`.
         command: the benchmark and its arguments (`all_reduce_perf`, `-b`, `8`, ...), without mpirun or torchrun.
         env: environment of every rank (`NCCL_DEBUG`, `NCCL_IB_HCA`, ...).
-        kind: an indexed Job whose pods are a gang, an MPIJob (kubeflow.org/v2beta1), a plain Job (one pod that runs
-            `command` itself, once), for `torchrun` a gang whose pods each start their own ranks and log them, or for
-            `ranks` a Job whose pods each run `command` once, without GPUs.
-        timeout_s: limit from when all of its pods run to its end.
-        pull_s: how long its pods may take from their nodes to their start, which is mostly their image.
-        schedule_s: how long the scheduler may say that it does not fit before that is final, beside the time that a
-            cluster needs to make and to bind so many pods (`placing_s`).
-        gang: who admits the gang (`native`, `volcano`, `kai-scheduler`), as the recipe has it; `none` for nobody.
-        queue: queue of Volcano and KAI; empty for the scheduler's own.
-        limits: further resources of every pod, such as those that give it its network adapters, by name; names with
-            CLASS_PREFIX of claims.py are DRA device classes.
+        kind: how its pods are made. `gang-job` is an indexed Job whose pods are a gang. `mpijob` is an MPIJob
+            (kubeflow.org/v2beta1). `plain-job` is a Job with one pod that runs `command` itself, once. `torchrun` is a
+            gang whose pods each start and log their own ranks. `ranks` is a Job whose pods each run `command` once,
+            without GPUs.
+        timeout_s: time limit, from when all of its pods run to its end.
+        pull_s: time limit for its pods from being bound to a node to their start, mostly the pull of the image.
+        schedule_s: how long the scheduler may report that the job does not fit before that is final. The time that a
+            cluster needs to create and bind so many pods is added (`placing_s`).
+        gang: what admits the gang (`native`, `volcano`, `kai-scheduler`), as the recipe has it; `none` for nothing.
+        queue: queue of Volcano and KAI; empty for the scheduler's default.
+        limits: further resources of every pod by name, such as its network adapters. A name with CLASS_PREFIX of
+            claims.py is a DRA device class.
         privileged: pods see all devices of their node, for nodes that offer no resource for adapters.
         host_network: pods are in the network of their node.
         device_class: DRA device class of whole GPUs; empty takes them from the device plugin (`nvidia.com/gpu`).
@@ -100,12 +108,12 @@ class JobSpec:
         needs: further volumes and containers of its pods; its annotations and environment are those above.
         shm_gib: size limit of /dev/shm.
         volume: volume source that a plain Job has at /models, read-only; empty for none.
-        data: volume source that a plain Job has at DATA_DIR and may write to; empty for none.
-        user: user, by number, that a plain Job is.
+        data: volume source that a plain Job has at DATA_DIR, writable; empty for none.
+        user: numeric user of a plain Job.
         secret_env: environment of a plain Job from secrets of its namespace, as `secret/key`.
-        files: files for every pod of a `torchrun`, `ranks` or plain Job, in CONFIG_DIR, by name; `begin.py` starts
+        files: files by name that every pod of a `torchrun`, `ranks` or plain Job has in CONFIG_DIR; `begin.py` starts
             torchrun.
-        requests: cpu and memory that every pod of a `torchrun` or plain Job asks for.
+        requests: cpu and memory requests of every pod of a `torchrun` or plain Job.
         config_map: ConfigMap of its namespace that a plain Job has in CONFIG_DIR; empty for none.
     """
 
@@ -142,7 +150,7 @@ class JobSpec:
         if not _NAME.fullmatch(self.name):
             raise InputError(subject, "is not a DNS label of at most 40 characters.", "use letters, digits and '-'")
         for key in (*self.env, *self.secret_env):
-            # One becomes a word of mpirun's command line.
+            # Each becomes a word of mpirun's command line.
             if not _VARIABLE.fullmatch(key):
                 raise InputError(subject, f"{key[:80]!r} is no name of an environment variable.", "correct the setting")
         if not self.nodes or len(set(self.nodes)) != len(self.nodes):
@@ -155,27 +163,27 @@ class JobSpec:
 
     @property
     def ranks(self) -> int:
-        """Size of its world."""
+        """Number of its ranks, the size of its MPI world."""
         return len(self.nodes) * self.gpus_per_node
 
     @property
     def pods(self) -> int:
-        """Number of its pods: one a node, and the launcher of an MPIJob."""
+        """Number of its pods: one for each node, and the launcher of an MPIJob."""
         return len(self.nodes) + (self.kind == "mpijob")
 
     @property
     def placing_s(self) -> float:
-        """Seconds from its creation until every pod must have its node."""
+        """Seconds from its creation until every pod must be bound to a node."""
         return self.schedule_s + _PLACE_ONE_S * len(self.nodes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodResult:
-    """One pod of a job: what it wrote, and its exit code if it ended by itself.
+    """One pod of a job: its log, and its exit code if it ended by itself.
 
     The launcher's log has the output of every rank, except for `torchrun` and `ranks`. `index` is its place among the
-    pods of a job. `hostname` is what its ranks call the machine in their output
-    (`pair-1-0`), `node` the machine that it is. `problem` says why a log could not be read.
+    pods of the job. `hostname` is the host name that its ranks print (`pair-1-0`), `node` is the node that it ran on.
+    `reason` is the kubelet's. `problem` is why its log could not be read.
     """
 
     name: str
@@ -195,16 +203,16 @@ class JobResult:
 
     Args:
         name: the job's name.
-        state: `succeeded`, or what it failed of: the command (`failed`), the scheduler (`unschedulable`), an image that
-            cannot be had (`image`), quota or admission (`refused`), a queue (`held`), a node that went away
-            (`lost-node`), a user's pod that took the place (`preempted`), containers that did not start in time
-            (`slow-start`), its time limit (`timeout`), the end of the whole run (`aborted`); with Slurm what it was to
-            start (`no-program`), and `unknown` where its end or its log is not known.
+        state: `succeeded`, or what made it fail. `failed`: the command. `unschedulable`: the scheduler found no place.
+            `image`: the image cannot be pulled. `refused`: quota or admission. `held`: a queue does not admit it.
+            `lost-node`: a node went away. `preempted`: a user's pod took its place. `slow-start`: containers did not
+            start in time. `timeout`: its time limit. `aborted`: the whole run ended. `no-program`: with Slurm, the
+            program to start is missing. `unknown`: its end or its log is not known.
         reason: one sentence, with the message of the scheduler, the API server or the kubelet.
         pods: its pods, the launcher first; empty when none was made.
         started: when it was created, RFC 3339.
         duration_s: from its creation to its end.
-        nodes: the nodes that it was meant for.
+        nodes: the nodes that it was to run on.
     """
 
     name: str

@@ -1,9 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Test jobs from their creation to their removal: several at a time, never two on one node, each followed to its
-end.
-"""
+"""Runs test jobs from creation to removal: several at a time, never two on one node, each followed to its end."""
 
 from __future__ import annotations
 
@@ -43,23 +41,23 @@ from .nodes import NodeWatch, Toleration
 from .pods import PodView, explained, preempted_pods, unmade, warning_events, whole_log
 from .queue import queue_for
 
-# One job from its creation to its removal.
+# One job from creation to removal.
 
 Json = dict[str, Any]
 _LOG_S = 20.0
 _WORKERS = 8
-# What is read of the log of one pod: so much, and so much more for every rank whose output it may hold. With NCCL's
+# How much of a pod's log is read: a base, and an addition for every rank whose output it may hold. With NCCL's
 # lines (NCCL_DEBUG=INFO) a rank of a healthy run writes some tens of kB.
 _LOG_BYTES, _LOG_BYTES_OF_RANK = 32 << 20, 64 << 10
-# Longer than the grace of its pods and what a kubelet needs to take devices back.
+# Time for pods to go: longer than their grace period and what a kubelet needs to release devices.
 _CLEAR_S = 120.0
-# And for every pod, which has to be asked for and to be taken from the cluster's record.
+# Addition for every pod, whose deletion is one request and one update of the cluster's state.
 _CLEAR_ONE_S = 0.1
 
 
 @dataclass(slots=True)
 class RunningJob:
-    """A job between its creation and the moment when nothing of it is left."""
+    """A job from its creation until all of its objects are removed."""
 
     spec: JobSpec
     cluster: Cluster
@@ -82,12 +80,12 @@ class RunningJob:
         return time.monotonic() - self.began_at
 
     def create(self) -> None:
-        """Make its objects; a refusal is a result, not an error.
+        """Create its objects. A refusal is a result of the job, not an error.
 
         Raises:
             BringupError: the API server does not answer.
         """
-        # From now: of many that are started together it may be the last.
+        # The clock starts here: this job may be the last of many that are started together.
         self.started, self.began_at = now_utc(), time.monotonic()
         self._away_before_s = self.cluster.transport.outage.away_s
         try:
@@ -103,7 +101,7 @@ class RunningJob:
             self.end(Ending("refused", told_refusal(f"{error.subject}: {error.reason}")))
 
     def look(self, pods: Sequence[Json], refusals: Sequence[str], lost: Mapping[str, str]) -> None:
-        """Take in what is seen of it now, and end it if that says so."""
+        """Record an observation, and end the job if that decides it."""
         self.pods = sorted(pods, key=order_of)
         names = {pod["metadata"]["name"] for pod in pods}
         gone = sorted(self._seen - names)
@@ -135,7 +133,7 @@ class RunningJob:
             self.end(explained(self.namespace, self.spec.name, seen, ending))
 
     def end(self, ending: Ending) -> None:
-        """Take its logs, write its result and start its removal."""
+        """Read its logs, write its result and start its removal."""
         duration_s = self.age_s
         pods = tuple(map_bounded(self._pod_result, list(self.pods), _WORKERS))
         reason = "; ".join(text for text in (ending.reason, _unread(pods)) if text)
@@ -145,7 +143,7 @@ class RunningJob:
         )  # fmt: skip
         self._cleared = Deadline.after(_CLEAR_S + _CLEAR_ONE_S * len(self.pods))
         groups = [(kind, name) for kind, name in self._made if kind.kind == "PodGroup"]
-        # What makes pods first, or it would make them anew; a group may not go before its members.
+        # Objects that make pods go first, or they would make new ones. A pod group may not go before its members.
         for kind, name in self._made:
             if (kind, name) not in groups:
                 self._delete(kind, name)
@@ -153,7 +151,7 @@ class RunningJob:
         self._made = groups
 
     def cleared(self, pods: Sequence[Json]) -> bool:
-        """Return whether its nodes are free again: a pod that is still there may have its GPUs."""
+        """Tell whether its nodes are free again. A pod that still exists may hold its GPUs."""
         self._remove([pod for pod in pods if not pod["metadata"].get("deletionTimestamp")])
         if pods:
             return False
@@ -164,7 +162,7 @@ class RunningJob:
 
     @property
     def overdue(self) -> bool:
-        """Whether its pods had their time to go."""
+        """Whether the time for its pods to go is over."""
         return self._cleared is not None and self._cleared.left_s <= 0
 
     def _remove(self, pods: Sequence[Json]) -> None:
@@ -174,7 +172,7 @@ class RunningJob:
         try:
             self.cluster.delete(kind, name, self.namespace.name, timeout_s=_LOG_S)
         except BringupError as error:
-            # The namespace removes it at the end, and says so if it cannot.
+            # The namespace's removal at the end deletes it too, and reports it if that fails.
             self.namespace.emit(f"{kind.title} {name}: {error.reason}")
 
     def _pod_result(self, pod: Json) -> PodResult:
@@ -186,7 +184,7 @@ class RunningJob:
         )  # fmt: skip
 
     def _log(self, pod: Json) -> tuple[str, str]:
-        """Return the log of a pod, and why it could not be read to its end."""
+        """Return the log of a pod and why it could not be read to its end."""
         path = PODS.path(pod["metadata"]["name"], self.namespace.name, "log")
         most_bytes = _LOG_BYTES + _LOG_BYTES_OF_RANK * self.spec.ranks
         transport = self.cluster.transport
@@ -199,7 +197,7 @@ class RunningJob:
 
 
 def _unread(pods: Sequence[PodResult]) -> str:
-    """Say whose logs could not be read, and why the first could not."""
+    """Return how many logs could not be read, with the pod and the reason of the first."""
     lost = [pod for pod in pods if pod.problem and pod.node]
     if not lost:
         return ""
@@ -212,9 +210,9 @@ def _unread(pods: Sequence[PodResult]) -> str:
 __all__ = ["JobKind", "JobResult", "JobSpec", "JobState", "PodResult", "PodRole", "job_namespace", "run_jobs"]
 
 _POLL_S = 0.4
-# A change of a pod ends a pause at once. What no pod tells (a node that is silent, a time limit) waits for its end.
+# A change of a pod ends a pause at once. What no pod reports (a lost node, a time limit) is noticed at its end.
 _POLL_MOST_S = 5.0
-# Jobs that are made, ended or removed at once: each is some requests one after the other.
+# Jobs that are created, ended or removed in parallel; each takes some requests in sequence.
 _AT_ONCE = 8
 
 
@@ -231,9 +229,9 @@ def job_namespace(
     holder: str = "",
     cluster_queue: str = "",
 ) -> Iterator[TemporaryNamespace]:
-    """Yield a namespace for jobs, as temporary_namespace does: everything in it is removed on every way out."""
+    """Yield a namespace for jobs, as temporary_namespace does. Everything in it is removed, however the block ends."""
     settings: dict[str, Any] = {"prefix": prefix, "priority": priority, "cleanup_s": cleanup_s, "emit": emit}
-    # Jobs that load adapters and GPUs lock memory (IPC_LOCK), and share directories with daemons of the host.
+    # These jobs lock memory for adapters and GPUs (IPC_LOCK), and share directories with daemons of the host.
     settings |= {"tolerations": tolerations, "holder": holder, "pod_security": "privileged"}
     settings["cluster_queue"] = cluster_queue
     with temporary_namespace(cluster, purpose, kinds=GROUPS, makers=MAKERS, **settings) as namespace:
@@ -249,16 +247,16 @@ def run_jobs(
     deadline: Deadline,
     on_result: Callable[[JobResult], None] | None = None,
 ) -> tuple[JobResult, ...]:
-    """Return the result of every job, in the order of the specs; a job that fails does not stop the others.
+    """Run jobs and return their results in the order of the specs. A job that fails does not stop the others.
 
     Args:
-        cluster: where.
+        cluster: the cluster.
         namespace: namespace of the run, from job_namespace.
         specs: the jobs; those that share a node run one after the other.
         parallel: how many may run at once.
-        progress: takes the progress lines.
-        deadline: end of the whole run; what is not done then is `aborted`.
-        on_result: is told each result as soon as there is one.
+        progress: gets the progress lines.
+        deadline: end of the whole run; jobs that are not done then are `aborted`.
+        on_result: is called with each result as soon as there is one.
 
     Raises:
         InputError: two jobs have the same name, or a gang's scheduler has no queue that it may use.
@@ -288,17 +286,17 @@ def run_jobs(
 
 
 def _share_memory(cluster: Cluster, namespace: TemporaryNamespace) -> None:
-    """Make the ComputeDomain of the namespace, once; it goes with the namespace."""
+    """Create the ComputeDomain of the namespace, once. It is removed with the namespace."""
     (domain,) = domain_objects(namespace)
     if not cluster.find_all(cluster.kind(domain["apiVersion"], domain["kind"]), namespace.name):
         namespace.create([domain])
 
 
 def with_queues(cluster: Cluster, specs: Sequence[JobSpec]) -> list[JobSpec]:
-    """Return the jobs with the queue that their gang's scheduler has.
+    """Return the jobs, each with the queue that its gang scheduler uses.
 
     Raises:
-        InputError: it has none that they may use.
+        InputError: the scheduler has no queue that the jobs may use.
     """
     chosen = {pair: queue_for(cluster, *pair) for pair in {(spec.gang, spec.queue) for spec in specs}}
     for (gang, _stated), choice in chosen.items():
@@ -309,7 +307,7 @@ def with_queues(cluster: Cluster, specs: Sequence[JobSpec]) -> list[JobSpec]:
 
 @dataclass(slots=True)
 class _JobQueue:
-    """The jobs by where they are: waiting for their nodes, running, leaving their nodes, done."""
+    """The jobs by state: waiting for their nodes, running, leaving their nodes, done."""
 
     cluster: Cluster
     namespace: TemporaryNamespace
@@ -319,7 +317,7 @@ class _JobQueue:
     running: list[RunningJob] = field(default_factory=list)
     clearing: list[RunningJob] = field(default_factory=list)
     results: dict[str, JobResult] = field(default_factory=dict)
-    # Nodes whose pods did not go in time, each with what is there.
+    # Nodes whose pods did not go in time, with what is still there.
     blocked: dict[str, str] = field(default_factory=dict)
     nodes: NodeWatch = field(init=False)
     view: PodView = field(init=False)
@@ -328,13 +326,13 @@ class _JobQueue:
         self.nodes, self.view = NodeWatch(self.cluster), PodView(self.cluster, self.namespace.name)
 
     def step(self) -> bool:
-        """Start what fits, look at what runs, forget what is gone; return whether anything changed."""
+        """Start jobs that fit, look at running ones, drop those that are gone. Return whether anything changed."""
         before = len(self.waiting), len(self.running), len(self.clearing)
         self._start()
         pods = self._pods()
         refusals = self._refusals(pods)
         lost = self.nodes.lost({node for job in self.running for node in job.spec.nodes})
-        # Before others end: their pods are removed as they end, and this look does not show that yet.
+        # Before other jobs end: their pods are removed at that moment, which this observation does not show yet.
         self._clear(pods)
         open_jobs = [job for job in self.running if job.result is None]
         map_bounded(
@@ -347,7 +345,7 @@ class _JobQueue:
         return before != (len(self.waiting), len(self.running), len(self.clearing))
 
     def _clear(self, pods: Mapping[str, list[Json]]) -> None:
-        """Forget what has left its nodes; nodes that are not left in time get no further job."""
+        """Drop jobs that have left their nodes. A node that is not left in time gets no further job."""
         gone = map_bounded(lambda job: job.cleared(pods.get(job.spec.name, [])), self.clearing, _AT_ONCE)
         there = [job for job, is_gone in zip(self.clearing, gone, strict=True) if not is_gone]
         self.clearing = [job for job in there if not job.overdue]
@@ -363,7 +361,7 @@ class _JobQueue:
             self._settle(job, known=False)
 
     def abort(self) -> None:
-        """End what runs and what waits: the time of the whole run is over."""
+        """End running and waiting jobs, because the time of the whole run is over."""
         self.view.forget()
         pods = self._pods()
         map_bounded(lambda job: self._abort(job, pods.get(job.spec.name, [])), self.running, _AT_ONCE)
@@ -408,7 +406,7 @@ class _JobQueue:
             if taken.isdisjoint(spec.nodes):
                 self.waiting.remove(spec)
                 now.append(RunningJob(spec, self.cluster, self.namespace))
-            # Also what has to wait holds its nodes, or a big job would wait for ever.
+            # Waiting jobs reserve their nodes too, or a large job would wait forever.
             taken |= set(spec.nodes)
         self.running += now
         map_bounded(lambda job: job.create(), now, _AT_ONCE)
@@ -421,6 +419,6 @@ class _JobQueue:
         return found
 
     def _refusals(self, pods: Mapping[str, list[Json]]) -> dict[str, list[str]]:
-        """Return what kept controllers from making pods; asked only for jobs that lack some."""
+        """Return by job why controllers could not make pods. Events are read only for jobs that lack some."""
         short = [j.spec.name for j in self.running if not j.result and len(pods.get(j.spec.name, ())) < j.spec.pods]
         return unmade(warning_events(self.cluster, self.namespace.name), short) if short else {}

@@ -1,17 +1,18 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Keeps the Lease of a run: a process of its own that lives as long as the run, however that ends.
+"""Keeps the Lease of a run: a separate process that lives as long as the run, however that ends.
 
-A run is many tasks of one ansible-playbook, each in a worker of its own, with minutes in between in which only hosts
-are asked. So neither a task nor a thread of one can renew. The keeper renews until the run's process is gone, lets
-workers that still clean up finish, removes what they could not, and gives the cluster back. Where it loses the Lease
-it ends the run: another may be at work.
+A run is many tasks of one ansible-playbook, each in its own worker process, with minutes in between in which only hosts
+are queried. So neither a task nor a thread of one can renew the Lease. The keeper renews it until the run's process is
+gone, lets workers that still clean up finish, removes what they left, and releases the Lease. If it loses the Lease it
+ends the run, because another run may be using the cluster.
 
-It is there before the Lease is taken, so that a run that is ended in that moment leaves none behind.
+The keeper starts before the Lease is taken. A run that is killed at that moment leaves no Lease behind.
 
-`python launch.py workload.keeper` reads a request as JSON from its standard input, and says `ready` or what is wrong.
-Where there is a cluster, a second line says that the Lease is taken; without one it never was, or its taker has died.
+`python launch.py workload.keeper` reads a request as JSON from standard input, and writes `ready` or what is wrong.
+With a cluster it then waits for a second line, which confirms that the Lease is taken. If none comes, the Lease was
+never taken or the process that took it has died.
 """
 
 from __future__ import annotations
@@ -38,15 +39,15 @@ from .namespace import sweep_left
 _LOOK_S = 0.5
 _LOOKED_AT_TRIES, _LOOKED_AT_S = 10, 0.02
 _REQUEST_S = 10.0
-# The loop is patient itself: between two tries it looks whether the run still lives.
+# Retries of one request end soon: the loop retries itself, and checks between two tries whether the run is alive.
 _PATIENCE_S = 2.0
-# So long workers that outlive their ansible-playbook may remove what they made.
+# Workers that outlive their ansible-playbook get this long to remove what they made.
 _WORKERS_S = 300.0
 _SWEEP_S = 60.0
 
 
 class Keeper:
-    """One keeper; `keep` returns when the run has ended and the cluster is given back."""
+    """One keeper. `keep` returns when the run has ended and the Lease is released."""
 
     def __init__(self, request: KeeperRequest) -> None:
         self.request = request
@@ -59,7 +60,7 @@ class Keeper:
         self._files: list[int] = []
 
     def begin(self) -> str:
-        """Lock what is to be locked; return what is wrong, empty if nothing is."""
+        """Take the file locks. Return what is wrong, or an empty string."""
         if self.request.running and not self._locked(self.request.running, str(os.getpid())):
             return "another keeper is at work"
         if self.request.lock and not self._locked(self.request.lock, ""):
@@ -67,17 +68,17 @@ class Keeper:
         return ""
 
     def keep_once_taken(self, line: str) -> None:
-        """Keep what was taken; without that word give back what may have been taken before its taker died."""
+        """Keep the Lease if `line` confirms it. Otherwise release it, in case it was taken before its taker died."""
         if self.cluster is None or line.strip() == TAKEN:
             self.keep()
         else:
-            # What it asked for last may still be on its way.
+            # The taker's last request may still be on its way.
             time.sleep(_LOOK_S)
             self.renewed = time.monotonic()
             self._give_back(self.cluster)
 
     def keep(self) -> None:
-        """Renew until the run has ended, then clear up."""
+        """Renew the Lease until the run has ended, then clean up."""
         self.renewed = tried = time.monotonic()
         while self._runs():
             self._pause()
@@ -110,7 +111,7 @@ class Keeper:
         return True
 
     def _end_run(self) -> None:
-        """Another may hold the cluster: what we do there has to stop."""
+        """Stop the run, because another run may hold the cluster."""
         if self.run.alive():
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(self.run.pid, signal.SIGTERM)
@@ -127,9 +128,12 @@ class Keeper:
         self._insist(lambda: release(cluster, self.claim))
 
     def _insist(self, action: Callable[[], object]) -> None:
-        """Do it once the API server lets us, which may be away just when the run ends: without that, the next run
-        would wait until the Lease expires. Later than that another may hold the cluster. A server that has just
-        started may forbid what is allowed; who may really not is told so for SETTLING_S."""
+        """Repeat an action until the API server accepts it.
+
+        The API server may be away just when the run ends, and without retries the next run would wait until the Lease
+        expires. Retries end at RENEW_DEADLINE_S, when another run may hold the cluster. A server that has just started
+        may forbid what is allowed, so a refusal of permission counts only after SETTLING_S.
+        """
         forbidden_at: float | None = None
         while True:
             try:
@@ -147,7 +151,7 @@ class Keeper:
                 time.sleep(_LOOK_S)
 
     def _cluster_is_gone(self) -> bool:
-        """Whether somebody removed the kubeconfig: with a short-lived cluster it goes, and nobody will answer."""
+        """Tell whether the kubeconfig was removed: the kubeconfig of a short-lived cluster goes with the cluster."""
         kubeconfig = (self.request.connection or {}).get("kubeconfig")
         return bool(kubeconfig) and not os.path.exists(str(kubeconfig))
 
@@ -168,7 +172,7 @@ class Keeper:
 
     def _locked(self, path: str, content: str) -> bool:
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        # Who only looks whether a run lives (fleet-status) holds it for a moment.
+        # A reader that only checks whether a run lives (fleet-status) locks the file for a moment.
         for left in reversed(range(_LOOKED_AT_TRIES)):
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -181,13 +185,13 @@ class Keeper:
         text = content or json.dumps(lock_record(self.claim))
         os.truncate(file, 0)
         os.write(file, text.encode())
-        # Open until this process ends: that is the lock.
+        # The lock lasts while the file is open, that is until this process ends.
         self._files.append(file)
         return True
 
 
 def main() -> None:
-    """Read the request, say whether the keeper is at work, and keep."""
+    """Read the request, report whether the keeper has started, and keep the Lease."""
     keeper = Keeper(request_from(sys.stdin.readline()))
 
     def stop(_number: int, _frame: FrameType | None) -> None:
@@ -200,7 +204,7 @@ def main() -> None:
     print(problem or "ready", flush=True)
     if problem:
         sys.exit(1)
-    # Whoever started it must not wait for its output.
+    # Closes the pipe, so that the process that started it does not wait for more output.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     keeper.keep_once_taken(sys.stdin.readline() if keeper.cluster is not None else "")
 

@@ -29,16 +29,16 @@ from ..runtime.progress import Emit, silent
 
 # One controller for a cluster: a Lease (coordination.k8s.io) that a run holds while it installs or tests.
 #
-# The rules and fields are those of client-go's leader election (kubernetes/client-go tools/leaderelection): a
-# record is written only over the version that was read, and another's record is dead when it has not changed for
-# its whole duration by the clock of whoever watches it. Its times are for people: clocks of two controllers may
+# Rules and fields are those of client-go's leader election (kubernetes/client-go tools/leaderelection). A record is
+# written only over the version that was read. A record of another holder is dead when it has not changed for its whole
+# duration, by the clock of the run that watches it. The times in it are for people: clocks of two controllers may
 # differ.
 
 NAMESPACE, NAME = "gpufleet-system", "bringup"
-# Longer than requests wait for an API server that is away: nobody loses the cluster for that.
+# Longer than requests wait for an API server that is away, so that no run loses the Lease over an outage.
 DURATION_S = 180
 RENEW_S = 10.0
-# Who could not renew for so long stops, before another may take over.
+# A run that could not renew for this long stops, before another may take over.
 RENEW_DEADLINE_S = 160.0
 RUN, COMMAND, CONTROLLER = "gpufleet.io/run", "gpufleet.io/command", "gpufleet.io/controller"
 _RETRY_S = 2.0
@@ -57,7 +57,7 @@ class LostError(UnavailableError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """Who holds the cluster, or wants to: `holder` is unique, the rest is for people."""
+    """A run that holds the cluster or wants to. `holder` is unique, the rest is for people."""
 
     holder: str
     run_id: str = ""
@@ -67,7 +67,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseRecord:
-    """What a Lease says; `holder` is empty where nobody holds it. Times are RFC 3339 by its holder's clock."""
+    """The content of a Lease. `holder` is empty where no run holds it. Times are RFC 3339 by the holder's clock."""
 
     holder: str = ""
     run_id: str = ""
@@ -80,7 +80,7 @@ class LeaseRecord:
 
     @property
     def expires(self) -> str:
-        """When it ends by its holder's clock; empty where it does not say when it was renewed."""
+        """When it expires by its holder's clock. Empty where the renewal time is missing."""
         try:
             renewed = moment_of(self.renewed)
         except ValueError:
@@ -89,7 +89,7 @@ class LeaseRecord:
 
     @property
     def text(self) -> str:
-        """Who it is, for messages."""
+        """The holder, for messages."""
         words = [f"run {self.run_id or 'without a name'} ({self.holder})"]
         words += [f"on controller {self.controller}"] if self.controller else []
         words += [f"by `{self.command}`"] if self.command else []
@@ -99,7 +99,7 @@ class LeaseRecord:
 
 
 def read_record(lease: Json) -> LeaseRecord:
-    """Return what a Lease says; a field that is missing or senseless has its default."""
+    """Return the content of a Lease. A field that is missing or invalid gets its default."""
     spec = lease.get("spec") or {}
     notes = (lease.get("metadata") or {}).get("annotations") or {}
     duration = spec.get("leaseDurationSeconds")
@@ -117,7 +117,7 @@ def read_record(lease: Json) -> LeaseRecord:
 
 
 def holder_of(cluster: Cluster) -> LeaseRecord:
-    """Return who holds the cluster now, whether that run is alive or not.
+    """Return the record of the run that holds the cluster, alive or dead.
 
     Raises:
         BringupError: the API server does not answer.
@@ -134,18 +134,18 @@ def acquire(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Take the cluster for that claim, at once where nobody holds it or this holder does already.
+    """Take the Lease for a claim, at once if it is free or this holder has it already.
 
-    A record of another holder is watched: renewed meanwhile, its run is alive; unchanged for its duration, it is dead
-    and taken over.
+    The record of another holder is watched. If it is renewed meanwhile, that run is alive. If it stays unchanged for
+    its duration, that run is dead and its Lease is taken over.
 
     Args:
-        cluster: which.
-        claim: for whom.
-        wait_s: how long to wait for the end of a run that is alive; 0 refuses as soon as that is seen.
-        emit: takes the progress lines.
+        cluster: the cluster.
+        claim: the run that wants it.
+        wait_s: how long to wait for the end of a run that is alive; 0 refuses as soon as it is known to be alive.
+        emit: gets the progress lines.
         clock: the local monotonic clock, in seconds.
-        sleep: waits for so many seconds.
+        sleep: waits for this many seconds.
 
     Raises:
         HeldError: another run holds it and is alive.
@@ -163,7 +163,7 @@ def acquire(
                 return
             continue
         if lease.get("spec") != watched:
-            # Changed while it was watched: somebody renews it.
+            # It changed while it was watched, so its run is alive.
             if watched is not None and now - began >= wait_s:
                 raise _held(record)
             emit(f"the cluster is held by {record.text}: waiting until it is renewed or dead")
@@ -172,11 +172,11 @@ def acquire(
 
 
 def renew(cluster: Cluster, claim: Claim) -> None:
-    """Say that the holder is alive.
+    """Renew the Lease of a run.
 
     Raises:
-        LostError: another holds the cluster now, or nobody.
-        BringupError: the API server does not answer; to be tried again.
+        LostError: another run holds the Lease, or no run does.
+        BringupError: the API server does not answer; try again.
     """
 
     def renewed(lease: Json) -> Json:
@@ -191,7 +191,7 @@ def renew(cluster: Cluster, claim: Claim) -> None:
 
 
 def release(cluster: Cluster, claim: Claim) -> None:
-    """Give the cluster back; nothing is done where another holds it.
+    """Release the Lease. Where another run holds it, nothing is changed.
 
     Raises:
         BringupError: the API server does not answer.
@@ -210,10 +210,10 @@ def release(cluster: Cluster, claim: Claim) -> None:
 
 
 def confirm(cluster: Cluster, holder: str) -> None:
-    """Return if that holder has the cluster.
+    """Check that this holder has the Lease.
 
     Raises:
-        LostError: it has not.
+        LostError: it does not.
         BringupError: the API server does not answer.
     """
     record = holder_of(cluster)
@@ -222,7 +222,7 @@ def confirm(cluster: Cluster, holder: str) -> None:
 
 
 def _written(cluster: Cluster, claim: Claim, lease: Json | None, before: LeaseRecord) -> bool:
-    """Write the claim over what was read; tell whether nobody was faster."""
+    """Write the claim over the version that was read. Return False if another run wrote first."""
     notes = {RUN: claim.run_id, COMMAND: claim.command, CONTROLLER: claim.controller}
     same = before.holder == claim.holder
     spec = {
@@ -249,7 +249,7 @@ def _created(cluster: Cluster, body: Json) -> None:
     try:
         cluster.create(LEASES, body, NAMESPACE)
     except NotFoundError:
-        # Another controller may make it meanwhile.
+        # Another controller may create the namespace at the same time.
         with suppress(ConflictError):
             cluster.create(NAMESPACES, {"metadata": {"name": NAMESPACE, "labels": _LABELS}})
         cluster.create(LEASES, body, NAMESPACE)
@@ -288,13 +288,13 @@ _END_S = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeeperRequest:
-    """What a keeper is told.
+    """What a keeper reads from standard input.
 
     Args:
-        claim: whose Lease it is.
+        claim: the run whose Lease it renews.
         connection: fields of the Connection to the cluster; empty for a run without cluster.
         pid: the process whose end is the end of the run.
-        start_ticks: its start time, so that a pid that was given again is not taken for it.
+        start_ticks: its start time, so that a reused pid is not taken for it.
         attached: the end of standard input is the end of the run as well.
         running: file that the keeper locks while it lives; empty for none.
         working: file that workers lock, shared, while they test; empty for none.
@@ -312,7 +312,7 @@ class KeeperRequest:
 
 
 def lock_record(claim: Claim) -> dict[str, str]:
-    """Return what a lock says in place of a Lease."""
+    """Return the content of a lock file, which replaces a Lease where there is no cluster."""
     return {
         "holder": claim.holder, "run_id": claim.run_id, "command": claim.command, "controller": claim.controller,
         "acquired": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -320,19 +320,19 @@ def lock_record(claim: Claim) -> dict[str, str]:
 
 
 def request_from(text: str) -> KeeperRequest:
-    """Return the request that was written as JSON."""
+    """Decode a request from JSON."""
     plain = json.loads(text)
     return KeeperRequest(**{**plain, "claim": Claim(**plain["claim"])})
 
 
 def process_of(pid: int) -> tuple[int, int]:
-    """Return pid and start time of a process; a start time of -1 where it is gone already."""
+    """Return pid and start time of a process. The start time is -1 if the process is gone."""
     found = identify(pid)
     return pid, found.start_ticks if found else -1
 
 
 def claim_of(run_id: str, command: str = "") -> Claim:
-    """Return the claim of a run of this controller. Its holder is made of host name and run id, as client-go does."""
+    """Return the claim of a run of this controller. Its holder is host name and run id, as client-go builds it."""
     import socket
 
     host = socket.gethostname()
@@ -342,15 +342,15 @@ def claim_of(run_id: str, command: str = "") -> Claim:
 def hold_cluster(
     cluster: Cluster, claim: Claim, run_dir: Path, *, pid: int, wait_s: float, emit: Emit = silent
 ) -> bool:
-    """Hold the cluster until the run ends; tell whether it was taken now, and not by an earlier task of the run.
+    """Hold the cluster until the run ends. Return False if an earlier task of the run holds it already.
 
     Args:
-        cluster: which.
-        claim: for whom.
+        cluster: the cluster.
+        claim: the run.
         run_dir: directory of the run.
         pid: process whose end is the end of the run.
         wait_s: how long to wait for another run; 0 refuses.
-        emit: takes the progress lines.
+        emit: gets the progress lines.
 
     Raises:
         HeldError: another run holds it.
@@ -368,7 +368,9 @@ def hold_cluster(
 
 
 def hold_hosts(claim: Claim, run_dir: Path, *, pid: int, wait_s: float, emit: Emit = silent) -> bool:
-    """Hold the hosts of a site without cluster until the run ends: by a lock beside the runs of this controller.
+    """Hold the hosts of a site without cluster until the run ends, by a lock file beside the runs of this controller.
+
+    Return False if an earlier task of the run holds them already.
 
     Raises:
         HeldError: another run holds them.
@@ -395,7 +397,7 @@ def hold_hosts(claim: Claim, run_dir: Path, *, pid: int, wait_s: float, emit: Em
 
 @contextmanager
 def held(cluster: Cluster, emit: Emit = silent) -> Iterator[str]:
-    """Hold the cluster while the block runs, for a test outside of a run; yield the holder.
+    """Hold the cluster while the block runs, for a test outside of a run. Yield the holder.
 
     Raises:
         HeldError: a run holds it.
@@ -416,7 +418,7 @@ def held(cluster: Cluster, emit: Emit = silent) -> Iterator[str]:
 
 @contextmanager
 def working(run_dir: Path) -> Iterator[None]:
-    """Say to the keeper that this process makes or removes objects: the cluster is not given back before its end."""
+    """Mark this process as creating or removing objects: the keeper releases the Lease only after the block."""
     file = os.open(run_dir / WORKING, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(file, fcntl.LOCK_SH)
@@ -426,7 +428,7 @@ def working(run_dir: Path) -> Iterator[None]:
 
 
 def end_keeper(run_dir: Path) -> None:
-    """End the keeper of a run, which gives the cluster back, and wait for it; nothing is done where there is none."""
+    """End the keeper of a run, which releases the Lease, and wait for it. Without a keeper nothing happens."""
     path = run_dir / RUNNING
     end = time.monotonic() + _END_S
     asked = False
@@ -439,7 +441,7 @@ def end_keeper(run_dir: Path) -> None:
 
 
 def read_lock(path: Path) -> LeaseRecord:
-    """Return who holds a lock."""
+    """Return the holder from a lock file. The record is empty if the file is missing or invalid."""
     try:
         plain = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -466,10 +468,10 @@ def _connection(cluster: Cluster) -> dict[str, Any]:
 
 @contextmanager
 def _keeper(cluster: Cluster, request: KeeperRequest) -> Iterator[Callable[[], None]]:
-    """Start a keeper before the Lease is taken and yield what tells it that it is.
+    """Start a keeper before the Lease is taken, and yield the function that confirms to it that the Lease is taken.
 
-    It goes on after the block where it was told so, an attached one until then. Otherwise it ends with the block, or
-    with this process, and gives back what may have been taken.
+    A confirmed keeper goes on after the block; an attached one ends with it. An unconfirmed keeper ends with the block
+    or with this process, and releases what may have been taken.
 
     Raises:
         UnavailableError: it does not start.
@@ -491,7 +493,7 @@ def _keeper(cluster: Cluster, request: KeeperRequest) -> Iterator[Callable[[], N
     finally:
         _leave(keeper)
         if request.attached or not told:
-            # Where the API server is away, it goes on trying alone.
+            # While the API server is away the keeper goes on trying alone.
             with suppress(subprocess.TimeoutExpired):
                 keeper.wait(_END_S)
 
@@ -503,8 +505,8 @@ def _hosts_held(request: KeeperRequest) -> str:
 
 
 def _start(request: KeeperRequest) -> tuple[subprocess.Popen[str], str]:
-    """Start a keeper and return what it says first."""
-    # Neither credentials nor paths on its command line: it is told everything on its standard input.
+    """Start a keeper and return it with its first line."""
+    # Its command line has neither credentials nor paths: it reads them from standard input.
     keeper = subprocess.Popen(
         python_argv("workload.keeper"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         start_new_session=True, text=True,
@@ -517,7 +519,7 @@ def _start(request: KeeperRequest) -> tuple[subprocess.Popen[str], str]:
 
 
 def _tell(keeper: subprocess.Popen[str], line: str) -> bool:
-    """Write a line to a keeper; tell whether it lives."""
+    """Write a line to a keeper. Return False if it has ended."""
     if keeper.stdin is None:
         return False
     try:

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The objects of a test job: templates of recipes/workloads/ rendered, and volumes that nodes have already."""
+"""The objects of a test job: rendered templates of recipes/workloads/, and volumes that nodes have already."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from .namespace import TemporaryNamespace
 if TYPE_CHECKING:
     from jinja2 import Template
 
-# Renders a template of recipes/workloads/ to Kubernetes objects: those of a test, and no others.
+# Renders a template of recipes/workloads/ to Kubernetes objects, of the kinds that tests use and no others.
 #
-# Whoever may set `gpufleet_settings` decides what stands in the slots, and the objects are made with the
-# controller's rights. So a slot holds a number, what the template quotes with `tojson`, or a word that means
-# nothing to YAML and to a shell; and an object is of a kind that a test needs.
+# Whoever may set `gpufleet_settings` decides what is filled into the slots, and the objects are created with the
+# controller's rights. So a slot takes a number, text that the template quotes with `tojson`, or a word that has no
+# meaning for YAML and for a shell. And an object is of a kind that a test needs.
 
-# By group, without versions: these follow the cluster.
+# By API group, without versions: these follow the cluster.
 KINDS = frozenset(
     {
         ("", "ConfigMap"),
@@ -55,12 +55,12 @@ _WORD = re.compile(r"(?:[A-Za-z0-9_](?:[A-Za-z0-9_./:@-]*[A-Za-z0-9_])?)?")
 
 
 def render(template: Path, variables: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the Kubernetes objects of a template, in its order.
+    """Render a template and return its Kubernetes objects in order.
 
     Raises:
-        NotFoundError: no such template.
-        InputError: it uses a variable that is not given, a slot would be filled with more than a word, or it does not
-            render to objects of a test.
+        NotFoundError: there is no such template.
+        InputError: it uses a variable without a value, a value for a slot is more than a word, or it does not render to
+            objects of a test.
     """
     from jinja2 import TemplateError
 
@@ -88,10 +88,10 @@ def render(template: Path, variables: dict[str, Any]) -> list[dict[str, Any]]:
 
 @lru_cache(maxsize=_COMPILED)
 def _compiled(template: Path, text: str) -> Template:
-    """Return a template ready to render: a gate fills the same one for every node, and compiling takes the longest.
+    """Return a compiled template. Compiling is the slowest step, and a gate renders the same template for every node.
 
     Raises:
-        TemplateError: it is none.
+        TemplateError: the text is no template.
     """
     from jinja2 import StrictUndefined
     from jinja2.sandbox import SandboxedEnvironment
@@ -103,12 +103,12 @@ def _compiled(template: Path, text: str) -> Template:
 
 
 def group_of(api_version: str) -> str:
-    """Return the API group of `group/version`; empty for the core's."""
+    """Return the API group of `group/version`. The core group is empty."""
     return api_version.rpartition("/")[0]
 
 
 def _filled(template: Path, value: Any) -> Any:
-    """Return what a slot is filled with, as Jinja's `finalize`.
+    """Check the value for a slot and return it, as Jinja's `finalize`.
 
     Raises:
         InputError: it is text that could be more than a word.
@@ -118,7 +118,7 @@ def _filled(template: Path, value: Any) -> Any:
     if isinstance(value, (int, float, Markup)) or (isinstance(value, str) and _WORD.fullmatch(value)):
         return value
     if type(value).__name__ == "StrictUndefined":
-        # Jinja's own error names the variable.
+        # Jinja's own error names the missing variable.
         return value
     shown = str(value)[:80]
     raise InputError(
@@ -132,7 +132,7 @@ def _filled(template: Path, value: Any) -> Any:
 
 ACCESS = "ranks"
 JOB_LABEL = "gpufleet.io/job"
-# A sidecar that is not ready by then is started again.
+# A sidecar that is not ready after the latest time is restarted.
 _READY_EVERY_S, _READY_LATEST_S = 5, 180
 Json = dict[str, Any]
 _IMEX = ({"name": "imex", "resourceClaimTemplateName": f"{ACCESS}-imex"},)
@@ -147,7 +147,7 @@ _FILES = {
 
 
 def job_objects(spec: JobSpec, namespace: TemporaryNamespace) -> list[dict[str, Any]]:
-    """Return the objects of a job, its group before its pods.
+    """Return the objects of a job, its pod group before its pods.
 
     Raises:
         InputError: the template does not render with these values.
@@ -202,8 +202,11 @@ def _mounts(mounts: Mapping[str, str]) -> list[Json]:
 
 
 def _sidecars(needs: PodNeeds) -> list[Json]:
-    """Return the container that runs beside the ranks: an init container that goes on (KEP-753), so that it starts
-    before them, and that a pod whose ranks have ended ends."""
+    """Return the container that runs beside the ranks.
+
+    It is an init container that keeps running (KEP-753): it starts before the ranks, and a pod whose ranks have
+    ended ends it.
+    """
     sidecar = needs.sidecar
     if sidecar is None:
         return []
@@ -226,7 +229,7 @@ def _sidecars(needs: PodNeeds) -> list[Json]:
 
 
 def access_objects(namespace: TemporaryNamespace) -> list[dict[str, Any]]:
-    """Return what the pods of a namespace's jobs reach each other by, with a key that nobody else has."""
+    """Return the Service and the SSH key with which the pods of a namespace's jobs reach each other. The key is new."""
     private, public = _new_key()
     variables: dict[str, Any] = {
         "access": ACCESS, "namespace": namespace.name, "labels": namespace.labels, "private_key": private,
@@ -236,13 +239,13 @@ def access_objects(namespace: TemporaryNamespace) -> list[dict[str, Any]]:
 
 
 def domain_objects(namespace: TemporaryNamespace) -> list[dict[str, Any]]:
-    """Return what the pods of a namespace's jobs share GPU memory by."""
+    """Return the ComputeDomain through which the pods of a namespace's jobs share GPU memory."""
     variables: dict[str, Any] = {"access": ACCESS, "namespace": namespace.name, "labels": namespace.labels}
     return render(_TEMPLATES / "compute-domain.yaml.j2", variables)
 
 
 def _new_key() -> tuple[str, str]:
-    # Ansible itself needs this library, so it is there.
+    # Ansible itself needs this library, so it is installed.
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
@@ -253,13 +256,12 @@ def _new_key() -> tuple[str, str]:
 
 
 # The volume of a job where no pod mounts it: a directory that the nodes have already.
-
-# `:` and `,` separate mounts of Pyxis, and no path of a mount that is shared needs more than these.
+# `:` and `,` separate mounts of Pyxis, and paths of shared mounts need no other characters than these.
 _PLAIN = re.compile(r"/[A-Za-z0-9._/@+-]+")
 
 
 def plain_path(path: str) -> bool:
-    """Tell whether a path is absolute and of plain signs, so that it is one word for every program."""
+    """Tell whether a path is absolute and of plain characters, so that it is one word for every program."""
     return bool(_PLAIN.fullmatch(path)) and ".." not in path.split("/")
 
 
@@ -267,7 +269,7 @@ def data_directory(source: Mapping[str, Any]) -> str:
     """Return the directory of the nodes that a volume source names.
 
     Raises:
-        InputError: it names none.
+        InputError: it names none, or its path is not plain.
     """
     path = (source.get("hostPath") or {}).get("path") if isinstance(source.get("hostPath"), Mapping) else None
     if not isinstance(path, str) or not plain_path(path):

@@ -1,9 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A namespace of its own for one test, removed with everything in it however the test ends, and the permissions for
-it.
-"""
+"""The namespace of one test, removed with everything in it however the test ends, and the permissions for it."""
 
 from __future__ import annotations
 
@@ -46,39 +44,40 @@ from .lease import NAMESPACE, confirm, held
 from .nodes import Toleration, known_tolerations
 from .queue import open_queue, queued
 
-# A namespace of its own for one test, removed with everything in it however the test ends.
+# The namespace of one test, removed with everything in it however the test ends.
 
 OWNER_LABELS = {"gpufleet.io/managed-by": "gpufleet.bringup", "gpufleet.io/purpose": "test"}
 _SELECTOR = ",".join(f"{key}={value}" for key, value in OWNER_LABELS.items())
-# Whose Lease stood behind it.
+# Annotation: the holder of the Lease under which it was created.
 HOLDER = "gpufleet.io/holder"
 TEST = "gpufleet.io/test"
-# A cluster may hold every namespace without these labels to a standard that our pods do not keep (Talos: baseline;
+# A cluster may enforce a standard on every namespace without these labels that our pods do not meet (Talos: baseline;
 # kubernetes.io/docs/tasks/configure-pod-container/enforce-standards-admission-controller).
 _POD_SECURITY = "pod-security.kubernetes.io"
 PodSecurity = Literal["privileged", "baseline"]
-# What any test makes: pods are made anew by the first, and belong to the second.
+# The kinds that tests create: the first make pods again when these are removed, the second have pods as members.
 MAKERS = (MPI_JOBS, JOBS, DEPLOYMENTS, REPLICA_SETS)
 GROUPS = (VOLCANO_POD_GROUPS, KAI_POD_GROUPS, *EVERY_VERSION)
 # How much later than its controller the cluster itself ends a pod of a test.
 MARGIN_S = 300.0
 _PATIENCE_S = 10.0
-# What the time limit of the removal grows by with every object: a fleet's pods do not go in the time of one's.
+# Addition to the time limit of the removal for every object: a thousand pods take longer to go than one.
 _GO_ONE_S = 0.1
 _WORKERS = 8
-# Namespaces of tests that this process runs now; one at a time removes what was left, and none ends meanwhile, so that
-# no test takes what another thread's has just removed for a dead run's.
+# Namespaces of tests that run in this process. One thread at a time removes leftovers, and no test ends meanwhile:
+# otherwise a test could take a namespace that another thread has just removed for one of a dead run.
 _OPEN: set[str] = set()
 _SWEEPING = threading.Lock()
 
 
 @dataclass(slots=True)
 class TemporaryNamespace:
-    """One test's namespace and priority class; `leftovers` says what could not be removed.
+    """Namespace and priority class of one test.
 
-    `kinds` are removed after the pods, `makers` (which would make their pods anew) before them. `holder` is whose Lease
-    stands behind the test. `created_at` is when it was made by the API server's clock, in seconds since 1970.
-    `cluster_queue` is that of Kueue through which its jobs go, empty for none.
+    `leftovers` lists what could not be removed. `kinds` are removed after the pods. `makers` are removed before them,
+    because they would make the pods again. `holder` is the holder of the Lease for the test. `created_at` is the time
+    of creation by the API server's clock, in seconds since 1970. `cluster_queue` is the ClusterQueue of Kueue that its
+    jobs go through, empty for none.
     """
 
     cluster: Cluster
@@ -96,21 +95,21 @@ class TemporaryNamespace:
 
     @property
     def tolerated(self) -> list[dict[str, str]]:
-        """What its pods tolerate, as their manifests say it."""
+        """The tolerations of its pods, as in a manifest."""
         return [entry.body for entry in self.tolerations]
 
     @property
     def priority_class(self) -> str:
-        """The priority class of its pods: below any user's, and never an eviction (or a new node) for them."""
+        """The priority class of its pods: lower than any user's, and without preemption. It never causes a new node."""
         return self.name
 
     @property
     def labels(self) -> dict[str, str]:
-        """Labels of everything in it."""
+        """Labels of everything in the namespace."""
         return {**OWNER_LABELS, TEST: self.name}
 
     def open(self, priority: int) -> None:
-        """Make the namespace and the priority class."""
+        """Create the namespace and the priority class."""
         metadata = {"name": self.name, "labels": self.labels, "annotations": {HOLDER: self.holder}}
         levels = {f"{_POD_SECURITY}/{mode}": self.pod_security for mode in ("enforce", "warn", "audit")}
         made = self.cluster.create(NAMESPACES, {"metadata": metadata | {"labels": self.labels | levels}})
@@ -127,19 +126,19 @@ class TemporaryNamespace:
             self.kinds = (*self.kinds, open_queue(self.cluster, self.name, self.labels, self.cluster_queue))
 
     def prepared(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Return an object as this cluster takes it: in a version that it serves, in the queue of the test."""
+        """Return an object as this cluster accepts it: in an API version that it serves, in the queue of the test."""
         served = group_as_served(self.cluster, as_served(self.cluster, body))
         return queued(served) if self.cluster_queue else served
 
     def create(self, objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Create objects in the namespace, in that order; return them as the API server has them."""
+        """Create objects in the namespace, in order. Return them as the API server stored them."""
         prepared = [self.prepared(body) for body in objects]
         return [
             self.cluster.create(self.cluster.kind(obj["apiVersion"], obj["kind"]), obj, self.name) for obj in prepared
         ]
 
     def create_at_once(self, objects: list[dict[str, Any]]) -> None:
-        """Create objects of which none needs another, some at a time."""
+        """Create independent objects, some at a time."""
         map_bounded(lambda body: self.create([body]), objects, _WORKERS)
 
     def pods(self, labels: str = "") -> list[dict[str, Any]]:
@@ -147,7 +146,7 @@ class TemporaryNamespace:
         return self.cluster.list_objects(PODS, self.name, labels=labels)
 
     def close(self) -> None:
-        """Remove everything: pods first, for a group may not go before its members; every step has a time limit."""
+        """Remove everything, each step with a time limit. Pods go first, for a group may not go before its members."""
         deadline = Deadline.after(self.cleanup_s)
         for kind in self.makers:
             self._step(f"{kind.title} of {self.name}", partial(self._dismiss, kind))
@@ -174,9 +173,9 @@ class TemporaryNamespace:
     def _empty(self, kind: Kind, deadline: Deadline) -> None:
         there = self.cluster.find_all(kind, self.name) or []
         placed = [obj for obj in there if node_of(obj)]
-        # What waits for a place goes first: it must not get the place of what goes.
+        # Pending pods go first, or they would get the place of those that go.
         for objects in ([obj for obj in there if not node_of(obj)], placed):
-            # With the grace that it states: without one the object is gone while its kubelet still holds the GPUs.
+            # With its own grace period: without one the object is gone while its kubelet still holds the GPUs.
             map_bounded(lambda obj: self.cluster.delete(kind, obj["metadata"]["name"], self.name), objects, _WORKERS)
         if not there:
             return
@@ -184,7 +183,7 @@ class TemporaryNamespace:
         try:
             self._gone(kind, Deadline.after(min(_PATIENCE_S, deadline.left_s)))
         except DeadlineError:
-            # A finalizer whose controller does not run would keep our own object for ever.
+            # A finalizer whose controller does not run would keep our own object forever.
             kept = [obj for obj in self.cluster.find_all(kind, self.name) or [] if obj["metadata"].get("finalizers")]
             if kept:
                 self.emit(f"{kind.title} of {self.name}: still there, taking off finalizers")
@@ -212,7 +211,7 @@ def _seconds(text: Any) -> float:
 
 
 def where_they_are(objects: list[dict[str, Any]]) -> str:
-    """Return the names of objects, pods with their nodes; of many the first."""
+    """Return the names of objects for a message, pods with their nodes. Of many, the first five."""
     places = [(obj["metadata"]["name"], (obj.get("spec") or {}).get("nodeName")) for obj in objects]
     words = [f"{name} on node {node}" if node else str(name) for name, node in places]
     return first_of(words, 5)
@@ -234,22 +233,21 @@ def temporary_namespace(
     pod_security: PodSecurity = "baseline",
     cluster_queue: str = "",
 ) -> Iterator[TemporaryNamespace]:
-    """Yield a namespace of its own for one test, once what dead runs left is removed; it is removed on every way out,
-    SIGTERM included.
+    """Yield a namespace for one test, once leftovers of dead runs are removed. SIGTERM removes it too.
 
     Args:
-        cluster: where.
+        cluster: the cluster.
         purpose: word for its name (`gang`).
         prefix: first part of its name.
         priority: priority of its pods, below -10.
         kinds: kinds to remove after the pods, in that order.
-        makers: kinds to remove before the pods, because they would make them anew.
-        cleanup_s: time limit of the removal.
-        emit: takes progress lines.
-        tolerations: what its pods tolerate; None: the taints of platforms.
-        holder: the run that holds the cluster; empty: it is held for this test alone.
-        pod_security: the Pod Security Standard that its pods keep, whatever the cluster's default is.
-        cluster_queue: ClusterQueue of Kueue through which its jobs go; empty for none.
+        makers: kinds to remove before the pods, because they would make them again.
+        cleanup_s: time limit of the removal, in seconds.
+        emit: gets the progress lines.
+        tolerations: tolerations of its pods; None for the taints of platforms.
+        holder: the run that holds the cluster; empty to hold it for this test alone.
+        pod_security: the Pod Security Standard that its pods meet, whatever the cluster's default is.
+        cluster_queue: ClusterQueue of Kueue that its jobs go through; empty for none.
 
     Raises:
         HeldError: another run holds the cluster.
@@ -282,8 +280,8 @@ def temporary_namespace(
 
 
 def _suffix() -> str:
-    """Return what tells a namespace from others of its name."""
-    # Not at the top: it loads OpenSSL's digests, and whoever judges makes no namespace.
+    """Return a random suffix, which makes the name unique."""
+    # Imported here: it loads OpenSSL's digests, and a process that only judges makes no namespace.
     import secrets
 
     return secrets.token_hex(3)
@@ -291,7 +289,7 @@ def _suffix() -> str:
 
 @contextmanager
 def _open_here(name: str) -> Iterator[None]:
-    """Let nobody in this process take that namespace for a dead run's."""
+    """Keep threads of this process from removing that namespace as one of a dead run."""
     _OPEN.add(name)
     try:
         yield
@@ -311,18 +309,18 @@ def sweep_left(
     emit: Emit = silent,
     remains: list[str] | None = None,
 ) -> tuple[str, ...]:
-    """Remove what dead runs left behind; return the names of the namespaces that were removed.
+    """Remove what dead runs left behind. Return the names of the removed namespaces.
 
-    Only one run holds the cluster. So what another left is left for good, whatever its age and its host.
+    Only one run holds the cluster. So no other run will remove its leftovers, whatever their age and host.
 
     Args:
-        cluster: where.
-        holder: who holds the cluster, which is asked for first.
-        cleanup_s: time limit of each removal.
+        cluster: the cluster.
+        holder: the holder of the Lease, which is confirmed first.
+        cleanup_s: time limit of each removal, in seconds.
         kinds: kinds to remove after the pods, beside GROUPS.
         makers: kinds to remove before the pods, beside MAKERS.
         of_holder: remove only what the holder left itself.
-        emit: takes the progress lines.
+        emit: gets the progress lines.
         remains: gets what could not be removed, each with the reason and the command that removes it.
 
     Raises:
@@ -349,7 +347,7 @@ def _sweep_namespaces(
         of = (found["metadata"].get("annotations") or {}).get(HOLDER)
         if name in _OPEN or (of_holder and of != holder):
             continue
-        # One that is going away already may still be held by a finalizer within: emptied again, not counted.
+        # A finalizer inside may block a namespace that is being deleted: it is emptied again, but not counted.
         if not found["metadata"].get("deletionTimestamp"):
             emit(f"removing what a dead run left: {name}")
         more = tuple(kind for kind in kinds if kind not in GROUPS)
@@ -363,16 +361,16 @@ def _sweep_namespaces(
 
 
 def remaining(text: str, objects: str) -> str:
-    """Return how it is told that something of a dead run is still there: what, why, and the command."""
+    """Return the message that something of a dead run is still there: what, why, and the command that removes it."""
     return f"not removed of a dead run: {text.rstrip('.')}. Remove it: kubectl delete {objects}"
 
 
 def _sweep_rules(cluster: Cluster, holder: str, *, of_holder: bool, emit: Emit, remains: list[str]) -> None:
-    """Remove rules of dead tests of alerts, which may lie in a namespace that is not ours."""
+    """Remove the rules of dead tests of alerts, which may be in a namespace that is not ours."""
     try:
         rules = cluster.find_all(PROMETHEUS_RULES, labels=_SELECTOR) or []
     except ForbiddenError:
-        # A run that may not look at rules makes none; the gate that makes them asks for this right first.
+        # A run without the right to list rules makes none; the gate that makes them checks this right first.
         return
     for rule in rules:
         metadata = rule["metadata"]
@@ -387,24 +385,23 @@ def _sweep_rules(cluster: Cluster, holder: str, *, of_holder: bool, emit: Emit, 
                 emit(remains[-1])
 
 
-# What a gate must be allowed to do, asked before it starts anything and all of it at once.
-
-# Whoever tests holds the cluster, and removes what dead runs left.
+# The permissions of a gate. They are all checked at once, before it starts anything.
+# Every test holds the cluster, and removes what dead runs left.
 HOLDING = (
     Permission("list", "namespaces"),
     *(Permission(verb, "leases", "coordination.k8s.io", NAMESPACE) for verb in ("get", "create", "update")),
 )
-# A namespace of ours is emptied before it goes, whatever a run of then may have made in it.
+# A namespace of ours is emptied before it is deleted, whatever an earlier run may have created in it.
 CLEARING = (
     *(
         Permission(verb, kind.plural, kind.group)
         for kind in (*MAKERS, *GROUPS, RESOURCE_CLAIMS, PODS)
         for verb in ("list", "delete")
     ),
-    # Finalizers whose controller does not run are taken off our own objects.
+    # Finalizers whose controller does not run are removed from our own objects.
     *(Permission("patch", kind.plural, kind.group) for kind in (*GROUPS, RESOURCE_CLAIMS, PODS)),
 )
-# What every test in a namespace of its own does: make it, follow its pods, read their logs, remove it.
+# Every test with a namespace: create it, follow its pods, read their logs, remove it.
 BASIC = (
     *HOLDING,
     *(Permission(verb, "namespaces") for verb in ("create", "delete")),
@@ -421,12 +418,12 @@ _ACCESS = (*(Permission(verb, "services") for verb in ("list", "create")), Permi
 def job_permissions(
     kind: JobKind, *, gang_api: str = "", by_dra: bool = False, imex: bool = False, files: bool = False
 ) -> tuple[Permission, ...]:
-    """Return what jobs of a kind need beside BASIC.
+    """Return the permissions that jobs of a kind need beside BASIC.
 
     Args:
-        kind: of the jobs.
+        kind: kind of the jobs.
         gang_api: API version of the PodGroups of their gangs (`scheduling.volcano.sh/v1beta1`); empty for none.
-        by_dra: their GPUs are taken by resource claims.
+        by_dra: their GPUs are allocated by resource claims.
         imex: they share GPU memory across hosts, by ComputeDomains.
         files: their pods get files, as those of a `torchrun` and of `ranks` always do.
     """
@@ -448,10 +445,10 @@ def job_permissions(
 
 
 def refuse_without(cluster: Cluster, wanted: Iterable[Permission], gate: str) -> None:
-    """Return if everything is allowed.
+    """Check that all of these permissions are granted.
 
     Raises:
-        ForbiddenError: something is not; it names all of it.
+        ForbiddenError: some are not; it names all of them.
         BringupError: the API server does not answer.
     """
     refused = [permission for permission in ask_all(cluster, list(wanted)) if not permission.allowed]

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""One short-lived pod on each of some nodes, all with the same script: what it printed there, or why it did not."""
+"""One short-lived pod on each of some nodes, all with the same script, and what each of them printed."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ Json = dict[str, Any]
 _TEMPLATE = RECIPES / "workloads" / "node-facts.yaml.j2"
 _ENDED = ("Succeeded", "Failed")
 _WORKERS, _POLL_S = 8, 0.5
-# Of a node that no kubelet stands behind (docs.aws.amazon.com, "Get started with AWS Fargate for your cluster").
+# Label of a node without a kubelet (docs.aws.amazon.com, "Get started with AWS Fargate for your cluster").
 _FARGATE = ("eks.amazonaws.com/compute-type", "fargate")
 RIGHTS = (*BASIC, Permission("create", "pods"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodePods:
-    """What the pods are: `image` with a shell, `runtime_class` empty for the cluster's usual one, `tolerations` None
-    for those of the taints of platforms.
+    """What the pods run.
 
-    `start_s` is how long one may take to be placed and to get its image, `run_s` how long its script may take,
-    `at_once` how many there are at a time.
+    `image` has a shell. `runtime_class` is empty for the cluster's default. `tolerations` is None for the taints of
+    platforms. `start_s` is the time limit for one pod to be placed and to pull its image, `run_s` the one for its
+    script. `at_once` is how many pods there are at a time.
     """
 
     image: str
@@ -55,14 +55,14 @@ class NodePods:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Printed:
-    """What the pod on one node printed; `reason` says why it did not, or not all, empty if its script ended."""
+    """The output of the pod on one node. `reason` is why it is missing or incomplete, empty if the script succeeded."""
 
     log: str = ""
     reason: str = ""
 
 
 def closed_to_pods(node: Node, tolerations: tuple[Toleration, ...] | None = None) -> str:
-    """Return why no pod is placed on a node, empty if one may be."""
+    """Return why no pod is placed on a node. Empty if one may be."""
     if node.operating_system not in ("", "linux"):
         return f"its system is {node.operating_system}"
     if node.labels.get(_FARGATE[0]) == _FARGATE[1]:
@@ -73,13 +73,13 @@ def closed_to_pods(node: Node, tolerations: tuple[Toleration, ...] | None = None
 def run_on_nodes(
     cluster: Cluster, nodes: Mapping[str, Node], pods: NodePods, emit: Emit = silent
 ) -> dict[str, Printed]:
-    """Return by node what its pod printed; everything that is made is removed on every way out.
+    """Run the script on the nodes and return the output by node. All pods are removed, however this ends.
 
     Args:
-        cluster: where.
-        nodes: which, by name; on those that are closed to pods none is made.
-        pods: what runs there.
-        emit: takes progress lines.
+        cluster: the cluster.
+        nodes: the nodes, by name; a node that is closed to pods gets none.
+        pods: what to run.
+        emit: gets the progress lines.
 
     Raises:
         HeldError: another run holds the cluster.
@@ -128,7 +128,7 @@ def _run_some(namespace: TemporaryNamespace, nodes: Sequence[str], pods: NodePod
 
 
 def _made(namespace: TemporaryNamespace, title: str, node: str, pods: NodePods) -> tuple[str, str]:
-    """Make the pod of one node; return its name and why it was refused, empty if it was not."""
+    """Create the pod of one node. Return its name, and why it was refused or an empty string."""
     values = {
         "name": title,
         "namespace": namespace.name,
@@ -150,7 +150,7 @@ def _made(namespace: TemporaryNamespace, title: str, node: str, pods: NodePods) 
 
 
 def _waited(namespace: TemporaryNamespace, titles: set[str], pods: NodePods) -> dict[str, Json]:
-    """Return the pods by name once all ended, or as they are when their time is over."""
+    """Wait until all pods have ended or their time is over. Return them by name."""
     outage, ends = namespace.cluster.transport.outage, time.monotonic() + pods.start_s + pods.run_s
     away_before_s = outage.away_s
     while True:
@@ -177,7 +177,7 @@ def _printed(namespace: TemporaryNamespace, pod: Json | None, warning: str) -> P
         return Printed(reason=f"its pod did not start: {why}"[:400])
     disruption = disruption_of(pod)
     if disruption is not None:
-        # Its log may end anywhere, or be gone with it.
+        # Its log may end anywhere, or be removed with the pod.
         return Printed(reason=f"its pod was ended by somebody else: {disruption.reason}"[:400])
     log, unread = log_of_pod(namespace, pod)
     if unread:

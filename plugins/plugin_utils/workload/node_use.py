@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What is on a node at one moment, whoever gives it work."""
+"""What is on a node at one moment, whichever scheduler places it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,14 @@ from enum import Enum
 
 
 class Use(str, Enum):
-    """`free`: nothing is on it and it takes work. `busy`: somebody's work is on it, so only passive checks go there.
-    `ours`: free, but we keep it from work ourselves. `closed`: everything else, among it all that is not understood."""
+    """How a node is used.
+
+    Attributes:
+        FREE: nothing is on it and it takes work.
+        BUSY: user work is on it, so only passive checks run there.
+        OURS: nothing is on it, but we keep work from it ourselves.
+        CLOSED: everything else, also every state that is not understood.
+    """
 
     FREE = "free"
     BUSY = "busy"
@@ -21,7 +27,7 @@ class Use(str, Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeUse:
-    """One node; `why` says what keeps it from being free, empty if it is."""
+    """One node. `why` is what keeps it from being free, empty if it is."""
 
     name: str
     use: Use
@@ -34,5 +40,5 @@ class NodeUse:
 
 
 def absent(name: str, place: str) -> NodeUse:
-    """Return what is said of a node that is not there."""
+    """Return the use of a node that does not exist."""
     return NodeUse(name=name, use=Use.CLOSED, why=f"it is not in {place}")

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Nodes for pods of tests: which are open, which taints are tolerated, our cordon, and whether they still answer."""
+"""Nodes for pods of tests: which are open, which taints are tolerated, our cordon, and whether nodes still report."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from ..runtime.pool import map_bounded
 from ..runtime.strict import decode, read_yaml
 from ..snapshot.model import Node
 
-# Looks whether the nodes of running jobs still answer: now and then, and twice before it believes that they do not.
+# Checks now and then whether the nodes of running jobs are Ready. Two checks in a row must fail before one is lost.
 
 _LOOK_S = 4.0
-# Beyond that many one list is cheaper, and asked for less often.
+# For more nodes than this one list is cheaper, and is read less often.
 _MANY, _MANY_LOOK_S = 48, 15.0
 _WORKERS = 8
 _GONE = "it is no more in the cluster"
@@ -31,7 +31,7 @@ _GONE = "it is no more in the cluster"
 
 @dataclass(slots=True)
 class NodeWatch:
-    """Remembers which nodes were silent when it looked last."""
+    """Remembers which nodes were not reporting at the last check."""
 
     cluster: Cluster
     _silent: dict[str, str] = field(default_factory=dict)
@@ -39,7 +39,7 @@ class NodeWatch:
     _looked_at: float = field(default_factory=time.monotonic)
 
     def lost(self, names: Iterable[str]) -> Mapping[str, str]:
-        """Return the nodes, of these, that were not Ready at the last two looks, each with its own message."""
+        """Return those of these nodes that were not Ready at the last two checks, each with its own message."""
         wanted = sorted(names)
         pause_s = _LOOK_S if len(wanted) <= _MANY else _MANY_LOOK_S
         if time.monotonic() - self._looked_at >= pause_s:
@@ -60,7 +60,7 @@ class NodeWatch:
 
 
 def not_ready(node: dict[str, Any] | None) -> str:
-    """Return why a node is not Ready, or that it is not there; empty if it is Ready."""
+    """Return why a node is not Ready, or that it does not exist. Empty if it is Ready."""
     if node is None:
         return _GONE
     ready = condition(node, "Ready")
@@ -69,14 +69,14 @@ def not_ready(node: dict[str, Any] | None) -> str:
     return f"{ready.get('reason', '')}: {ready.get('message', '')}".strip(": ") or "it has no condition Ready"
 
 
-# Which taints the pods of tests tolerate: those that platforms put on GPU nodes, and those that the site states.
+# Which taints the pods of tests tolerate: those that platforms put on GPU nodes, and those that the site configured.
 
 _TEXT = re.compile(r"(?P<key>[^=:\s]+)(?:=(?P<value>[^=:\s]*))?(?::(?P<effect>NoSchedule|PreferNoSchedule|NoExecute))?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Toleration:
-    """A taint that pods tolerate; without key, value or effect any counts. `sources` are who sets it."""
+    """A tolerated taint. An empty key or effect and the value None match any. `sources` are what sets the taint."""
 
     key: str
     value: str | None = None
@@ -84,7 +84,7 @@ class Toleration:
     sources: tuple[str, ...] = ()
 
     def covers(self, taint: Mapping[str, Any]) -> bool:
-        """Tell whether it tolerates a taint of a node."""
+        """Tell whether it tolerates this taint of a node."""
         return (
             self.key in ("", taint.get("key"))
             and self.value in (None, str(taint.get("value") or ""))
@@ -93,20 +93,20 @@ class Toleration:
 
     @property
     def body(self) -> dict[str, str]:
-        """What a pod says."""
+        """The toleration as in the manifest of a pod."""
         operator = {"operator": "Exists"} if self.value is None else {"operator": "Equal", "value": self.value}
         return {"key": self.key, **operator, **({"effect": self.effect} if self.effect else {})}
 
 
 @cache
 def known_tolerations() -> tuple[Toleration, ...]:
-    """Return those for the taints of platforms (recipes/workloads/tolerations.yaml)."""
+    """Return the tolerations for the taints of platforms (recipes/workloads/tolerations.yaml)."""
     path = RECIPES / "workloads" / "tolerations.yaml"
     return decode(tuple[Toleration, ...], read_yaml(path), str(path))
 
 
 def tolerations_with(stated: Iterable[str], where: str = "settings of gpu_stack") -> tuple[Toleration, ...]:
-    """Return the known tolerations and those that a site states as `key`, `key=value` or `key=value:effect`.
+    """Return the known tolerations and those that a site configured as `key`, `key=value` or `key=value:effect`.
 
     Raises:
         InputError: a text has another form.
@@ -122,13 +122,13 @@ def tolerations_with(stated: Iterable[str], where: str = "settings of gpu_stack"
 
 
 def toleration_of(body: Mapping[str, str]) -> Toleration:
-    """Return what a pod tolerates. Of operators beyond `Equal` and `Exists` the value is not compared."""
+    """Return a toleration of a pod. With operators other than `Equal` and `Exists` the value is not compared."""
     value = body.get("value", "") if body.get("operator", "Equal") == "Equal" else None
     return Toleration(key=body.get("key", ""), value=value, effect=body.get("effect", ""))
 
 
 def repelling(taints: Iterable[Mapping[str, Any]], tolerations: Iterable[Toleration]) -> tuple[str, ...]:
-    """Return the taints of a node that keep the pods of tests away, as texts."""
+    """Return the taints of a node that keep these pods away, as texts."""
     known = tuple(tolerations)
     return tuple(
         taint_text(taint)
@@ -143,13 +143,13 @@ def repelling(taints: Iterable[Mapping[str, Any]], tolerations: Iterable[Tolerat
 def closed(
     node: Node, tolerations: Iterable[Toleration] | None = None, not_ready: str = "", *, ours: bool = False
 ) -> str:
-    """Return why no pod of a test is placed on a node, empty if one may be.
+    """Return why no pod of a test is placed on a node. Empty if one may be.
 
     Args:
-        node: which.
-        tolerations: of the pods; None: the taints of platforms.
-        not_ready: what the node says where it is not Ready.
-        ours: it is cordoned by the roll that tests it, whose pods tolerate that (own_cordon.CORDON).
+        node: the node.
+        tolerations: tolerations of the pods; None for the taints of platforms.
+        not_ready: message of the node where it is not Ready.
+        ours: it is cordoned by the roll that tests it, and the pods of that roll tolerate this (own_cordon.CORDON).
     """
     if node.unschedulable and not ours:
         return "cordoned"
@@ -159,10 +159,10 @@ def closed(
     return f"taint {', '.join(taints)}" if taints else ""
 
 
-# Our cordon: the marks on a node that say which roll keeps it from work, and the taint of one that is held.
+# Our cordon: annotations that name the roll which cordoned a node and why it is on hold, and the taint of a held node.
 
 MARK, REASON, HELD_TAINT = "gpufleet.io/cordoned-by", "gpufleet.io/held-because", "gpufleet.io/held"
-# The control plane puts this taint on a cordoned node, and the scheduler lets pods through that tolerate it.
+# The control plane puts this taint on a cordoned node. The scheduler still places pods that tolerate it.
 CORDON_TAINT = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 CORDON = Toleration(
     key=CORDON_TAINT["key"], effect=CORDON_TAINT["effect"], sources=("gpufleet.bringup, nodes of a roll",)
@@ -170,10 +170,10 @@ CORDON = Toleration(
 
 
 def marked_by(node: Mapping[str, Any]) -> str:
-    """Return the roll that cordoned a node, empty where no roll says so."""
+    """Return the roll that cordoned a node. Empty where no roll has marked it."""
     return str((node["metadata"].get("annotations") or {}).get(MARK) or "")
 
 
 def out_by(node: Mapping[str, Any], roll: str) -> bool:
-    """Tell whether a node is cordoned, and by that roll."""
+    """Tell whether a node is cordoned by that roll."""
     return bool(roll) and bool((node.get("spec") or {}).get("unschedulable")) and marked_by(node) == roll

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What became of a pod of a test: why it ended or does not run, what it wrote, what the cluster said about it."""
+"""Pods of tests: why one ended or does not run, its log, and the events about it."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ from .follow import (
 from .namespace import TemporaryNamespace
 from .queue import why_held
 
-# Why a pod of a test does not run any more, or not yet: what its status says, and what to do about it. Pure.
+# Why a pod of a test does not run any more, or not yet, judged from its status, and what to do about it. Pure.
 
 Json = dict[str, Any]
-# Of a container that has its image and still does not run.
+# Reasons of a container that has its image and still does not run.
 _WITH_IMAGE = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff")
-# A kubelet starts a container again after 10, 20, 40 s (kubernetes.io, "Pod Lifecycle": how Pods handle problems with
-# containers): what ended that often does so again.
+# A kubelet restarts a container after 10, 20, 40 s (kubernetes.io, "Pod Lifecycle": how Pods handle problems with
+# containers). One that ended this often is likely to end again.
 _RESTARTS = 3
 _HINTS = {
     "preempted": "a pod of higher priority took its place: run the gate again when there is room",
@@ -61,9 +61,9 @@ _HINTS = {
 
 @dataclass(frozen=True, slots=True)
 class PodEnd:
-    """What is to be said of a pod: `text` without a full stop, `hint` what to do.
+    """How a pod ended, for a message: `text` without a full stop, `hint` with what to do.
 
-    `restarted`: its log is that of the container before this one.
+    With `restarted` the log to read is that of the previous container.
     """
 
     text: str
@@ -72,7 +72,7 @@ class PodEnd:
 
 
 def end_of(pod: Json) -> PodEnd | None:
-    """Return why a pod that was to stay does not run any more; None while it may."""
+    """Return why a pod that was to keep running does not. None while it may still run."""
     disruption = disruption_of(pod)
     if disruption is not None:
         return PodEnd(disruption.reason, _HINTS[disruption.state].format(node=node_of(pod) or "<node>"))
@@ -87,7 +87,7 @@ def end_of(pod: Json) -> PodEnd | None:
 
 
 def waits_for(pod: Json, image: str, setting: str) -> PodEnd:
-    """Return what a pod waits for that is to run and does not: `setting` names another image."""
+    """Return what a pod that is to run waits for. `setting` is the setting that names another image."""
     if not node_of(pod):
         held = held_by_gates(pod)
         text = held or f"{where(pod)} has no node: {why_pending(pod) or 'the scheduler says nothing'}"
@@ -120,7 +120,7 @@ def _container(status: Mapping[str, Any]) -> str:
 
 
 def _restarts(pod: Json) -> tuple[int, str, int | None, str] | None:
-    """Return how often a container was started again, its name, and how it ended the last time; None if none was."""
+    """Return restart count, name, last exit code and last reason of a restarted container. None if there is none."""
     for entry in (pod.get("status") or {}).get("containerStatuses") or []:
         last = (entry.get("lastState") or {}).get("terminated") or {}
         crashes = ((entry.get("state") or {}).get("waiting") or {}).get("reason") == "CrashLoopBackOff"
@@ -135,12 +135,12 @@ def _died(pod: Json, count: int, name: str, code: int | None, word: str) -> str:
     return f"{where(pod)}: container {name} was started {count + 1} times{how}{f' ({word})' if word else ''}"
 
 
-# A job that its queue did not admit, or that is held without one: who holds it, in place of what follows from
-# having no pods.
+# A job that its queue did not admit, or that is suspended without a queue: the reason is what suspends it, and not
+# that it has no pods.
 
 
 def create_unheld(namespace: TemporaryNamespace, objects: list[dict[str, Any]]) -> None:
-    """Create objects in the namespace of a test, in that order.
+    """Create objects in the namespace of a test, in order.
 
     Raises:
         RefusedError: the API server refuses one, or suspends one that goes through no queue, so that it makes no pods.
@@ -152,7 +152,7 @@ def create_unheld(namespace: TemporaryNamespace, objects: list[dict[str, Any]]) 
 
 
 def explained(namespace: TemporaryNamespace, job: str, seen: ObservedJob, ending: Ending) -> Ending:
-    """Return how a job ended, as `held` where its queue keeps it from having pods.
+    """Return the ending of a job. It becomes `held` where its queue keeps it from having pods.
 
     Raises:
         BringupError: the API server does not answer.
@@ -167,11 +167,11 @@ def explained(namespace: TemporaryNamespace, job: str, seen: ObservedJob, ending
     return Ending("held", f"ClusterQueue {namespace.cluster_queue} did not admit it: {said}")
 
 
-# How often the container of a pod ended, and how that is told.
+# How often the container of a pod ended, and the text about it.
 
 
 def deaths_of(pod: Mapping[str, Any]) -> tuple[int, int | None]:
-    """Return how often the container of a pod ended, and with which exit code the last time."""
+    """Return how often the container of a pod ended, and its last exit code."""
     for status in (pod.get("status") or {}).get("containerStatuses") or []:
         now = (status.get("state") or {}).get("terminated")
         before = (status.get("lastState") or {}).get("terminated")
@@ -184,24 +184,27 @@ def deaths_of(pod: Mapping[str, Any]) -> tuple[int, int | None]:
 
 
 def told_deaths(deaths: int, code: int | None) -> str:
-    """Return how often a container ended and with which exit code, or why that is not known."""
+    """Return the text on how often a container ended and with which exit code, or why the code is not known."""
     times = f"{deaths} times" if deaths > 1 else "once"
     if code is None:
         return f"ended {times}, with which exit code is not known: its pod waits to start it again and no longer says"
     return f"ended {times}, the last time with exit code {code}" if deaths > 1 else f"ended once, with exit code {code}"
 
 
-# Which pods of a test the scheduler took away for others, as its events say.
+# Which pods of a test the scheduler preempted, from its events.
 #
-# A pod that is preempted has the condition DisruptionTarget and is deleted with its grace period; who looks after
-# that sees neither. The event about it stays (kubernetes/kubernetes, pkg/scheduler/framework/preemption: type
-# Normal, reason Preempted, "Preempted by pod <uid> on node <name>").
+# A preempted pod gets the condition DisruptionTarget and is deleted with its grace period; once it is gone, neither
+# can be read. The event about it remains (kubernetes/kubernetes, pkg/scheduler/framework/preemption: type Normal,
+# reason Preempted, "Preempted by pod <uid> on node <name>").
 
 _REASON = "Preempted"
 
 
 def preempted_pods(cluster: Cluster, namespace: str) -> dict[str, str]:
-    """Return by pod what the scheduler said as it took its place; nothing if nobody answers: the pod is gone anyway."""
+    """Return by pod the scheduler's message about its preemption.
+
+    It is empty if the API server does not answer: that the pods are gone is known without it.
+    """
     try:
         events: list[Json] = cluster.list_objects(EVENTS, namespace, fields=f"reason={_REASON}")
     except BringupError:
@@ -213,15 +216,15 @@ def preempted_pods(cluster: Cluster, namespace: str) -> dict[str, str]:
     }
 
 
-# What the cluster warned of in the namespace of a test.
+# Warning events in the namespace of a test.
 
 _LONGEST = 400
 
 
 def warning_events(cluster: Cluster, namespace: str) -> list[Json]:
-    """Return the warnings of a namespace: of some hundred events of a test that goes well hardly one is.
+    """Return the warning events of a namespace. A test that goes well has some hundred events, and hardly one of them.
 
-    The server chooses (kubernetes/kubernetes, pkg/registry/core/event/strategy.go: `type` is a selectable field).
+    The server filters them (kubernetes/kubernetes, pkg/registry/core/event/strategy.go: `type` is a selectable field).
 
     Raises:
         BringupError: the cluster does not answer.
@@ -231,8 +234,10 @@ def warning_events(cluster: Cluster, namespace: str) -> list[Json]:
 
 
 def warnings_in(namespace: TemporaryNamespace) -> dict[str, str]:
-    """Return by object the last warning about it, as `reason: message`, the newest at the end; none if nobody answers:
-    they only explain what is known without them."""
+    """Return the last warning about each object, as `reason: message`, newest last.
+
+    It is empty if the API server does not answer: warnings only explain what is known without them.
+    """
     try:
         warnings = warning_events(namespace.cluster, namespace.name)
     except BringupError:
@@ -246,23 +251,22 @@ def warnings_in(namespace: TemporaryNamespace) -> dict[str, str]:
     return found
 
 
-# What controllers say of pods that they could not make: a refusal that stands, or an outage that passes. Pure.
+# Messages of controllers about pods that they could not make: a final refusal, or an outage that passes. Pure.
 #
-# The words are data: recipes/pod_refusals.yaml.
-
+# The patterns are data: recipes/pod_refusals.yaml.
 # The message of an event has at most 1024 characters (kubernetes/kubernetes, NoteLengthLimit of events.k8s.io).
 _REFUSALS_LONGEST = 2048
 
 
 def unmade(events: Iterable[Json], jobs: Iterable[str]) -> dict[str, list[str]]:
-    """Return by job what its controllers said of pods that they could not make, the newest at the end.
+    """Return by job the messages of controllers about pods that they could not make, newest last.
 
-    Of what was said in the same second a refusal comes first: whoever tries again will say it again.
+    Of messages in the same second a refusal is put first, because it will be repeated at the next try.
     """
     wanted, found = frozenset(jobs), dict[str, list[tuple[str, bool, str]]]()
     for event in events:
         about = str((event.get("involvedObject") or {}).get("name", ""))
-        # mpi-operator has a Job of that name for the launcher.
+        # mpi-operator creates a Job with this suffix for the launcher.
         name = about if about in wanted else about.removesuffix("-launcher")
         if name in wanted and says_unmade(event):
             message = str(event.get("message") or event["reason"])[:_REFUSALS_LONGEST]
@@ -272,12 +276,11 @@ def unmade(events: Iterable[Json], jobs: Iterable[str]) -> dict[str, list[str]]:
 
 # The pods of a namespace while a gate waits for them: listed when something changed, watched in between.
 #
-# The list is what is believed. A watch only says that it is time for another one, so whatever becomes of a watch
-# (it is refused, it breaks, the server forgets its version) costs a list at the most.
-
-# Pods start in bursts: one list for what comes within this time.
+# Only the list counts. A watch only signals that it is time for a new one, so a watch that is refused, that breaks or
+# whose version has expired costs no more than a list.
+# Pods start in bursts: one list covers all changes within this time.
 _BURST_S = 0.4
-# A list that no watch has contradicted is believed so long.
+# Without a change in the watch a list is used this long.
 _BELIEVED_S = 30.0
 
 
@@ -293,7 +296,7 @@ class PodView:
     _known: bool = False
 
     def pods(self) -> tuple[Json, ...]:
-        """Return the pods as they are, or as they were listed if nothing changed since.
+        """Return the pods: as last listed if nothing has changed, from a new list otherwise.
 
         Raises:
             BringupError: the cluster does not answer.
@@ -305,11 +308,11 @@ class PodView:
         return self._pods
 
     def forget(self) -> None:
-        """Let the next look be a list: we changed something ourselves."""
+        """Force a new list at the next call, because this process changed pods itself."""
         self._known = False
 
     def wait(self, limit_s: float) -> None:
-        """Wait until a pod changes, and at most `limit_s`; nothing that happens to the watch is an error here."""
+        """Wait until a pod changes, at most `limit_s`. A problem of the watch is not an error here."""
         deadline = Deadline.after(limit_s)
         if self._known and deadline.left_s > 0:
             try:
@@ -321,21 +324,19 @@ class PodView:
             except GoneError:
                 self._known = False
             except BringupError:
-                # Not allowed, or not possible now: as without a watch.
+                # Watching is not allowed or fails: go on without a watch.
                 self._known = False
         time.sleep(max(deadline.left_s, 0.0))
 
 
 # The log of a pod that ended, read to its end.
 #
-# A log comes as a stream without a length. Where the connection between API server and kubelet breaks, the server
-# ends the stream as if that were all (kubernetes/apiserver, responsewriters/writers.go: StreamObject copies and
-# forgets the error), so a log that is cut looks like one that is whole. Its last lines, asked for by themselves,
-# tell them apart: what an ended container wrote does not change any more. A kubelet that knows a container no
-# longer, or not yet, is an error, or says so in the place of the log and with status 200
-# (kubernetes/kubernetes#111812).
-
-# Reads a log: its last lines, as many as that; 0 for all of it.
+# A log is a stream without a length. Where the connection between API server and kubelet breaks, the server ends the
+# stream as if that were all (kubernetes/apiserver, responsewriters/writers.go: StreamObject copies and drops the
+# error), so a truncated log looks complete. A second request for the last lines shows the difference, because the log
+# of an ended container does not change. A kubelet that does not know a container any more, or not yet, returns an
+# error, or the error text in place of the log with status 200 (kubernetes/kubernetes#111812).
+# Reads a log: as many of its last lines as given; 0 for all of it.
 Read = Callable[[int], str]
 _PAUSE_S = 1.0
 _END_LINES = 5
@@ -345,7 +346,7 @@ _NO_LOG = re.compile(r"unable to retrieve container logs for \S{1,200}")
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What was read, else why it was not, and whether that is final."""
+    """The log, or why it could not be read and whether that is final."""
 
     log: str = ""
     problem: str = ""
@@ -353,9 +354,9 @@ class _Answer:
 
 
 def has_ended(pod: Json) -> bool:
-    """Tell whether all containers of a pod ran and have written their last, so that each has a log that stays as it is.
+    """Tell whether all containers of a pod ran and ended, so that their logs do not change any more.
 
-    Of a pod that was never let in, or whose node went away, nothing is to be waited for.
+    A pod that was never admitted, or whose node went away, has no log to wait for.
     """
     status = pod.get("status") or {}
     ends = [(entry.get("state") or {}).get("terminated") for entry in status.get("containerStatuses") or []]
@@ -364,16 +365,16 @@ def has_ended(pod: Json) -> bool:
 
 
 def whole_log(read: Read, outage: Outage, pod: Json) -> tuple[str, str]:
-    """Return the log of a pod, and why it is not there or not whole; empty where it is.
+    """Return the log of a pod, and why it is missing or truncated. The reason is empty for a complete log.
 
-    A log of a pod that ended and that is not there or cut is asked for again as long as a kubelet may need to come back
-    (Outage.awaits). One that is empty may be meant so: without an outage it is believed, as that of a pod that runs. Of
-    a log that stays cut the last line says so, which those who read logs know (runtime.capped).
+    A missing or truncated log of a pod that ended is read again for as long as a kubelet may need to come back
+    (Outage.awaits). An empty log may be right: without an outage it is accepted, like the log of a running pod. A log
+    that stays truncated gets a last line with that fact, which its readers know (runtime.capped).
 
     Args:
-        read: reads it; raises BringupError where it cannot.
+        read: reads the log; raises BringupError where it cannot.
         outage: when the API server was away.
-        pod: the pod as it was seen last.
+        pod: the pod as last observed.
     """
     ended, node = has_ended(pod), str((pod.get("spec") or {}).get("nodeName") or "")
     while True:
@@ -384,7 +385,7 @@ def whole_log(read: Read, outage: Outage, pod: Json) -> tuple[str, str]:
                 outage.came(_LOGS)
             return found.log, ""
         missing = ended and bool(found.problem or cut)
-        # Where no kubelet can be reached at all, the first is waited for and not each.
+        # If no kubelet can be reached at all, wait for the first pod only and not for each.
         late = missing and outage.awaits(node) and outage.awaits(_LOGS)
         again = late or (outage.recovering if ended else outage.settling)
         if found.final or not again:
@@ -393,7 +394,7 @@ def whole_log(read: Read, outage: Outage, pod: Json) -> tuple[str, str]:
 
 
 def log_of_pod(namespace: TemporaryNamespace, pod: Json, container: str = "") -> tuple[str, str]:
-    """Return what a container of a pod wrote, to its end if the pod ended, and why that cannot be read."""
+    """Return the log of a pod's container, complete if the pod ended, and why it cannot be read."""
     cluster, name = namespace.cluster, pod["metadata"]["name"]
 
     def read(lines: int) -> str:
@@ -401,7 +402,7 @@ def log_of_pod(namespace: TemporaryNamespace, pod: Json, container: str = "") ->
 
     if has_ended(pod):
         return whole_log(read, cluster.transport.outage, pod)
-    # Whoever waits for a pod that runs looks again by himself.
+    # The caller reads the log of a running pod again by itself.
     found = _asked(read, 0)
     return found.log, found.problem
 
@@ -415,7 +416,7 @@ def _asked(read: Read, lines: int) -> _Answer:
 
 
 def _cut(read: Read, log: str) -> str:
-    """Return why a log is not known to be whole; empty where it ends as its last lines do."""
+    """Return why a log may be truncated. Empty if it ends with the lines that were requested separately."""
     end = _asked(read, _END_LINES)
     if end.problem:
         return f"its end could not be confirmed: {end.problem}"

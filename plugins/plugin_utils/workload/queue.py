@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The queue of a gang: what the site configures, Kueue's LocalQueue, and how long a scheduler is waited for."""
+"""The queue of a gang: what the site configured, Kueue's LocalQueue, and how long to wait for a scheduler."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from ..clients.kube.objects import KAI_QUEUES, VOLCANO_QUEUES, Kind, condition
 from ..clients.kube.permission import Permission
 from ..outcome.errors import BringupError, InputError, NotFoundError
 
-# The queue that a gang asks its scheduler for: what the site states, else what the scheduler itself brings.
+# The queue that a gang names: the one that the site configured, else the default queue of its scheduler.
 #
-# Volcano always has a queue `default` that cannot be deleted, and its admission refuses a group whose queue is not
-# there or not open (volcano-sh/volcano pkg/webhooks/admission/podgroups/validate). KAI's chart makes `default-
+# Volcano always has a queue `default` that cannot be deleted, and its admission refuses a group whose queue does not
+# exist or is not open (volcano-sh/volcano pkg/webhooks/admission/podgroups/validate). KAI's chart creates `default-
 # queue` below `default-parent-queue`, at the first installation alone (kai-scheduler/KAI-Scheduler pull request
-# 499); a group of a queue that does not exist stays pending with QueueDoesNotExist (pull request 820), and one of a
-# queue without a parent is not placed either (its #621). A queue has the GPUs of its limit and of those above it; a
-# limit that is 0 or not stated is none at all, -1 is no limit (its docs/queues/README.md).
+# 499). A group whose queue does not exist stays pending with QueueDoesNotExist (pull request 820), and one whose queue
+# has no parent is not placed either (its #621). A queue has the GPUs of its own limit and of the limits above it. A
+# limit that is 0 or missing gives no GPUs, -1 is no limit (its docs/queues/README.md).
 
 KAI, VOLCANO = "kai-scheduler", "volcano"
 _KINDS = {KAI: KAI_QUEUES, VOLCANO: VOLCANO_QUEUES}
@@ -32,9 +32,11 @@ _BROUGHT = {KAI: "default-queue", VOLCANO: "default"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Queue:
-    """A queue of a gang scheduler; `state` is Volcano's word (Open, Closed, ...), empty where it has none.
+    """A queue of a gang scheduler.
 
-    `gpu_limit` is the most GPUs that KAI gives to it, -1 for no limit."""
+    `state` is Volcano's (Open, Closed, ...), empty where it has none. `gpu_limit` is the most GPUs that KAI gives to
+    the queue, -1 for no limit.
+    """
 
     name: str
     parent: str = ""
@@ -44,7 +46,7 @@ class Queue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueChoice:
-    """The queue to ask for; with a `cause` none can be asked for, and `reason` and `hint` say why and what helps."""
+    """The queue to use. With a `cause` there is none; `reason` and `hint` are why, and what to do."""
 
     name: str = ""
     cause: str = ""
@@ -53,19 +55,19 @@ class QueueChoice:
 
 
 def queue_for(cluster: Cluster, provider: str, stated: str) -> QueueChoice:
-    """Return the queue for the gangs of a provider (volcano, kai-scheduler; others have none).
+    """Return the queue for gangs of a provider (volcano, kai-scheduler). Other providers have no queue.
 
     Args:
-        cluster: where the queues are.
-        provider: who admits the gang.
-        stated: the queue that the site names; empty: the scheduler's own.
+        cluster: the cluster with the queues.
+        provider: what admits the gang.
+        stated: the queue that the site configured; empty for the scheduler's default.
     """
     if provider not in _KINDS:
         return QueueChoice()
     try:
         found = cluster.find_all(_KINDS[provider])
     except BringupError:
-        # Not ours to read: whoever admits the gang says whether it is right.
+        # No right to read queues: the scheduler refuses the gang if its queue is wrong.
         found = None
     if found is None:
         return QueueChoice(name=stated or _BROUGHT[provider])
@@ -82,7 +84,7 @@ def queue_for(cluster: Cluster, provider: str, stated: str) -> QueueChoice:
 
 
 def choose(provider: str, stated: str, queues: Iterable[Queue]) -> QueueChoice:
-    """Return the queue for a gang among those of its scheduler. Pure."""
+    """Choose the queue for a gang among those of its scheduler. Pure."""
     there = {queue.name: queue for queue in queues}
     usable = _usable(provider, there)
     listed = f"it has {', '.join(sorted(there)) or 'none'}"
@@ -102,7 +104,7 @@ def choose(provider: str, stated: str, queues: Iterable[Queue]) -> QueueChoice:
 
 def _usable(provider: str, there: dict[str, Queue]) -> set[str]:
     if provider == VOLCANO:
-        # Gangs do not go into the root of all queues. A state that nobody wrote yet holds nothing.
+        # Gangs may not use the root queue. A queue without a state yet is not closed.
         return {queue.name for queue in there.values() if queue.name != "root" and queue.state in ("", "Open")}
     parents = {queue.parent for queue in there.values()}
     leaves = {queue.name: queue for queue in there.values() if queue.parent in there and queue.name not in parents}
@@ -115,7 +117,7 @@ def _gpu_limit(item: Mapping[str, Any]) -> float:
 
 
 def _without_gpus(queue: Queue, there: Mapping[str, Queue]) -> str:
-    """Return the first of a queue and those above it that allows no GPUs, empty if each does."""
+    """Return the first queue without GPUs, from a queue upwards through its parents. Empty if all have some."""
     seen: set[str] = set()
     step: Queue | None = queue
     while step is not None and step.name not in seen:
@@ -139,15 +141,14 @@ def _command(provider: str) -> str:
     return f"kubectl get {_KINDS[provider].title}"
 
 
-# Kueue before the pods of a test: a LocalQueue of the test's namespace, through which its jobs go to a
-# ClusterQueue.
+# Kueue before the pods of a test: a LocalQueue in the test's namespace, through which its jobs go to a ClusterQueue.
 #
-# A job that names a queue is suspended by Kueue's webhook until a Workload that Kueue makes of it is admitted; the
-# pods of such a job are left alone, a pod without an owner is gated on its own, or with others of its group
+# Kueue's webhook suspends a job that names a queue until the Workload that Kueue creates for it is admitted. The pods
+# of such a job are left alone. A pod without an owner is gated by itself, or together with its pod group
 # (kubernetes-sigs/kueue, pkg/controller/jobframework/defaults.go and pkg/controller/jobs/pod; its pages "Run a
-# Kubernetes Job" and "Run Plain Pods"). Why a Workload waits stands in its condition QuotaReserved, why a queue
-# takes none in the condition Active of LocalQueue and ClusterQueue (apis/kueue/v1beta2). With quota it waits for
-# the admission checks of its queue, whose states and words are in its status: that of ProvisioningRequests is
+# Kubernetes Job" and "Run Plain Pods"). Why a Workload waits is in its condition QuotaReserved, why a queue admits
+# none is in the condition Active of LocalQueue and ClusterQueue (apis/kueue/v1beta2). Once it has quota it waits for
+# the admission checks of its queue, whose states and messages are in its status: the check of ProvisioningRequests is
 # Pending until cluster-autoscaler has the nodes (pkg/controller/admissionchecks/provisioning/controller.go:
 # syncCheckStates).
 
@@ -163,16 +164,16 @@ PERMISSIONS = (
 )
 _VERSIONS = ("v1beta2", "v1beta1")
 _MADE_OF_PODS = ("Job", "MPIJob", "RayCluster")
-# Shows who waits in which queue, and why.
+# Shows what waits in which queue, and why.
 QUEUES = "kubectl get clusterqueues; kubectl get workloads -A"
 
 
 def open_queue(cluster: Cluster, namespace: str, labels: dict[str, str], cluster_queue: str) -> Kind:
-    """Make the LocalQueue of a namespace; return its kind.
+    """Create the LocalQueue of a namespace. Return its kind.
 
     Raises:
         NotFoundError: the cluster has no Kueue, or no such ClusterQueue.
-        InputError: the ClusterQueue admits nobody now.
+        InputError: the ClusterQueue admits no workloads.
         BringupError: the API server does not answer, or refuses.
     """
     version = served_version(cluster)
@@ -189,14 +190,14 @@ def open_queue(cluster: Cluster, namespace: str, labels: dict[str, str], cluster
         raise InputError(title, reason, f"kubectl describe clusterqueue {cluster_queue}; {hint}")
     kind = Kind(version, "LocalQueue", "localqueues")
     metadata = {"name": LOCAL_QUEUE, "namespace": namespace, "labels": labels}
-    # Of a custom resource the API server takes nothing that does not say what it is.
+    # The API server refuses a custom resource without apiVersion and kind.
     about = {"apiVersion": kind.api_version, "kind": kind.kind}
     cluster.create(kind, {**about, "metadata": metadata, "spec": {"clusterQueue": cluster_queue}}, namespace)
     return kind
 
 
 def queued(body: Json) -> Json:
-    """Return an object of a test with its queue, where it is one that Kueue admits; others as they are."""
+    """Add the queue to an object of a test if Kueue admits its kind. Others are returned unchanged."""
     bare_pod = body["kind"] == "Pod"
     if body["kind"] not in _MADE_OF_PODS and not bare_pod:
         return body
@@ -205,14 +206,14 @@ def queued(body: Json) -> Json:
 
 
 def pods_together(objects: Iterable[Json], group: str) -> list[Json]:
-    """Return objects of which the pods are admitted together or not at all; the others as they are."""
+    """Make the pods among these objects one pod group, which is admitted as a whole or not at all."""
     objects = list(objects)
     total = str(sum(body["kind"] == "Pod" for body in objects))
     return [_grouped(body, group, total) if body["kind"] == "Pod" else body for body in objects]
 
 
 def why_held(cluster: Cluster, namespace: str, job: str) -> str:
-    """Return why the queue has not admitted a job, in Kueue's words; empty if nothing says so."""
+    """Return Kueue's message on why a job is not admitted. Empty if there is none. At most 300 characters."""
     version = served_version(cluster)
     try:
         workloads = cluster.list_objects(Kind(version, "Workload", "workloads"), namespace) if version else []
@@ -235,7 +236,7 @@ def why_held(cluster: Cluster, namespace: str, job: str) -> str:
 
 
 def _checks_open(workload: Json) -> str:
-    """Return which admission checks a Workload waits for, with their words; empty for none."""
+    """Return the admission checks that a Workload waits for, with their messages. Empty for none."""
     checks = (workload.get("status") or {}).get("admissionChecks") or []
     waiting = [entry for entry in checks if entry.get("state") != "Ready"]
     texts = (
@@ -245,9 +246,12 @@ def _checks_open(workload: Json) -> str:
 
 
 def waits_for_pods(cluster: Cluster, namespace: str) -> bool | None:
-    """Return whether Kueue waits until all pods of what it admitted are ready, and evicts it else (waitForPodsReady of
-    its configuration); None where no Workload says so. Only with it a Workload has the condition PodsReady, from before
-    it is admitted on (kubernetes-sigs/kueue, pkg/controller/jobframework/reconciler.go: generatePodsReadyCondition)."""
+    """Tell whether Kueue waits until all pods of a workload are ready, and evicts it otherwise (waitForPodsReady).
+
+    None where there is no Workload to judge by. Only with this configuration a Workload has the condition PodsReady,
+    from before its admission (kubernetes-sigs/kueue, pkg/controller/jobframework/reconciler.go:
+    generatePodsReadyCondition).
+    """
     version = served_version(cluster)
     try:
         workloads = cluster.list_objects(Kind(version, "Workload", "workloads"), namespace) if version else []
@@ -264,21 +268,24 @@ def _grouped(body: Json, group: str, total: str) -> Json:
 
 
 def served_version(cluster: Cluster) -> str:
-    """Return group and version of Kueue that the server has and we know, the newest; empty if none."""
+    """Return the newest group and version of Kueue that the server has and we support. Empty if none."""
     served = cluster.served_versions(GROUP)
     return next((f"{GROUP}/{version}" for version in _VERSIONS if version in served), "")
 
 
-# How long a test waits for a scheduler: its time, and more where the scheduler itself may be late.
+# How long a test waits for a scheduler: its time limit, and more where the scheduler itself may be late.
 #
-# A scheduler that has said nothing has not looked, as after an outage of the API server that was over before the
-# test began. What one said before an outage may be old: it gets its time to come back before its word counts.
+# A scheduler without a message has not looked yet, as after an outage of the API server that ended before the test
+# began. A message from before an outage may be outdated: the scheduler gets time to come back before it counts.
 
 
 @dataclass(slots=True)
 class PlacingTime:
-    """The wait for a scheduler, from now on; never longer than `timeout_s`, the time that the API server was away
-    meanwhile, and what controllers come back later than it."""
+    """The wait for a scheduler, from construction.
+
+    It is `timeout_s`, plus the time in which the API server was away meanwhile, plus at most CONTROLLERS_LATE_S, the
+    time that controllers need to come back after it.
+    """
 
     timeout_s: float
     outage: Outage
@@ -287,12 +294,12 @@ class PlacingTime:
     _away_s: float = field(init=False)
 
     def __post_init__(self) -> None:
-        """Begin."""
+        """Start the clock."""
         self._started, self._away_s = self.clock(), self.outage.away_s
 
     @property
     def settling(self) -> bool:
-        """Whether the API server came back so lately that its controllers may not have."""
+        """Whether the API server came back so recently that its controllers may not have yet."""
         over_at = self.outage.over_at
         return over_at is not None and self.clock() - over_at < CONTROLLERS_LATE_S
 
@@ -300,7 +307,7 @@ class PlacingTime:
         """Return the seconds that are left, 0 or less at the end.
 
         Args:
-            heard: whether the scheduler has said anything of the test; asked only once its time is over.
+            heard: whether the scheduler has reported anything about the test; called only once the time limit is over.
         """
         now = self.clock()
         end = self._started + self.timeout_s + self.outage.away_s - self._away_s

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Servers as Jobs with a Service each: made, followed until they serve or never will, removed."""
+"""Servers as Jobs with a Service each: created, followed until they are ready or cannot become ready, removed."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ from .pods import PodView, create_unheld, deaths_of, explained, told_deaths, unm
 
 Json = dict[str, Any]
 ServerState = JobState | Literal["ready"]
-# What to do about a server that died: give up, let the kubelet start it again a few times, or for as long as it takes.
+# What to do about a server that died: give up, let the kubelet restart it a few times, or as often as it takes.
 AfterDeath = Literal["final", "again", "wait"]
 _TEMPLATE = RECIPES / "workloads" / "vllm.yaml.j2"
 _POLL_S, _POLL_MOST_S = 0.5, 5.0
 _LOG_LINES, _CREATORS = 400, 8
-# Longer than the grace of its pods and what a kubelet needs to take devices back.
+# Longer than the grace period of its pods and what a kubelet needs to release devices.
 _REMOVAL_S = 120.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSpec:
-    """One server: `command` on one node with some of its GPUs, called on `port` under `name`.
+    """One server: `command` on one node with some of its GPUs, reached on `port` under `name`.
 
     Args:
-        name: DNS label of at most 40 characters, once in a namespace: of the Job and of its Service.
+        name: name of the Job and of its Service: a DNS label of at most 40 characters, unique in a namespace.
         node: node that it runs on.
-        gpus: GPUs that it gets.
+        gpus: number of its GPUs.
         image: its image.
         command: program and arguments.
         env: environment.
@@ -55,13 +55,13 @@ class ServerSpec:
         resources: requests of CPU and memory.
         shm_gib: size limit of /dev/shm.
         volume: volume source mounted at /models; empty for none.
-        volume_written: it is not mounted read-only.
+        volume_written: the volume is mounted writable.
         device_class: DRA device class of whole GPUs; empty takes them from the device plugin.
-        schedule_s: how long the scheduler may say that it does not fit before that is final.
-        pull_s: how long its pod may take from its node to its start, which is mostly its image.
-        ready_s: limit from when its container runs until it is ready.
+        schedule_s: how long the scheduler may report that it does not fit before that is final.
+        pull_s: time limit for its pod from being bound to its start, mostly the pull of the image.
+        ready_s: time limit from the start of its container until it is ready.
         restarts: how often it may die before it is ready.
-        deadline_s: when the cluster itself ends it, whether we are there or not.
+        deadline_s: after this time the cluster itself ends it, also when the controller is gone.
     """
 
     name: str
@@ -85,7 +85,7 @@ class ServerSpec:
 
     @property
     def as_job(self) -> JobSpec:
-        """The same as a job, for the rules of follow.py; how long it may load is not one of them."""
+        """The server as a job, for the rules of follow.py. The time to load is not one of these rules."""
         return JobSpec(
             name=self.name, nodes=(self.node,), gpus_per_node=self.gpus, image=self.image, command=self.command,
             kind="plain-job", timeout_s=math.inf, schedule_s=self.schedule_s, pull_s=self.pull_s, gang="none",
@@ -94,13 +94,16 @@ class ServerSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intake:
-    """How many servers may be on their way at a time: `at_once`, 0 for all; `first_alone`: one, until one serves."""
+    """How many servers may be starting at a time: `at_once`, 0 for all.
+
+    With `first_alone` it is one until the first is ready.
+    """
 
     at_once: int = 0
     first_alone: bool = False
 
     def room(self, under_way: int, ready: int) -> int | None:
-        """Return how many more may be started now; None for all."""
+        """Return how many more may be started. None for all."""
         if self.first_alone and not ready:
             return 1 - under_way
         return self.at_once - under_way if self.at_once else None
@@ -108,7 +111,7 @@ class Intake:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerResult:
-    """How a server ended, or that it is ready; `log` are its last log lines where it is not ready."""
+    """How a server ended, or that it is ready. `log` has its last log lines, and is empty if it is ready."""
 
     name: str
     state: ServerState
@@ -147,16 +150,16 @@ def start_servers(
     deadline: Deadline,
     intake: Intake = Intake(),
 ) -> tuple[ServerResult, ...]:
-    """Return the result of every server, in the order of the specs, once each is ready or cannot become ready.
+    """Start servers and wait until each is ready or cannot become ready. Return the results in the order of the specs.
 
     Args:
-        cluster: where.
+        cluster: the cluster.
         namespace: open namespace of the run.
         specs: the servers.
-        after_death: says from the log of a server that died whether starting it again is of use.
-        progress: takes the progress lines.
-        deadline: end of the whole run; what is not ready then is `aborted`.
-        intake: how many may be on their way at a time.
+        after_death: decides from the log of a server that died whether to restart it.
+        progress: gets the progress lines.
+        deadline: end of the whole run; a server that is not ready then is `aborted`.
+        intake: how many may be starting at a time.
 
     Raises:
         BringupError: the cluster does not answer.
@@ -173,7 +176,7 @@ def look_again(
     after_death: Callable[[str], AfterDeath],
     deadline: Deadline,
 ) -> ServerResult | None:
-    """Return the result of a server that was ready and does not answer; None if its pod is still ready.
+    """Return the result of a server that was ready and does not respond. None if its pod is still ready.
 
     Raises:
         BringupError: the cluster does not answer.
@@ -205,7 +208,7 @@ def _follow(
 
 
 def remove_servers(cluster: Cluster, namespace: TemporaryNamespace, names: Sequence[str]) -> None:
-    """Remove servers and wait until their GPUs are free; what does not go is left to the end of the namespace."""
+    """Remove servers and wait until their GPUs are free. What does not go is removed with the namespace."""
     for name in names:
         cluster.delete(JOBS, name, namespace.name, propagation="Foreground")
     wanted = f"{JOB_LABEL} in ({','.join(names)})"
@@ -244,7 +247,7 @@ class _Watch:
 
     @property
     def open(self) -> list[ServerSpec]:
-        """Those that are on their way."""
+        """The servers that are starting."""
         return [spec for spec in self.unsettled if spec.name in self.began_at]
 
     @property
@@ -252,7 +255,7 @@ class _Watch:
         return sum(result.state == "ready" for result in self.results.values())
 
     def admit(self) -> None:
-        """Start as many of those that wait as there is room for."""
+        """Start as many waiting servers as the intake allows."""
         room = self.intake.room(len(self.open), self.ready)
         count = len(self.waiting) if room is None else max(room, 0)
         now, self.waiting = self.waiting[:count], self.waiting[count:]
@@ -271,15 +274,15 @@ class _Watch:
         return 0.0 if began_at is None else time.monotonic() - began_at
 
     def away_s(self, spec: ServerSpec) -> float:
-        """Return how much of its age the API server did not answer."""
+        """Return the part of its age in which the API server did not answer."""
         return self.cluster.transport.outage.away_s - self.away_before_s.get(spec.name, 0.0)
 
     def made_s(self, spec: ServerSpec, pods: Sequence[Json]) -> float:
-        """Return its age when its pod was first seen; 0 while it was not."""
+        """Return its age when its pod was first observed. 0 before that."""
         return self.made_at.setdefault(spec.name, self.age_s(spec)) if pods else self.made_at.get(spec.name, 0.0)
 
     def running_s(self, spec: ServerSpec, pods: Sequence[Json]) -> float | None:
-        """Return for how long its container runs, or dies and is started again; None while it has not begun."""
+        """Return the time since its container first ran, restarts included. None before that."""
         if spec.name not in self.ran_at and not all_run(spec.as_job, pods):
             return None
         return time.monotonic() - self.ran_at.setdefault(spec.name, time.monotonic())
@@ -333,7 +336,7 @@ class _Watch:
             return None
         self.heard[spec.name] = deaths
         next_step = self.after_death(self._log(pod))
-        # A Job's pod that ended well is not started again.
+        # The kubelet does not restart a pod of a Job that ended.
         ended = phase_of(pod) in ("Succeeded", "Failed")
         if not ended and (next_step == "wait" or (next_step == "again" and deaths <= spec.restarts)):
             return None
@@ -348,7 +351,7 @@ class _Watch:
         )  # fmt: skip
 
     def _log(self, pod: Json) -> str:
-        """Return the last log lines of the container that died last, or of the one that runs."""
+        """Return the last log lines of the container that died last, or else of the running one."""
         name = pod["metadata"]["name"]
         for previous in (True, False):
             try:

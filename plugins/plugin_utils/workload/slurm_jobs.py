@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Runs tests as jobs of Slurm: each alone on its idle nodes, followed to its end, given back to users at once.
+"""Runs tests as jobs of Slurm: each alone on idle nodes, followed to its end, its nodes returned to users at once.
 
-Jobs of ours never wait long and come last (nice), are not requeued, and end by themselves at a time that Slurm knows
+Our jobs do not wait long and have the lowest priority (nice), are not requeued, and end at a time that Slurm knows
 (time limit and deadline), also when their controller died. A job is ours by its comment and our user; no other job is
-ever cancelled. While a job of a user waits for a node that we hold, our test there is cancelled and is still to do.
+ever cancelled. While a user's job waits for a node that we hold, our test there is cancelled and stays to do.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ from .slurm_script import (
 )
 
 _COMMAND_S, _POLL_S = 60.0, 2.0
-# How long a log may take to be seen here after its job, and how long Slurm may be silent.
+# How long a log may take to be visible here after its job has ended, and how long Slurm may not respond.
 _LOG_S, _PATIENCE_S = 30.0, 120.0
-# A job that was cancelled is killed after KillWait (30 s), and its epilog has to end.
+# A cancelled job is killed after KillWait (30 s), and then its epilog has to end.
 _GONE_S = 120.0
-# What Slurm may end a job later than its time limit (OverTimeLimit is a site's own affair: then we cancel it).
+# How much later than its time limit Slurm may end a job. OverTimeLimit is up to the site: we cancel the job then.
 _LATE_S = 120.0
 _MOST_LOG_BYTES = 32 << 20
-# What a job is told of this controller. Whatever else is set here (SLURM_*, SBATCH_*) would change it.
+# The environment that sbatch gets. Other variables of this controller (SLURM_*, SBATCH_*) would change the job.
 _ENVIRONMENT = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ", "SLURM_CONF", "LD_LIBRARY_PATH")
 _LIST = frozenset("[,")
 _FOR_ROOM = frozenset({"Resources", "Priority"})
@@ -63,26 +63,26 @@ _FOR_ROOM = frozenset({"Resources", "Priority"})
 
 @dataclass(frozen=True, slots=True)
 class SlurmCommands:
-    """Slurm's commands on this controller, those beside `scontrol` in the same directory as it."""
+    """Slurm's commands on this controller. The others are in the directory of `scontrol`."""
 
     scontrol: str = "scontrol"
 
     def run(self, name: str, *words: str, stdin: str = "") -> CommandResult:
-        """Run one of them; its exit code is not looked at.
+        """Run one of them. Its exit code is not checked.
 
         Raises:
-            NotFoundError: it is not there.
+            NotFoundError: there is no such program.
         """
         command = self.scontrol if name == "scontrol" else str(Path(self.scontrol).with_name(name))
         environment = {key: os.environ[key] for key in _ENVIRONMENT if key in os.environ}
         return run_command([command, *words], _COMMAND_S, stdin=stdin, env=environment)
 
     def ask(self, name: str, *words: str) -> str:
-        """Return what one of them prints.
+        """Return the output of one of them.
 
         Raises:
-            NotFoundError: it is not there.
-            UnavailableError: it refuses, or does not answer in time.
+            NotFoundError: there is no such program.
+            UnavailableError: it fails, or does not end in time.
         """
         done = self.run(name, *words)
         if done.rc != 0:
@@ -92,41 +92,41 @@ class SlurmCommands:
         return done.stdout
 
     def queue(self) -> tuple[QueuedJob, ...]:
-        """Return the jobs that wait or run, of all users that this one may see.
+        """Return the pending and running jobs of all users that this one may see.
 
         Raises:
-            BringupError: squeue does not answer.
+            BringupError: squeue fails.
         """
         return slurm_jobs.parse_queue(self.ask("squeue", "--noheader", "--array", f"--format={QUEUE_FORMAT}"))
 
     def job(self, job_id: str) -> SlurmJob:
-        """Return how a job stands.
+        """Return the state of a job.
 
         Raises:
-            BringupError: it is not known any more, or scontrol does not answer.
+            BringupError: Slurm does not know it any more, or scontrol fails.
         """
         return slurm_jobs.parse(self.ask("scontrol", "show", "job", job_id), job_id)
 
     def reserved(self, name: str) -> frozenset[str]:
-        """Return the nodes of a reservation; none without a name.
+        """Return the nodes of a reservation. There are none without a name.
 
         Raises:
             InputError: what scontrol prints is not that reservation.
-            BringupError: there is none of that name, or scontrol does not answer.
+            BringupError: there is none of that name, or scontrol fails.
         """
         if not name:
             return frozenset()
         return self.names(slurm_jobs.parse_reservation(self.ask("scontrol", "show", "reservation", name), name))
 
     def names(self, nodes: str) -> frozenset[str]:
-        """Return the nodes of a list as Slurm writes it (`gpu[01-04]`)."""
+        """Expand a node list of Slurm (`gpu[01-04]`) to names."""
         return frozenset(self.ask("scontrol", "show", "hostnames", nodes).split()) if nodes else frozenset()
 
     def remove(self, cycles: Collection[str], emit: Emit = silent, limit_s: float = _GONE_S) -> tuple[str, ...]:
-        """Cancel the jobs of these cycles, and return what is left of them in the time, with the command to remove it.
+        """Cancel the jobs of these cycles. Return those left at the time limit, with the command that cancels them.
 
         Raises:
-            BringupError: Slurm does not answer.
+            BringupError: Slurm does not respond.
         """
         marks, deadline = {mark(cycle) for cycle in cycles}, Deadline.after(limit_s)
         asked: set[str] = set()
@@ -142,7 +142,7 @@ class SlurmCommands:
             time.sleep(min(_POLL_S, max(0.1, deadline.left_s)))
 
     def _ours(self, job_id: str, marks: Collection[str]) -> bool:
-        """Ask for the job itself: in a list, what another user wrote may look like a line."""
+        """Query the job itself: in a list, a text of another user may look like a line."""
         with suppress(BringupError):
             job = self.job(job_id)
             return job.user == os.geteuid() and job.comment in marks
@@ -150,7 +150,7 @@ class SlurmCommands:
 
 
 def told(done: CommandResult) -> str:
-    """Return in words how a command failed."""
+    """Return the text on how a command failed."""
     if done.timed_out:
         return f"did not end within {_COMMAND_S:.0f} s"
     return f"exit code {done.rc}: {(done.stderr or done.stdout).strip()[:300] or 'nothing'}"
@@ -158,8 +158,11 @@ def told(done: CommandResult) -> str:
 
 @dataclass(slots=True)
 class _Running:
-    """A job up to its end; its number is empty before sbatch. `asked` is why we cancelled it, `turn_at` when its nodes
-    were asked for first, `kept` whether they were not free at the last look."""
+    """A job until its end.
+
+    Its number is empty before sbatch. `asked` is why we cancelled it. `turn_at` is when it first was its turn.
+    `kept` is whether its nodes were not free at the last look.
+    """
 
     spec: JobSpec
     job_id: str
@@ -175,12 +178,12 @@ class _Running:
 
     @property
     def nodes(self) -> str:
-        """As ending_of compares them."""
+        """The nodes in the form that ending_of compares."""
         return ",".join(sorted(self.spec.nodes))
 
 
 class SlurmRunner:
-    """Runs the jobs of one cycle or gate; `run` is what FleetCycle takes."""
+    """Runs the jobs of one cycle or gate. FleetCycle calls `run`."""
 
     def __init__(
         self,
@@ -190,13 +193,13 @@ class SlurmRunner:
         emit: Emit = silent,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """Nothing is run yet."""
+        """Store the arguments. No command is run yet."""
         self._commands, self._ways, self._cycle_id = commands, ways, cycle_id
         self._emit, self._sleep = emit, sleep
         self._running: dict[str, _Running] = {}
         self._waiting: dict[str, _Running] = {}
         self._silent_at: float | None = None
-        # A list of nodes means the same at every look, and users' jobs wait through many of them.
+        # A list of nodes always has the same names, and users' jobs wait through many looks.
         self._names: dict[str, frozenset[str]] = {}
 
     def run(
@@ -207,17 +210,17 @@ class SlurmRunner:
         on_result: Callable[[JobResult], None],
         parallel: int = 0,
     ) -> None:
-        """Run jobs, and tell each result as soon as there is one; those that share a node run one after the other.
+        """Run jobs and report each result as soon as there is one. Jobs that share a node run one after the other.
 
         Args:
             specs: the jobs, each with a name of its own.
-            progress: takes the progress lines.
-            deadline: what is not done then is `aborted`.
-            on_result: takes the results.
-            parallel: how many may run at once; 0: all.
+            progress: gets the progress lines.
+            deadline: jobs that are not done then are `aborted`.
+            on_result: is called with each result.
+            parallel: how many may run at once; 0 for all.
 
         Raises:
-            BringupError: Slurm is silent for too long, or the directory of the jobs cannot be written.
+            BringupError: Slurm does not respond for too long, or the directory of the jobs cannot be written.
         """
         whole = False
         self._waiting = {spec.name: _Running(spec, "") for spec in specs}
@@ -238,7 +241,7 @@ class SlurmRunner:
                 shutil.rmtree(self._ways.directory / self._cycle_id)
 
     def _begin_next(self, on_result: Callable[[JobResult], None], most: int, *, over: bool) -> None:
-        """Give Slurm the jobs that may begin now, and end those that may not any more."""
+        """Submit the jobs that may begin, and end those that may not begin any more."""
         taken = {node for entry in self._running.values() for node in entry.spec.nodes}
         for name, entry in list(self._waiting.items()):
             if over:
@@ -247,7 +250,7 @@ class SlurmRunner:
                 continue
             else:
                 taken |= set(entry.spec.nodes)
-                # Its time to find a place begins when it is its turn.
+                # Its time to be placed begins when its nodes are free of our other jobs.
                 entry.turn_at = entry.turn_at or time.monotonic()
                 try:
                     ending = self._begin(entry)
@@ -261,8 +264,10 @@ class SlurmRunner:
                 on_result(self._result(entry, ending))
 
     def _begin(self, entry: _Running) -> Ending | None:
-        """Give a job to Slurm; return how it ended where that was refused. Where its nodes are still on their way out
-        of a job of ours, nothing is done, and it has no number afterwards."""
+        """Submit a job. Return its ending if that was refused.
+
+        While its nodes are still completing a job, nothing is submitted and it stays without a number.
+        """
         spec = entry.spec
         nodes = slurm_nodes.parse(self._commands.ask("scontrol", "show", "node", ",".join(spec.nodes)))
         ending = self._kept_from(entry, nodes)
@@ -283,14 +288,16 @@ class SlurmRunner:
             self._running[job_id] = entry
             return None
         if done.rc == 0 or done.timed_out:
-            # It may be there all the same.
+            # It may have been submitted all the same.
             self._commands.remove([self._cycle_id], self._emit)
             return Ending("unknown", f"sbatch: {told(done)}")
         return Ending("refused", f"sbatch: {told(done)}")
 
     def _kept_from(self, entry: _Running, nodes: Sequence[slurm_nodes.SlurmNode]) -> Ending | None:
-        """Return why a job is not given to Slurm: somebody else has its nodes now. A job of ours could make room for
-        itself there, in a partition that may preempt others."""
+        """Return why a job is not submitted: its nodes are in use by others.
+
+        It is not left to Slurm, because in a partition that may preempt others our job could displace theirs.
+        """
         reserved = self._commands.reserved(self._ways.reservation)
         uses = free_in_slurm(entry.spec.nodes, nodes, reserved=reserved)
         held = [use for use in uses.values() if not use.free]
@@ -302,7 +309,7 @@ class SlurmRunner:
         return Ending("preempted" if busy else "unschedulable", f"node {held[0].name}: {held[0].why}")
 
     def _step(self, on_result: Callable[[JobResult], None], *, over: bool) -> None:
-        """Look at all jobs once, and cancel those that have to give way."""
+        """Look at all jobs once, and cancel those that have to make room."""
         if not self._running:
             return
         try:
@@ -325,7 +332,7 @@ class SlurmRunner:
                     continue
                 ending = Ending(entry.asked.state, f"{entry.asked.reason}; it is still {job.state} after scancel")
             elif ending.state in ("preempted", "unknown", "unschedulable"):
-                # Some of these states still hold the node; one that ended takes no harm.
+                # In some of these states the job still holds the node. Cancelling one that has ended does no harm.
                 self._commands.run("scancel", job_id)
                 ending = entry.asked or ending
             if ending.state in ("succeeded", "failed"):
@@ -338,7 +345,7 @@ class SlurmRunner:
             on_result(result)
 
     def _by_its_log(self, entry: _Running, ending: Ending) -> Ending | None:
-        """Return the end of a script as its log confirms it; None while the log may still be on its way to us."""
+        """Return the ending of a script as its log confirms it. None while the log may still be on its way."""
         entry.ended_at = entry.ended_at or time.monotonic()
         body, problem, code, _machines = self._log(entry)
         if code is None:
@@ -350,10 +357,10 @@ class SlurmRunner:
         return absent or (no_program(body) if code else None) or ending
 
     def _look(self, job_id: str) -> SlurmJob:
-        """Return how a job stands; one that Slurm does not know any more, or tells otherwise, is in no known state."""
+        """Return the state of a job. It is UNKNOWN if Slurm does not know the job any more or prints another one."""
         try:
             job = self._commands.job(job_id)
-            # A list of one node is its name.
+            # A list of one node is the name of the node.
             return replace(job, nodes=",".join(sorted(self._nodes(job.nodes)))) if _LIST & set(job.nodes) else job
         except InputError as error:
             reason = str(error)
@@ -364,7 +371,7 @@ class SlurmRunner:
         return SlurmJob(job_id=job_id, user=os.geteuid(), state="UNKNOWN", reason=reason[:300])
 
     def _press(self, entry: _Running, job: SlurmJob, wanted: str, *, over: bool) -> None:
-        """Cancel a job that has to go, once."""
+        """Cancel a job that has to end. This is done once."""
         now, reason = time.monotonic(), None
         said = f"job {job.job_id} was {job.state}{f' ({job.reason})' if job.reason else ''}"
         if over:
@@ -382,7 +389,7 @@ class SlurmRunner:
         self._commands.run("scancel", job.job_id)
 
     def _wanted(self) -> Mapping[str, str]:
-        """Return by our job which job of a user waits for its node, or for any of the partition."""
+        """Return by our job which user's job waits for its node, or for any node of the partition."""
         found: dict[str, str] = {}
         for other in self._commands.queue():
             if other.state != "PENDING" or other.reason not in _FOR_ROOM or other.comment.startswith(f"{OWNER}:"):
@@ -400,7 +407,7 @@ class SlurmRunner:
         return self._names[text]
 
     def _bear(self, error: BringupError) -> None:
-        """Bear with a Slurm that does not answer, for a while."""
+        """Tolerate for a while that Slurm does not respond, then raise the error."""
         now = time.monotonic()
         self._silent_at = self._silent_at or now
         if now - self._silent_at > _PATIENCE_S:
@@ -408,7 +415,7 @@ class SlurmRunner:
         self._emit(f"Slurm does not answer, asking again: {error}")
 
     def _result(self, entry: _Running, ending: Ending) -> JobResult:
-        """Return a result with what the job wrote."""
+        """Return the result of a job with its log."""
         known = entry.job_id and entry.ran_at is not None
         log, problem, code, machines = self._log(entry) if known else ("", "", None, {})
         pods = tuple(
@@ -424,8 +431,7 @@ class SlurmRunner:
         )  # fmt: skip
 
     def _log(self, entry: _Running) -> tuple[str, str, int | None, dict[str, str]]:
-        """Return the log of a job, what is wrong with it, the exit code that it ends with, and by node what its machine
-        calls itself."""
+        """Return the log of a job, its problem, its exit code, and by node the host name of the machine."""
         path = directory_of(entry.spec, self._ways, self._cycle_id) / LOG
         text, problem = _read(path)
         body, code = whole_log(text, entry.job_id)

@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A test as a job of Slurm: its script, the words of sbatch, and what its end means. Pure.
+"""A test as a job of Slurm: its script, the arguments of sbatch, and the meaning of its end. Pure.
 
-The directory of a job lies where controller and nodes see it by one path: the programs of the test are there, and its
-log. The last line of the log says that the script came to its end, so that a log that is cut, or of another job, is
-never taken for a whole one. (sbatch.1, srun.1, scontrol.1, squeue.1 "JOB STATE CODES"; schedmd.com)
+Controller and nodes see the directory of a job under one path. It has the programs of the test and its log. The last
+line of the log confirms that the script ran to its end, so that a log that is truncated, or of another job, is never
+taken for a complete one. (sbatch.1, srun.1, scontrol.1, squeue.1 "JOB STATE CODES"; schedmd.com)
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ LOG = "job.log"
 _PROGRAMS = RECIPES / "workloads" / "slurm"
 _BEGAN = re.compile(rf"^{re.escape(OWNER)}: job (\d{{1,12}}) runs on (\S{{1,253}})$", re.M)
 _HAS = re.compile(rf"^{re.escape(OWNER)}: job (\d{{1,12}}) has (\S{{1,253}}) as (\S{{1,253}})$", re.M)
-# What look.sh and ranks.sh say; what a shell says in a container; what slurmstepd says (SchedMD/slurm,
-# src/slurmd/slurmstepd/task.c), and srun of a plugin that it does not have (src/interfaces/mpi.c).
+# Lines of look.sh and ranks.sh, of a shell in a container, of slurmstepd (SchedMD/slurm,
+# src/slurmd/slurmstepd/task.c), and of srun about a plugin that it does not have (src/interfaces/mpi.c).
 _NO_PROGRAM = re.compile(
     r"^gpufleet: (?P<host>\S{1,253}) has no (?P<program>\S{1,4096})$"
     r"|^(?:\S+: )?(?:line )?\d{1,5}: (?P<word>mpirun|srun): (?:command )?not found$"
@@ -38,7 +38,7 @@ _NO_PROGRAM = re.compile(
     r"|^srun: error: (?P<plugin>(?:Invalid MPI type|Couldn't find the specified plugin name for mpi/)[^\n]{1,200})$",
     re.M,
 )
-# srun without the plugin does not know its options; with it, slurmstepd says why there is no container.
+# Without the plugin srun does not know its options. With it slurmstepd reports why there is no container.
 _NO_CONTAINER = re.compile(
     r"^srun: (?P<option>unrecognized option '--(?:no-)?container[^\n]*)$"
     r"|^(?:slurmstepd\S*|srun): error: pyxis: (?:failed to import docker image|failed to create container filesystem"
@@ -56,8 +56,11 @@ _BY_ITSELF = {"COMPLETED": "succeeded", "FAILED": "failed", "OUT_OF_MEMORY": "fa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlurmWays:
-    """How a site wants these jobs; words that are empty are not said to sbatch. `mpi` is the plugin of `srun --mpi` by
-    which ranks start; empty: by the mpirun of the node, and by pmix where a run of several nodes is in containers."""
+    """How a site wants these jobs. Empty values are not passed to sbatch.
+
+    `mpi` is the plugin of `srun --mpi` that starts the ranks. If it is empty, mpirun of the node starts them, or pmix
+    where a run of several nodes is in containers.
+    """
 
     directory: Path
     containers: str = "pyxis"
@@ -70,27 +73,27 @@ class SlurmWays:
 
 
 def mark(cycle_id: str) -> str:
-    """Return the comment by which a job of a cycle is known."""
+    """Return the comment that marks the jobs of a cycle."""
     return f"{OWNER}:{cycle_id}"
 
 
 def seconds_of(spec: JobSpec, ways: SlurmWays) -> float:
-    """Return the time limit of a job, as Slurm has it: whole minutes, in which its image is pulled as well."""
+    """Return the time limit of a job in seconds, in whole minutes as Slurm has it, with the pull of its image."""
     pull_s = spec.pull_s if ways.containers == "pyxis" else 0.0
     return 60.0 * max(1, math.ceil((spec.timeout_s + pull_s) / 60.0))
 
 
 def sbatch_words(spec: JobSpec, ways: SlurmWays, cycle_id: str, gpus: int | None) -> tuple[str, ...]:
-    """Return the words of sbatch behind its name, for a script on its standard input.
+    """Return the arguments of sbatch for a script on its standard input.
 
     Args:
         spec: the job.
         ways: how the site wants it.
-        cycle_id: whose job it is.
-        gpus: how many GPUs Slurm gives out on the node, None where it does not know of any.
+        cycle_id: the cycle that it belongs to.
+        gpus: how many GPUs Slurm offers on the node; None where it does not know of any.
     """
     limit_s, directory = seconds_of(spec, ways), directory_of(spec, ways, cycle_id)
-    # Who starts ranks counts the places of a node by the tasks of its job.
+    # Whatever starts the ranks takes the tasks of a job for the number of slots of a node.
     spread = len(spec.nodes) > 1 or plugin_of(spec, ways)
     tasks = f"--ntasks-per-node={spec.gpus_per_node}" if spread else "--ntasks=1"
     words = [
@@ -99,7 +102,7 @@ def sbatch_words(spec: JobSpec, ways: SlurmWays, cycle_id: str, gpus: int | None
         "--no-requeue", f"--nice={ways.nice}",
         f"--time={int(limit_s // 60)}", f"--deadline=now+{math.ceil(spec.placing_s + limit_s)}",
         f"--output={directory / LOG}", "--open-mode=truncate", f"--chdir={directory}",
-        # Limits of the node's own slurmd: this controller's are what it happens to have, 8 MiB of locked memory maybe.
+        # Use the limits of the node's slurmd: this controller's may be anything, such as 8 MiB of locked memory.
         "--propagate=NONE",
     ]  # fmt: skip
     words += [f"--gres=gpu:{spec.gpus_per_node}"] if gpus is not None and spec.gpus_per_node else []
@@ -110,9 +113,9 @@ def sbatch_words(spec: JobSpec, ways: SlurmWays, cycle_id: str, gpus: int | None
 
 
 def plugin_of(spec: JobSpec, ways: SlurmWays) -> str:
-    """Return the plugin of `srun --mpi` by which srun starts the ranks of a job; empty where mpirun does.
+    """Return the plugin of `srun --mpi` that starts the ranks of a job. Empty where mpirun does.
 
-    An mpirun in a container reaches no other node: it would start its helpers by an srun that is not in the image.
+    An mpirun in a container reaches no other node: it would start its daemons with an srun that is not in the image.
     """
     if spec.kind == "plain-job":
         return ""
@@ -125,10 +128,10 @@ def directory_of(spec: JobSpec, ways: SlurmWays, cycle_id: str) -> Path:
 
 
 def script_of(spec: JobSpec, ways: SlurmWays, cycle_id: str) -> str:
-    """Return the script of a job: a line with the machine's name, its command, and a last line with its exit code."""
+    """Return the script of a job: a line with the host name, its command, and a last line with its exit code."""
     environment = {"PYTHONDONTWRITEBYTECODE": "1", **spec.env}
     plugin = plugin_of(spec, ways)
-    # As the words of mpirun in ranks.sh: MPI carries nothing but how ranks find each other.
+    # The same as mpirun gets in ranks.sh: MPI only carries how ranks find each other.
     environment |= {"OMPI_MCA_btl": "tcp,self", "OMPI_MCA_pml": "ob1", "OMPI_MCA_coll": "^hcoll"} if plugin else {}
     if ways.containers == "pyxis":
         command = step_words(spec, ways, cycle_id, environment)
@@ -146,7 +149,7 @@ def script_of(spec: JobSpec, ways: SlurmWays, cycle_id: str) -> str:
 
 
 def _command(spec: JobSpec, ways: SlurmWays, environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Return what runs on the node: the command itself, or what starts it once for every GPU."""
+    """Return what runs on the node: the command itself, or the script that starts it once for every GPU."""
     if spec.kind == "plain-job" or plugin_of(spec, ways):
         return spec.command
     several = len(spec.nodes) > 1
@@ -157,8 +160,11 @@ def _command(spec: JobSpec, ways: SlurmWays, environment: Mapping[str, str]) -> 
 
 
 def _look(spec: JobSpec, ways: SlurmWays) -> str:
-    """Return the command line of a step with one task on each node, which says what the node calls itself, how much
-    memory it lets lock, and what of the run it does not have; in containers the image has all of it."""
+    """Return the command line of a step with one task on each node.
+
+    It prints the host name, how much memory may be locked, and which programs are missing. In containers no program is
+    looked for, because the image has them.
+    """
     script = (_PROGRAMS / "look.sh").read_text(encoding="utf-8")
     starts = () if plugin_of(spec, ways) else ("mpirun",)
     programs = () if ways.containers == "pyxis" else (*starts, spec.command[0])
@@ -169,10 +175,10 @@ def _look(spec: JobSpec, ways: SlurmWays) -> str:
 
 
 def _step(spec: JobSpec, plugin: str) -> str:
-    """Return the begin of the command line of the one step of a job, up to the words that need no shell.
+    """Return the begin of the command line of a job's step, which is not quoted for the shell.
 
-    A step has the CPUs that it asks for and does not take them over from its job (srun.1, --cpus-per-task). Tasks of
-    ranks are not bound to a part of them each: NCCL binds its threads to the CPUs of their GPU.
+    A step has the CPUs that it requests and does not inherit those of its job (srun.1, --cpus-per-task). Tasks of ranks
+    are not bound to a part of them each: NCCL binds its threads to the CPUs of their GPU.
     """
     if not plugin:
         return 'srun --ntasks=1 --cpus-per-task="$SLURM_CPUS_ON_NODE" --mpi=none'
@@ -185,19 +191,19 @@ def _step(spec: JobSpec, plugin: str) -> str:
 
 
 def data_path(spec: JobSpec) -> str:
-    """Return the directory of the nodes that is the volume of a job; empty without one.
+    """Return the directory of the nodes that is the volume of a job. Empty without one.
 
     Raises:
-        InputError: it is no directory of the nodes.
+        InputError: the volume is no directory of the nodes.
     """
     return data_directory(spec.data) if spec.data else ""
 
 
 def _hooks(spec: JobSpec) -> dict[str, str]:
-    """Return what Enroot's hooks are told that a container is to get of the node: GPUs, and for ranks all adapters.
+    """Return the variables by which Enroot's hooks give a container the GPUs of the node, and ranks all adapters.
 
-    What the job says goes before what the image says; an image that says nothing would get no GPU, and none gets
-    adapters by itself (NVIDIA/enroot: conf/hooks/98-nvidia.sh, 99-mellanox.sh).
+    The job's variables override those of the image. An image without them would get no GPU, and none gets adapters by
+    default (NVIDIA/enroot: conf/hooks/98-nvidia.sh, 99-mellanox.sh).
     """
     return {
         "NVIDIA_VISIBLE_DEVICES": "all" if spec.gpus_per_node else "void",
@@ -207,11 +213,11 @@ def _hooks(spec: JobSpec) -> dict[str, str]:
 
 
 def step_words(spec: JobSpec, ways: SlurmWays, cycle_id: str, environment: Mapping[str, str]) -> str:
-    """Return the command line of the one step of a job, whose task Pyxis puts into a container.
+    """Return the command line of a job's step, whose task Pyxis runs in a container.
 
-    As a pod has it: the program in CONFIG_DIR, the volume in DATA_DIR, no home, no entrypoint, a file system that can
-    be written, and this environment before what the image says. Values of several lines cannot be named in
-    `--container-env`, and reach the task where the image does not have them (NVIDIA/pyxis: README, args.c,
+    The container is like a pod's: the program in CONFIG_DIR, the volume in DATA_DIR, no home, no entrypoint, a
+    writable file system, and this environment before that of the image. A value of several lines cannot be named in
+    `--container-env`, and reaches the task only where the image does not set it (NVIDIA/pyxis: README, args.c,
     pyxis_slurmstepd.c). An mpirun needs no MPI plugin of Slurm (slurm: srun.1 `--mpi=none`).
     """
     mounts = [f"{directory_of(spec, ways, cycle_id)}:{CONFIG_DIR}:ro"]
@@ -226,14 +232,14 @@ def step_words(spec: JobSpec, ways: SlurmWays, cycle_id: str, environment: Mappi
 
 
 def pyxis_image(image: str) -> str:
-    """Return the name of an image as pyxis has it: `nvcr.io#nvidia/pytorch:25.08-py3` (NVIDIA/pyxis, README)."""
+    """Return an image name in the form of Pyxis: `nvcr.io#nvidia/pytorch:25.08-py3` (NVIDIA/pyxis, README)."""
     registry, slash, rest = image.partition("/")
     named = bool(registry) and bool(slash) and ("." in registry or ":" in registry or registry == "localhost")
     return f"{registry}#{rest}" if named and "#" not in image else image
 
 
 def whole_log(text: str, job_id: str) -> tuple[str, int | None]:
-    """Return a log without our own lines, and the exit code that the last one says; None where it is not that line."""
+    """Return a log without our own lines, and the exit code of its last line. The code is None without that line."""
     body, _newline, last = text.rstrip("\n").rpartition("\n")
     match = _END.fullmatch(last)
     if match is None or match.group(1) != job_id:
@@ -244,7 +250,7 @@ def whole_log(text: str, job_id: str) -> tuple[str, int | None]:
 
 
 def machines_of(text: str, job_id: str) -> dict[str, str]:
-    """Return by node what the machines of a job of several nodes call themselves, without domain, as its log says."""
+    """Return by node the host names that a job of several nodes has in its log, without domain."""
     found = {
         match.group(2): match.group(3).partition(".")[0] for match in _HAS.finditer(text) if match.group(1) == job_id
     }
@@ -252,8 +258,7 @@ def machines_of(text: str, job_id: str) -> dict[str, str]:
 
 
 def machine_of(text: str, job_id: str) -> str:
-    """Return what the node of a job calls itself, without its domain, as NCCL says it; empty where its log does not
-    say so."""
+    """Return the host name of a job's node without domain, as NCCL prints it. Empty if the log does not have it."""
     began = _began(text, job_id)
     return began.group(2).partition(".")[0] if began else ""
 
@@ -263,9 +268,9 @@ def _began(text: str, job_id: str) -> re.Match[str] | None:
 
 
 def no_container(log: str) -> Ending | None:
-    """Return how a job ended whose container was never there, by what srun and Pyxis print; None where it was.
+    """Return the ending of a job whose container did not start, from the lines of srun and Pyxis. None if it started.
 
-    The program of the test did not begin then, so whatever its exit code is says nothing about the node.
+    The program of the test did not begin, so its exit code means nothing for the node.
     """
     match = _NO_CONTAINER.search(log)
     if match is None:
@@ -279,9 +284,9 @@ def no_container(log: str) -> Ending | None:
 
 
 def no_program(log: str) -> Ending | None:
-    """Return how a job ended that did not find what it was to start, by what its log says; None where it did.
+    """Return the ending of a job that did not find the program to start, from its log. None if it found it.
 
-    Nothing ran then, so whatever its exit code is says nothing about the nodes.
+    Nothing ran, so its exit code means nothing for the nodes.
     """
     found = list(_NO_PROGRAM.finditer(log))
     if not found:
@@ -299,20 +304,20 @@ def no_program(log: str) -> Ending | None:
 
 
 def waits(job: SlurmJob) -> bool:
-    """Tell whether it has no node yet."""
+    """Tell whether a job has no node yet."""
     return job.state in _WAITS
 
 
 def ending_of(job: SlurmJob, nodes: str) -> Ending | None:
-    """Return how a job ended by what Slurm says of it, None while it goes on. Its log may still say otherwise.
+    """Return how a job ended by its state in Slurm, None while it goes on. Its log may still contradict this.
 
-    Only COMPLETED with exit code 0 on the nodes that were asked for succeeded. Whatever else ends a job before its time
-    says nothing about the nodes, and a state that we do not know says nothing at all. What was begun again has a log of
-    which nobody knows where it began.
+    A job succeeded only if it is COMPLETED with exit code 0 on the nodes that it was made for. Anything else that ends
+    it early means nothing for the nodes, and an unknown state means nothing at all. A job that Slurm requeued is
+    `unknown`, because its log has no known start.
 
     Args:
-        job: how it stands.
-        nodes: those that it was made for, sorted, with commas between.
+        job: its state.
+        nodes: the nodes that it was made for, sorted, separated by commas.
     """
     state, said = job.state, f"job {job.job_id} is {job.state}{f' ({job.reason})' if job.reason else ''}"
     if job.restarts:
