@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Kustomize by its command line: one directory of a Git repository, or of this machine, as plain manifests.
+"""Kustomize by its command line: a directory of a Git repository, or of this machine, as plain manifests.
 
 The form of a remote target, `REPOSITORY//PATH?ref=TAG`, is that of kubernetes-sigs/kustomize examples/remoteBuild.md.
 """
@@ -25,7 +25,7 @@ _SUFFIX = ".yaml"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KustomizeSource:
-    """What a component is built from; `tag` is empty for a directory of this machine."""
+    """The source of a component. `tag` is empty for a directory of this machine."""
 
     component: str
     source: str
@@ -34,12 +34,12 @@ class KustomizeSource:
 
     @property
     def is_local(self) -> bool:
-        """It is a directory of this machine."""
+        """Whether it is a directory of this machine."""
         return self.source.startswith(("/", "~"))
 
     @property
     def target(self) -> str:
-        """The argument that Kustomize takes."""
+        """The argument for Kustomize."""
         if self.is_local:
             return str(Path(self.source).expanduser() / self.path)
         return f"{self.source.rstrip('/')}//{self.path.strip('/')}?ref={self.tag}"
@@ -51,12 +51,12 @@ class KustomizeSource:
 
 
 def program() -> tuple[str, ...]:
-    """Return the command that builds, empty if none is on PATH."""
+    """Return the build command. Empty if no program is on PATH."""
     return next((command for name, command in _PROGRAMS if shutil.which(name)), ())
 
 
 def check_source(source: KustomizeSource) -> None:
-    """Refuse what cannot be built the same way twice.
+    """Check that a source can be built with the same result each time.
 
     Raises:
         InputError: no source, or a remote one without a tag.
@@ -73,13 +73,13 @@ def build(source: KustomizeSource, mirror: str = "", timeout_s: float = 120.0) -
 
     Args:
         source: what to build.
-        mirror: a directory or an http(s) address that holds `<component>-<tag>.yaml`, rendered before; when it is set
-            nothing else is asked.
-        timeout_s: how long the build may take, its download included.
+        mirror: a directory or an http(s) address with `<component>-<tag>.yaml`, rendered earlier; if set, nothing else
+            is used.
+        timeout_s: time limit of the build in seconds, its download included.
 
     Raises:
-        InputError: the source is not complete.
-        NotFoundError: the mirror lacks the file, or no program is there.
+        InputError: the source is incomplete.
+        NotFoundError: the mirror lacks the file, or no program is installed.
         DeadlineError: it took too long.
         UnavailableError: it failed; the reason quotes it.
     """
@@ -91,7 +91,7 @@ def build(source: KustomizeSource, mirror: str = "", timeout_s: float = 120.0) -
     if not command:
         hint = f"install kustomize or kubectl and git, or put {source.file_name} into gpufleet_chart_mirror"
         raise NotFoundError(subject, "is built by Kustomize, and neither kustomize nor kubectl is on PATH.", hint)
-    # Nobody is there to answer a question for a password.
+    # Git must not prompt for a password: nothing could enter one.
     result = run_command([*command, source.target], timeout_s, env={**os.environ, "GIT_TERMINAL_PROMPT": "0"})
     said = " ".join([*command, source.target])
     hint = f"check that the controller reaches {source.source}, or put {source.file_name} into gpufleet_chart_mirror"
@@ -124,7 +124,7 @@ def _mirrored(source: KustomizeSource, mirror: str, subject: str) -> str:
 
 
 def _fetched(source: KustomizeSource, mirror: str, subject: str, wanted: str) -> str:
-    """Return the file from a mirror at an address."""
+    """Return the file from a mirror at an http address."""
     from .http.model import HttpStatusError
     from .http.routes import UrlRoute
     from .http.session import HttpSession

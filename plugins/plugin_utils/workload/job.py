@@ -99,7 +99,7 @@ class JobSpec:
         gang: what admits the gang (`native`, `volcano`, `kai-scheduler`), as the recipe has it; `none` for nothing.
         queue: queue of Volcano and KAI; empty for the scheduler's default.
         limits: further resources of every pod by name, such as its network adapters. A name with CLASS_PREFIX of
-            claims.py is a DRA device class.
+            capacity.py is a DRA device class.
         privileged: pods see all devices of their node, for nodes that offer no resource for adapters.
         host_network: pods are in the network of their node.
         device_class: DRA device class of whole GPUs; empty takes them from the device plugin (`nvidia.com/gpu`).

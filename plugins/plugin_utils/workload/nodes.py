@@ -149,7 +149,7 @@ def closed(
         node: the node.
         tolerations: tolerations of the pods; None for the taints of platforms.
         not_ready: message of the node where it is not Ready.
-        ours: it is cordoned by the roll that tests it, and the pods of that roll tolerate this (own_cordon.CORDON).
+        ours: it is cordoned by the roll that tests it, and the pods of that roll tolerate this (CORDON).
     """
     if node.unschedulable and not ours:
         return "cordoned"

@@ -369,7 +369,7 @@ def whole_log(read: Read, outage: Outage, pod: Json) -> tuple[str, str]:
 
     A missing or truncated log of a pod that ended is read again for as long as a kubelet may need to come back
     (Outage.awaits). An empty log may be right: without an outage it is accepted, like the log of a running pod. A log
-    that stays truncated gets a last line with that fact, which its readers know (runtime.capped).
+    that stays truncated gets a last line with that fact, which its readers know (runtime.process).
 
     Args:
         read: reads the log; raises BringupError where it cannot.

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Where a chart comes from, and which manifest files are templates of Helm."""
+"""The source of a chart, and which manifest files are templates of Helm."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pathlib import Path
 from ...outcome.errors import InputError, NotFoundError
 from ...runtime.foreign_yaml import documents
 
-# Where a chart comes from: a mirror (directory or URL prefix), an OCI registry, or a chart repository.
+# The source of a chart: a mirror (directory or URL prefix), an OCI registry, or a chart repository.
 
 SUMS, INDEX = "SHA256SUMS", "index.yaml"
 
 
 @dataclass(frozen=True, slots=True)
 class ChartSource:
-    """A chart as helm takes it: its reference and the options that go with it; `text` is for people."""
+    """A chart as helm takes it: its reference and the options for it. `text` is for messages."""
 
     reference: str
     options: tuple[str, ...]
@@ -27,15 +27,15 @@ class ChartSource:
 
 
 def chart_source(component: str, chart: str, version: str, source: str, mirror: str = "") -> ChartSource:
-    """Return where to take a chart from.
+    """Return the source of a chart.
 
     Args:
         component: component, for the error.
         chart: chart name; a repository alias in front of it (`nvidia/gpu-operator`) is dropped.
         version: exact chart version.
         source: the recipe's repository or OCI address.
-        mirror: directory or URL prefix that holds `<chart>-<version>.tgz`; when set nothing else is asked. A package of
-            a directory has the digest that SHA256SUMS or index.yaml there states.
+        mirror: directory or URL prefix with `<chart>-<version>.tgz`; if set, no other source is used. A package in a
+            directory must have the digest that SHA256SUMS or index.yaml there lists.
 
     Raises:
         InputError: no version, no source and no mirror, a package with another digest, or an index that cannot be read.
@@ -50,8 +50,8 @@ def chart_source(component: str, chart: str, version: str, source: str, mirror: 
         hint = "set `source` in the recipe or gpufleet_chart_mirror"
         raise InputError(f"component {component}", "the recipe names no chart source.", hint)
     if source.startswith("oci://"):
-        # An OCI repository may be named like its chart: KAI's is oci://ghcr.io/kai-scheduler/kai-scheduler/kai-scheduler,
-        # its repository one step above (kai-scheduler/KAI-Scheduler, README.md).
+        # The name of an OCI repository may be that of its chart: KAI's is oci://ghcr.io/kai-scheduler/kai-scheduler/
+        # kai-scheduler, its repository one step above (kai-scheduler/KAI-Scheduler, README.md).
         reference = f"{source.rstrip('/')}/{name}"
         return ChartSource(reference, ("--version", version), f"{reference} {version}")
     return ChartSource(name, ("--repo", source, "--version", version), f"{name} {version} from {source}")
@@ -74,8 +74,10 @@ def _mirrored(component: str, name: str, version: str, mirror: str) -> ChartSour
 
 
 def _stated_digest(directory: Path, name: str, version: str, package: str) -> str | None:
-    """Return the SHA-256 that the mirror states of a package: in SHA256SUMS, which then has to name every package, else
-    in the index that `helm repo index` makes; None where it states none."""
+    """Return the SHA-256 that the mirror lists for a package, None where it has no list.
+
+    SHA256SUMS is read first and has to name every package. Without it the index of `helm repo index` is read.
+    """
     sums, index = directory / SUMS, directory / INDEX
     if sums.is_file():
         lines = (line.split() for line in sums.read_text(encoding="utf-8").splitlines())
@@ -106,7 +108,7 @@ def _require_digest(component: str, path: Path, stated: str | None) -> None:
         raise InputError(f"component {component}", f"{path} has SHA-256 {found}, but {said}.", hint)
 
 
-# Whether a manifest file is a template of Helm: asked of every file, also where nothing is rendered.
+# Whether a manifest file is a template of Helm. This is checked for every file, also where nothing is rendered.
 
 
 def is_template(text: str) -> bool:

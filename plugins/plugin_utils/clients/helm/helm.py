@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Helm by its command line: install, upgrade, list, render, uninstall, and which of its words mean that the API
+"""Helm by its command line: install, upgrade, list, render, uninstall. Also which of its errors mean that the API
 server is away.
 """
 
@@ -25,24 +25,22 @@ from ..kube.connection import Connection
 from ..kube.transport import PATIENCE_S, Transport
 from .chart import ChartSource
 
-# Which words of helm mean that the API server is away or has no time, and whether helm had begun by then; which
-# that another helm works on the release. Pure.
-#
-# client-go, with which helm asks, repeats a 429 or 5xx by itself only where it carries `Retry-After`: an answer
-# without, such as that of a load balancer, ends helm. Its words are those of kubernetes/apimachinery,
-# pkg/api/errors/errors.go (NewGenericServerResponse), or the message of the server's own Status, which may be
-# anything.
+# Which errors of helm mean that the API server is away or overloaded, and whether helm had changed anything by then;
+# which ones mean that another helm works on the release. Pure.
+# client-go, which helm uses, retries a 429 or 5xx itself only if it carries `Retry-After`. A response without it, such
+# as one of a load balancer, ends helm. The error text is that of kubernetes/apimachinery, pkg/api/errors/errors.go
+# (NewGenericServerResponse), or the message of the server's own Status, which may be anything.
 
-# What changes a cluster asks for its version before anything else (helm/helm, pkg/kube/client.go: IsReachable).
+# Commands that change a cluster query its version first (helm/helm, pkg/kube/client.go: IsReachable).
 _BEFORE = "Kubernetes cluster unreachable"
-# How Go's HTTP client words a request that the server did not answer; addresses of chart repositories have other paths.
+# Errors of Go's HTTP client about a request without response. Addresses of chart repositories have other paths.
 _CUT = re.compile(
     r'(?:Get|Post|Put|Patch|Delete) "https?://[^/" ]+/(?:version|apis?/|openapi/)[^"]*": [^\n]*'
     r"(?:connection refused|connection reset|broken pipe|EOF|TLS handshake timeout|i/o timeout|no route to host)"
     r"|http2: client connection lost|etcdserver: (?:leader changed|request timed out)"
 )
-# Where helm makes several objects it lists what each met, and where it changes one it names it, each with the words of
-# the server's Status alone (pkg/kube/client.go).
+# Where helm creates several objects it lists the error of each, and where it changes one it names it. In both cases the
+# text is that of the server's Status alone (pkg/kube/client.go).
 _REFUSED = re.compile(
     r"the server has received too many requests and has asked us to try again later|Too many requests"
     r"|the server is currently unable to handle the request|the server was unable to return a response in the time"
@@ -51,25 +49,25 @@ _REFUSED = re.compile(
     r'|cannot patch "[^"]*" with kind |failed to (?:create resource|replace object|refresh resource)',
     re.DOTALL,
 )
-# What helm does before it records a revision: it reads those that there are, asks what the cluster serves, makes the
-# namespace and definitions that are not there yet, and looks whose the objects are (helm/helm, pkg/storage/driver,
-# pkg/action/install.go, validate.go). After that an upgrade may be repeated as if nothing had been.
+# Errors before helm records a revision. Until then it reads the existing revisions, queries which APIs the cluster
+# serves, creates missing namespaces and CRDs, and checks the owners of objects (helm/helm, pkg/storage/driver,
+# pkg/action/install.go, validate.go). An upgrade may be repeated after them without effect on the result.
 _READING = re.compile(
     r"query: failed to query with labels: |list: failed to list: |get: failed to get |failed to install CRD "
     r"|Unable to continue with (?:install|update): could not get information about|could not get server version"
     r"|unable to build kubernetes objects from |failed to download openapi"
 )
-# What helm asks of each object while it changes the cluster, which changes nothing itself (pkg/kube/client.go).
+# Errors of reading an object while helm changes the cluster; reading changes nothing itself (pkg/kube/client.go).
 _LOOKING = re.compile(r"could not get information about the resource|unable to get data for current object")
-# What stays as it is however often it is asked. Objects are not validated where the schemas could not be fetched, which
-# helm words as a validation that failed (kubectl/pkg/validation, `failed to download openapi`).
+# Errors that a retry does not change. Where schemas could not be fetched, objects are not validated, which helm reports
+# as a failed validation (kubectl/pkg/validation, `failed to download openapi`).
 _FINAL = re.compile(
     r"forbidden|[Uu]nauthorized|not found|could not find the requested resource|no matches for kind|already exists"
     r"|is invalid|denied the request|failed calling webhook|Apply failed with|cannot (?:list|get|create)|x509:"
     r'|error validating(?! (?:"[^"]*": error validating )?data: failed to download openapi)'
 )
-# helm/helm: `ErrReleaseExists` of pkg/storage/driver/driver.go, pkg/action/upgrade.go and pkg/action/install.go, whose
-# word had a hyphen before 3.19.
+# helm/helm: `ErrReleaseExists` of pkg/storage/driver/driver.go, pkg/action/upgrade.go and pkg/action/install.go. Before
+# 3.19 its "re-use" had a hyphen.
 _TWO_AT_ONCE = re.compile(
     r"release: already exists|another operation \(install/upgrade/rollback\) is in progress"
     r"|cannot re-?use a name that is still in use"
@@ -77,19 +75,19 @@ _TWO_AT_ONCE = re.compile(
 
 
 def two_at_once(stderr: str) -> bool:
-    """Tell whether helm ended because another helm has worked on the release since it looked."""
+    """Tell whether helm ended because another helm changed the release meanwhile."""
     return _TWO_AT_ONCE.search(stderr) is not None
 
 
 def nothing_begun(stderr: str) -> bool:
-    """Tell whether helm ended because the server is away or has no time, before it changed anything."""
+    """Tell whether helm ended because the server is away or overloaded, before it changed anything."""
     if _BEFORE in stderr:
         return True
     return _READING.search(stderr) is not None and _FINAL.search(stderr) is None
 
 
 def cut_off(stderr: str) -> bool:
-    """Tell whether helm ended because the server went away or refused to answer, whatever it had done by then."""
+    """Tell whether helm ended because the server is away or overloaded, whatever it had changed by then."""
     if nothing_begun(stderr) or _CUT.search(stderr) is not None:
         return True
     said = _REFUSED.search(stderr) or _LOOKING.search(stderr)
@@ -102,14 +100,14 @@ MINIMUM_VERSION = (3, 14)
 GRACE_S = 20.0
 _CHART = re.compile(r"(?P<name>.+?)-(?P<version>v?\d+\.\d+.*)")
 _SOURCE = re.compile(r"^---\n# Source: (.+)\n", re.MULTILINE)
-# Of the chart or of one in it. A chart in it may itself be called crds, as in prometheus-operator-crds: its definitions
-# are templates, and so the release's own.
+# `crds/` of the chart or of a subchart. A subchart may itself be named crds, as in prometheus-operator-crds: its CRDs
+# are templates, and so belong to the release.
 _CRDS = re.compile(r"[^/]+(?:/charts/[^/]+)*/crds/")
-# What changes the cluster, and so is repeated only where nothing was begun.
+# Commands that change the cluster. They are repeated only if nothing had changed.
 _WRITING = ("upgrade", "uninstall", "rollback")
-# What asks the cluster at all.
+# Commands that use the cluster.
 _ASKING = (*_WRITING, "list", "get", "history")
-# What helm's own variables about the connection begin with.
+# Prefix of helm's own variables for the connection.
 _OF_CONNECTION = "HELM_KUBE"
 _VERSION = re.compile(r"v(\d+)\.(\d+)\.(\d+)")
 
@@ -118,8 +116,8 @@ class HelmError(BringupError):
     """Helm ended with an error.
 
     Attributes:
-        cut_off: the API server went away while it worked.
-        two_at_once: another helm has worked on the release since this one looked.
+        cut_off: the API server went away while helm worked.
+        two_at_once: another helm has changed the release meanwhile.
     """
 
     cut_off = False
@@ -128,7 +126,7 @@ class HelmError(BringupError):
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """One release as helm lists it; `status` is helm's word (`deployed`, `failed`, `pending-upgrade`, ...)."""
+    """One release as helm lists it. `status` is helm's (`deployed`, `failed`, `pending-upgrade`, ...)."""
 
     name: str
     namespace: str
@@ -145,7 +143,7 @@ class Release:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseRequest:
-    """What `upgrade --install` is to bring about."""
+    """The input of `upgrade --install`."""
 
     name: str
     namespace: str
@@ -155,10 +153,10 @@ class ReleaseRequest:
 
 
 class Helm:
-    """Helm bound to one cluster."""
+    """Helm for one cluster."""
 
     def __init__(self, connection: Connection, *, binary: str = "helm", timeout_s: float = 300.0) -> None:
-        """Remember how to reach the cluster; nothing is run yet."""
+        """Store how to reach the cluster. No command is run yet."""
         self._binary = binary
         self._timeout_s = timeout_s
         self._connection = connection
@@ -170,7 +168,7 @@ class Helm:
 
         Raises:
             NotFoundError: helm is not installed.
-            UnavailableError: it is too old, or says something else.
+            UnavailableError: it is too old, or its output is not a version.
         """
         result = self._run(["version", "--short"], "version")
         match = _VERSION.search(result.stdout)
@@ -188,7 +186,7 @@ class Helm:
         return match[0]
 
     def releases(self) -> dict[str, Release]:
-        """Return every release of the cluster, whatever its state, as `namespace/name` to release."""
+        """Return every release of the cluster in any state, by `namespace/name`."""
         result = self._run(["list", "--all-namespaces", "--all", "--max", "0", "--output", "json"], "list")
         try:
             rows = json.loads(result.stdout)
@@ -198,7 +196,7 @@ class Helm:
         return {f"{release.namespace}/{release.name}": release for release in found}
 
     def values(self, name: str, namespace: str) -> dict[str, Any]:
-        """Return the values that a release was given."""
+        """Return the user-supplied values of a release."""
         result = self._run(["get", "values", name, "--namespace", namespace, "--output", "json"], f"get values {name}")
         try:
             found = json.loads(result.stdout) or {}
@@ -209,11 +207,11 @@ class Helm:
         return found
 
     def manifest(self, name: str, namespace: str) -> str:
-        """Return the manifests of a release as helm installed them. They may hold Secrets: keep only what is needed."""
+        """Return the manifests of a release as helm installed them. They may have Secrets: keep only what is needed."""
         return self._run(["get", "manifest", name, "--namespace", namespace], f"get manifest {name}").stdout
 
     def upgrade(self, request: ReleaseRequest, *, dry_run: bool = False, take_ownership: bool = False) -> str:
-        """Install or upgrade a release and return helm's redacted answer; it does not wait for readiness.
+        """Install or upgrade a release and return helm's redacted output. It does not wait for readiness.
 
         Raises:
             HelmError: helm failed; the reason quotes it.
@@ -221,7 +219,7 @@ class Helm:
         """
         argv = ["upgrade", request.name, request.chart.reference, *request.chart.options, "--install"]
         argv += ["--namespace", request.namespace, "--create-namespace", "--history-max", "5", "--hide-notes"]
-        # Without values of its own helm would keep those of the last revision, set by hand or not.
+        # Without values of its own helm would reuse those of the last revision, also those set by hand.
         argv += ["--reset-values"]
         if request.labels:
             argv += ["--labels", ",".join(f"{key}={value}" for key, value in sorted(request.labels.items()))]
@@ -234,8 +232,8 @@ class Helm:
 
         Args:
             request: the chart and its values.
-            kube_version: version of the cluster that it is for; without it helm takes one that it was built with, and a
-                chart that asks for a newer one does not render.
+            kube_version: version of the cluster that it is for. Without it helm takes the one that it was built with,
+                and a chart that requires a newer one does not render.
         """
         argv = ["template", request.name, request.chart.reference, *request.chart.options]
         argv += ["--namespace", request.namespace, "--include-crds"]
@@ -243,17 +241,17 @@ class Helm:
         return self._with_values(argv, request, f"template {request.name}").stdout
 
     def uninstall(self, name: str, namespace: str, *, wait: bool = False) -> bool:
-        """Uninstall a release, and with `wait` until its objects are gone; tell whether there was one."""
+        """Uninstall a release. With `wait` it returns once the objects are gone. Return whether there was one."""
         argv = ["uninstall", name, "--namespace", namespace, "--ignore-not-found"]
-        # Helm's own limit comes first, so that it says what it waits for.
+        # Helm's own limit is the shorter one, so that helm can report what it waits for.
         argv += ["--wait", "--timeout", f"{max(1, int(self._timeout_s - GRACE_S))}s"] if wait else []
         return "uninstalled" in self._run(argv, f"uninstall {name}").stdout
 
     def crds(self, request: ReleaseRequest, kube_version: str) -> str:
-        """Return the definitions in a chart's `crds/`, which helm installs once and never changes, as YAML documents;
-        the version is that of the cluster.
+        """Return the CRDs in a chart's `crds/` as YAML documents. Helm installs them once and never changes them.
 
-        `helm show crds` puts files together without a separator, so they are taken from what it renders.
+        The version is that of the cluster. `helm show crds` joins files without a separator, so they are taken from the
+        rendered chart.
         """
         sections = _SOURCE.split(self.template(request, kube_version))[1:]
         return "".join(
@@ -261,9 +259,9 @@ class Helm:
         )
 
     def recover(self, name: str, namespace: str) -> tuple[int, str]:
-        """Free a release on which a helm died, and return its newest revision (0: none is left) and what was done.
+        """Repair a release on which a helm died. Return its newest revision and what was done.
 
-        It goes back to the last revision that worked. Where there is none nothing ever worked, and it is uninstalled.
+        It is rolled back to the last revision that worked. If none ever worked it is uninstalled (revision 0).
 
         Raises:
             HelmError: helm failed; the reason quotes it.
@@ -284,11 +282,11 @@ class Helm:
         return newest + 1, f"rolled back to revision {max(worked)}"
 
     def _with_values(self, argv: Sequence[str], request: ReleaseRequest, what: str) -> CommandResult:
-        # By its standard input: a file would stay behind where both of us are killed.
+        # By standard input: a file would be left behind if this process and helm are killed.
         return self._run([*argv, "--values", "-"], what, stdin=json.dumps(request.values))
 
     def _run(self, arguments: Sequence[str], what: str, stdin: str = "") -> CommandResult:
-        """Run helm, again while the API server is away, as far as that is safe."""
+        """Run helm, and retry while the API server is away as far as that is safe."""
         backoff, deadline = Backoff(), Deadline.after(PATIENCE_S)
         writes = arguments[0] in _WRITING and "--dry-run=server" not in arguments
         while True:
@@ -313,7 +311,7 @@ class Helm:
         with repeating(transport) as between, memory_file(between.kubeconfig()) as kubeconfig:
             env = {name: value for name, value in self._env.items() if not name.startswith(_OF_CONNECTION)}
             result = self._started(arguments, what, stdin, env | {"KUBECONFIG": kubeconfig})
-            # A person knows the server by its own address, and helm's words are read by that of its requests.
+            # Messages name the server by its own address, which is also the one that its errors are matched by.
             return replace(
                 result,
                 stdout=result.stdout.replace(between.url, transport.host),
@@ -321,10 +319,9 @@ class Helm:
             )
 
     def _to_cluster(self) -> Transport | None:
-        """Return what reaches the cluster; None where helm is to find its own way.
+        """Return the transport to the cluster. None where helm is to connect by itself.
 
-        That is where the environment has settings of helm's own, and where the connection cannot be read, of which helm
-        tells in its words.
+        That is where the environment has helm's own settings, or where the connection cannot be read: helm reports it.
         """
         if any(name.startswith(_OF_CONNECTION) for name in os.environ):
             return None
@@ -338,7 +335,7 @@ class Helm:
     def _started(self, arguments: Sequence[str], what: str, stdin: str, env: Mapping[str, str]) -> CommandResult:
         argv = [self._binary, *arguments]
         try:
-            # On SIGTERM helm cancels what it does and marks the release as failed, which the next upgrade may follow.
+            # On SIGTERM helm cancels its work and marks the release as failed, which the next upgrade accepts.
             result = run_command(argv, self._timeout_s, stdin=stdin, env=env, grace_s=GRACE_S)
         except NotFoundError as error:
             hint = "install helm 3.14 or newer on the controller and put it on PATH"
@@ -378,7 +375,7 @@ def _release(row: Mapping[str, Any]) -> Release:
 
 
 def _cause(stderr: str) -> str:
-    """Return helm's error in one line, whole: several causes, and what a schema refuses, stand in lines below it."""
+    """Return helm's error in one line. Several causes and violations of a schema are in the lines after the first."""
     lines = [line.strip() for line in redact(stderr).splitlines() if line.strip()]
     begins = [number for number, line in enumerate(lines) if line.lower().startswith("error")]
     said = lines[begins[0] :] if begins else lines[-1:] or ["ended with an error and said nothing"]
@@ -411,9 +408,9 @@ def _hint(stderr: str) -> str:
     )
 
 
-# One manifest file with template expressions, rendered by Helm itself: a chart is put around it and thrown away.
+# One manifest file with template expressions, rendered by Helm itself: a temporary chart is put around it.
 #
-# So a function means what Helm means by it, and one that Helm does not know is an error with the file's line.
+# So every function has Helm's meaning, and one that Helm does not know is an error with the line in the file.
 
 _FILE = "manifest.yaml"
 _TEMPLATED_VERSION = re.compile(r"v?\d+\.\d+\.\d+(?:[-+][0-9A-Za-z.+-]+)?")
@@ -424,9 +421,9 @@ _TEMPLATED_SOURCE = re.compile(r"^# Source: .*\n", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Templated:
-    """A file and what its expressions see: `.Chart` and `.Release` of its component, and the values.
+    """A file and the input of its expressions: `.Chart` and `.Release` of its component, and the values.
 
-    `.Values` are the component's own and, below the component's name, the same again, as upstream's manifests have it.
+    `.Values` are the component's own and, under the component's name, the same again, as in upstream's manifests.
     """
 
     file: str
@@ -438,10 +435,10 @@ class Templated:
 
 
 def render(templated: Templated, binary: str = "helm") -> str:
-    """Return the plain manifests of a file; no cluster is asked.
+    """Return the plain manifests of a file. No cluster is used.
 
     Raises:
-        InputError: an unknown function, a missing value, or something else that Helm refuses, with file and line.
+        InputError: an unknown function, a missing value, or another error of Helm, with file and line.
         NotFoundError: helm is not installed.
         DeadlineError: helm took too long.
     """
@@ -463,7 +460,7 @@ def render(templated: Templated, binary: str = "helm") -> str:
 
 
 def _archive(name: str, files: Mapping[str, str]) -> bytes:
-    """Return the packed chart of these files."""
+    """Return a packed chart of these files."""
     packed = BytesIO()
     with tarfile.open(fileobj=packed, mode="w:gz", compresslevel=1) as archive:
         for place, text in files.items():

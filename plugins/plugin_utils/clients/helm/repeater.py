@@ -1,11 +1,11 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Between helm and the API server: forwards what helm asks, and repeats what the server had no time for as our own
+"""Between helm and the API server: forwards helm's requests, and retries them when the server is overloaded, as our own
 client does.
 
-It listens on the loopback address while one helm runs. Its address has a secret in its path, which helm alone is told
-(client-go sends no token over plain HTTP); credentials of the cluster stay in this process.
+It listens on the loopback address while one helm runs. The path of its address has a secret that only this helm gets
+(client-go sends no token over plain HTTP). Credentials of the cluster stay in this process.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from typing import Any
 from ...outcome.errors import BringupError, UnavailableError
 from ..kube.transport import Passed, Transport
 
-# Of a request, what the server has to know. `Accept-Encoding` is not among them: answers come as they are.
+# Headers of a request that the server needs. `Accept-Encoding` is not among them: responses are passed on as they come.
 _SENT = ("User-Agent", "Accept", "Content-Type", "Kubectl-Command", "Kubectl-Session")
 _GIVEN = ("Content-Type", "Retry-After", "Warning", "Audit-Id", "Date")
 _SUCCESS = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
-# A webhook that does not answer yet is the installer's business, which waits for who serves it.
+# A webhook that does not respond yet is left to the installer, which waits for the service behind it.
 _WEBHOOK = b"failed calling webhook"
 
 
@@ -37,17 +37,17 @@ class Repeater(ThreadingHTTPServer):
     block_on_close = False
 
     def __init__(self, transport: Transport) -> None:
-        """Take a port of the loopback address and a secret."""
+        """Take a port of the loopback address and create the secret."""
         super().__init__(("127.0.0.1", 0), _Handler)
         self.transport, self.secret = transport, secrets.token_urlsafe(24)
 
     @property
     def url(self) -> str:
-        """Where helm finds it."""
+        """The address for helm."""
         return f"http://127.0.0.1:{self.server_address[1]}/{self.secret}"
 
     def kubeconfig(self) -> bytes:
-        """Return a kubeconfig that leads here; JSON is YAML."""
+        """Return a kubeconfig that leads here. It is JSON, which is YAML too."""
         document = {
             "apiVersion": "v1",
             "kind": "Config",
@@ -59,12 +59,12 @@ class Repeater(ThreadingHTTPServer):
         return json.dumps(document).encode()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing of a helm that went away while it was answered."""
+        """Ignore that helm went away during a response."""
 
 
 @contextmanager
 def repeating(transport: Transport) -> Iterator[Repeater]:
-    """Serve until the end of the block."""
+    """Serve until the end of the block. Yield the server."""
     server = Repeater(transport)
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
     try:
@@ -97,19 +97,19 @@ class _Handler(BaseHTTPRequestHandler):
         transport, method = self.server.transport, self.command
         answer = transport.passed_on(method, path, headers, payload, stands=lambda data: _WEBHOOK in data)
         if answer.unsure and method == "DELETE" and answer.status == 404:
-            # The try before it was carried out.
+            # An earlier try was carried out.
             return Passed(200, {"Content-Type": "application/json"}, json.dumps(_SUCCESS).encode())
         if answer.unsure and method == "POST" and answer.status == 409:
             made = self._made_before(path, payload)
             if made is None and not path.partition("?")[0].endswith("/secrets"):
-                # Ours in the server's own form, or theirs: helm ends as by an outage and begins anew.
+                # Ours as the server stores it, or that of another: helm ends as in an outage and starts again.
                 raise UnavailableError("Kubernetes API", "whether the object was created is not known")
-            # Of two helms that record one revision, the second is told by its words.
+            # If two helms record one revision, the second recognises it by this error.
             return made or answer
         return answer
 
     def _made_before(self, path: str, payload: bytes | None) -> Passed | None:
-        """Return the object that is there already, if it is what was sent: an earlier try made it."""
+        """Return the existing object if it is what was sent, that is if an earlier try created it. Otherwise None."""
         try:
             sent = json.loads(payload or b"")
             place, _mark, _query = path.partition("?")
@@ -129,7 +129,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.end_headers()
             self.wfile.write(answer.data)
             return
-        # A watch: as it comes, to its end.
+        # A watch is forwarded as it comes, to its end.
         self.send_header("Connection", "close")
         self.end_headers()
         self.close_connection = True
@@ -140,7 +140,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _refuse(self, code: int, reason: str, message: str) -> None:
         said = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "message": message}
         body = json.dumps(said | {"code": code}).encode()
-        # The rest of the request may not have been read.
+        # The body of the request may not have been read.
         self.close_connection = True
         self._give(Passed(code, {"Content-Type": "application/json"}, body))
 
@@ -150,12 +150,12 @@ class _Handler(BaseHTTPRequestHandler):
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _serve
 
 
-# How helm.cut_off reads that the server is away (kubernetes/apimachinery, pkg/api/errors/errors.go).
+# The text by which helm.cut_off recognises that the server is away (kubernetes/apimachinery, pkg/api/errors/errors.go).
 _UNABLE = "the server is currently unable to handle the request"
 
 
 def _within(sent: Any, found: Any) -> bool:
-    """Tell whether all that was sent is in what was found."""
+    """Tell whether everything that was sent is in what was found."""
     if isinstance(sent, dict) and isinstance(found, dict):
         return all(value is None or _within(value, found.get(key)) for key, value in sent.items())
     if isinstance(sent, list) and isinstance(found, list):

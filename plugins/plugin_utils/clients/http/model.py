@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Requests and answers over HTTP, where a service is, and what can go wrong on the way."""
+"""HTTP requests and responses, addresses of services, and the errors on the way."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Protocol
 from ...outcome.errors import UnavailableError
 from ...runtime.clock import Deadline
 
-# Requests, answers, and where a service is.
+# Requests, responses, and addresses of services.
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request: `path` begins with a slash and carries its query."""
+    """One request. `path` begins with a slash and includes the query."""
 
     method: str
     path: str
@@ -27,30 +27,30 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back."""
+    """One response."""
 
     status: int
     body: bytes
 
 
 class Route(Protocol):
-    """One way to a service. `text` says which, for messages."""
+    """One way to a service."""
 
     @property
     def text(self) -> str:
-        """Where it leads, for people."""
+        """The way, for messages."""
 
     def send(self, request: Request, deadline: Deadline) -> Answer:
-        """Return the answer to one request.
+        """Send one request and return the response.
 
         Raises:
-            BringupError: see clients.http.errors.
+            BringupError: see the errors below.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceRef:
-    """A port of a Service: `port` is its number or its name; `scheme` is http or https."""
+    """A port of a Service. `port` is its number or its name, `scheme` is http or https."""
 
     namespace: str
     name: str
@@ -58,29 +58,29 @@ class ServiceRef:
     scheme: str = "http"
 
     def __str__(self) -> str:
-        """Return it for people."""
+        """Return the text for messages."""
         return f"service {self.namespace}/{self.name}:{self.port}"
 
 
-# What can go wrong between us and a service that speaks HTTP.
+# Errors on the way to a service that speaks HTTP.
 #
-# Besides these: NotFoundError (no such Service or pod), DeadlineError (no answer in time), and the errors of
-# clients.kube for what the API server says on the way, ForbiddenError among them.
+# Besides these: NotFoundError (no such Service or pod), DeadlineError (no response in time), and the errors of
+# clients.kube for responses of the API server on the way, such as ForbiddenError.
 
 
 class NoConnectionError(UnavailableError):
-    """Nobody answers: no ready pod, refused, no route, no such name, or the connection broke."""
+    """No response: no ready pod, refused, no route, no such name, or the connection broke."""
 
 
 class HttpStatusError(UnavailableError):
-    """The service answered, and not with success."""
+    """The service responded with an error status."""
 
     def __init__(self, subject: str, status: int, text: str) -> None:
-        """Keep the status; `text` is a redacted piece of the answer."""
+        """Store the status. `text` is a redacted part of the response."""
         self.status = status
         hint = "give its credentials in the settings" if status in (401, 403) else "look at the service's own log"
         super().__init__(subject, f"HTTP {status}: {text or 'no text'}.", hint)
 
 
 class NotJsonError(UnavailableError):
-    """The service answered with something that is not JSON."""
+    """The response of the service is not JSON."""

@@ -32,10 +32,10 @@ _CONNECT_S = 5.0
 
 
 class UrlRoute:
-    """To a URL; a path in it is put before every request's path."""
+    """To a URL. A path in it is put before the path of every request."""
 
     def __init__(self, url: str, *, ca_cert: str = "", validate_certs: bool = True, proxied: bool = False) -> None:
-        """Take the address; `proxied` goes the way that https_proxy and no_proxy name, as curl does.
+        """Store the address. With `proxied` requests go through the proxy of https_proxy and no_proxy, as with curl.
 
         Raises:
             InputError: it is no http or https URL.
@@ -52,7 +52,7 @@ class UrlRoute:
         return redact(self._url)
 
     def send(self, request: Request, deadline: Deadline) -> Answer:
-        """Return the answer to one request."""
+        """Send one request and return the response."""
         from urllib3.exceptions import HTTPError, SSLError
 
         timeout = request_limits(_CONNECT_S, deadline.left_s)
@@ -85,7 +85,7 @@ class UrlRoute:
 
 
 def _proxy_of(scheme: str, host: str) -> str:
-    """Return the proxy that the environment names for a host, empty for none."""
+    """Return the proxy that the environment configures for a host. Empty for none."""
     if proxy_bypass(host):
         return ""
     proxy = getproxies_environment().get(scheme, "")
@@ -93,27 +93,27 @@ def _proxy_of(scheme: str, host: str) -> str:
 
 
 class PodRoute:
-    """To a port of a pod, forwarded by the API server; http only."""
+    """To a port of a pod, forwarded by the API server. http only."""
 
     def __init__(self, cluster: Cluster, namespace: str, pod: str, port: int, name: str = "") -> None:
-        """Take the pod; `name` is what messages say instead of it."""
+        """Store the pod. `name` replaces it in messages."""
         self._cluster, self._namespace, self._pod, self._port = cluster, namespace, pod, port
         self._name = name or f"pod {namespace}/{pod}:{port}"
 
     @property
     def text(self) -> str:
-        """The service and the pod that stands for it."""
+        """The service and the pod behind it."""
         return f"{self._name} (port-forward to pod {self._pod})"
 
     def connect(self, deadline: Deadline) -> tuple[PodConnection, HTTPConnection]:
-        """Return a forwarded port, which has to be ended, and a client that speaks over it."""
+        """Open a forwarded port. Return its connection, which has to be ended, and an HTTP client over it."""
         connection = connect_to_pod(self._cluster, self._pod, self._namespace, self._port, deadline)
         client = HTTPConnection("localhost", self._port)
         client.sock = connection
         return connection, client
 
     def send(self, request: Request, deadline: Deadline) -> Answer:
-        """Return the answer to one request."""
+        """Send one request and return the response."""
         connection, client = self.connect(deadline)
         try:
             return exchanged(self.text, client, request, {"Connection": "close"}, deadline)[0]
@@ -122,7 +122,7 @@ class PodRoute:
 
 
 class ServiceProxyRoute:
-    """To a Service, through the API server's proxy; needs the permission on `services/proxy`."""
+    """To a Service, through the API server's proxy. It needs permission on `services/proxy`."""
 
     def __init__(self, cluster: Cluster, service: ServiceRef) -> None:
         """Take the Service."""
@@ -134,11 +134,11 @@ class ServiceProxyRoute:
         return f"{self._service} (service proxy)"
 
     def send(self, request: Request, deadline: Deadline) -> Answer:
-        """Return the answer to one request."""
+        """Send one request and return the response."""
         service = self._service
         scheme = "https:" if service.scheme == "https" else ""
         base = f"{SERVICES.path(namespace=service.namespace)}/{scheme}{service.name}:{service.port}/proxy"
-        # The service's own credentials would take the place of ours at the API server.
+        # Credentials for the service would replace ours at the API server.
         headers = {name: value for name, value in request.headers.items() if name != "Authorization"}
         try:
             status, body = self._cluster.transport.exchange(
@@ -149,7 +149,7 @@ class ServiceProxyRoute:
                 raise
             raise DeadlineError(self.text, f"no answer within {deadline.limit_s:g} s.", error.hint) from None
         if is_status(body) and status >= 400:
-            # Not the service speaks here but the API server: forbidden, no such service, nobody behind it.
+            # The response is the API server's, not the service's: forbidden, no such service, no endpoint.
             raise _of_api_server(self.text, status, base, body)
         return Answer(status, body)
 
@@ -164,14 +164,14 @@ def _of_api_server(text: str, status: int, path: str, body: bytes) -> BringupErr
 def exchanged(
     text: str, client: HTTPConnection, request: Request, more: Mapping[str, str], deadline: Deadline
 ) -> tuple[Answer, bool]:
-    """Return the answer to a request over a forwarded port, and whether the server keeps the connection.
+    """Return the response to a request over a forwarded port, and whether the server keeps the connection open.
 
     Args:
-        text: how errors call the pod.
-        client: speaks over the port.
-        request: what is asked.
-        more: headers beside its own.
-        deadline: its time limit.
+        text: name of the pod in errors.
+        client: HTTP client over the port.
+        request: the request.
+        more: further headers.
+        deadline: time limit.
     """
     try:
         client.request(request.method, request.path, body=request.body, headers={**request.headers, **more})
@@ -184,14 +184,14 @@ def exchanged(
 
 
 def _no_answer(text: str, error: BaseException, deadline: Deadline) -> BringupError:
-    """Return the error for a request without an answer."""
+    """Return the error for a request without response."""
     said = excerpt(str(getattr(error, "reason", None) or error), 300).rstrip(".")
     if "timed out" in said.lower() or deadline.left_s <= 0:
         return DeadlineError(text, f"no answer within {deadline.limit_s:g} s.", "is it healthy, and is the way open?")
     return NoConnectionError(text, f"no answer: {said or type(error).__name__}.", "is it running, and is the way open?")
 
 
-# From a Service to a way to it: a ready pod behind it whose port is forwarded, or the API server's proxy.
+# From a Service to a way to it: a forwarded port of a ready pod behind it, or the API server's proxy.
 
 PORT_FORWARD, SERVICE_PROXY = "port-forward", "service-proxy"
 Json = dict[str, Any]
@@ -201,16 +201,15 @@ def service_route(cluster: Cluster, service: ServiceRef, way: str = PORT_FORWARD
     """Return a way to a Service.
 
     Args:
-        cluster: where it is.
+        cluster: the cluster.
         service: the Service and its port.
-        way: `port-forward` (needs get on services, list on pods, get and create on
-            pods/portforward; http only) or
+        way: `port-forward` (needs get on services, list on pods, get and create on pods/portforward; http only) or
             `service-proxy` (needs get and create on services/proxy).
 
     Raises:
         NotFoundError: no such Service, or it has no such port.
         NoConnectionError: no pod behind it is ready.
-        ForbiddenError: we may not look.
+        ForbiddenError: a permission is missing.
         InputError: unknown way.
     """
     if way == SERVICE_PROXY:
@@ -231,7 +230,7 @@ def service_route(cluster: Cluster, service: ServiceRef, way: str = PORT_FORWARD
 
 
 def target_port(found: Json, service: ServiceRef) -> int | str:
-    """Return the port of the pods behind a port of a Service: a number, or the name that containers give it.
+    """Return the target port of a Service's port: a number, or the name that containers give it.
 
     Raises:
         NotFoundError: the Service has no such port.
@@ -246,10 +245,10 @@ def target_port(found: Json, service: ServiceRef) -> int | str:
 
 
 def ready_pod(cluster: Cluster, found: Json, service: ServiceRef) -> Json:
-    """Return a pod behind a Service that is ready, the first by name.
+    """Return the first ready pod behind a Service, by name.
 
     Raises:
-        NoConnectionError: none is.
+        NoConnectionError: no pod is ready, or the Service selects none.
     """
     selector = found["spec"].get("selector") or {}
     if not selector:
@@ -279,16 +278,15 @@ def container_port(pod: Json, target: int | str, service: ServiceRef) -> int:
     raise NotFoundError(str(service), f"no container of pod {pod['metadata']['name']} has a port {target!r}.")
 
 
-# Several requests, one after the other, over one forwarded port.
+# Several requests in sequence over one forwarded port.
 #
-# Each forwarded port is two TLS connections that are made anew, ours and the API server's to the kubelet, and an
-# upgrade of both. Whoever asks a pod several questions in a row keeps the port for that long:
+# Each forwarded port takes two new TLS connections, ours and the API server's to the kubelet, and an upgrade of both.
+# For several requests to one pod the port is kept open:
 #
 #     with kept(route) as way:
 #         session = HttpSession(way)
-
-# Servers end a connection on which nothing is asked: uvicorn after 5 s (uvicorn.org, --timeout-keep-alive). After much
-# of that time a port is forwarded anew.
+# Servers close an idle connection: uvicorn after 5 s (uvicorn.org, --timeout-keep-alive). After a good part of that
+# time a port is forwarded anew.
 _KEPT_S = 2.0
 
 
@@ -296,7 +294,7 @@ _KEPT_S = 2.0
 def kept(route: Route) -> Iterator[Route]:
     """Yield a route to the same place, for one thread, whose port stays open between requests.
 
-    A route that forwards no port is yielded as it is.
+    A route that forwards no port is yielded unchanged.
     """
     if not isinstance(route, PodRoute):
         yield route
@@ -309,24 +307,24 @@ def kept(route: Route) -> Iterator[Route]:
 
 
 class _KeptPort:
-    """A forwarded port that is used again while the server keeps its connection."""
+    """A forwarded port that is reused while the server keeps its connection open."""
 
     def __init__(self, route: PodRoute) -> None:
-        """Take the pod; the first request opens the port."""
+        """Store the pod. The first request opens the port."""
         self._route = route
         self._open: tuple[PodConnection, HTTPConnection] | None = None
         self._used_at = 0.0
 
     @property
     def text(self) -> str:
-        """The service and the pod that stands for it."""
+        """The service and the pod behind it."""
         return self._route.text
 
     def send(self, request: Request, deadline: Deadline) -> Answer:
-        """Return the answer to one request.
+        """Send one request and return the response.
 
-        A port that was kept and breaks before it has answered says nothing of the server, which may just have ended the
-        connection: it is asked once more over a new one. So a kept port is for what may be asked twice.
+        If a kept port breaks before the response, the server may just have closed an idle connection, so the request is
+        sent once more over a new one. So use a kept port only for requests that may be sent twice.
         """
         if self._open is not None and monotonic() - self._used_at > _KEPT_S:
             self.end()
@@ -358,6 +356,6 @@ class _KeptPort:
 
     def _opened(self, deadline: Deadline) -> tuple[PodConnection, HTTPConnection]:
         connection, client = self._route.connect(deadline)
-        # A connection of its own would lead to this machine.
+        # A connection that http.client opens itself would lead to this machine.
         client.auto_open = 0
         return connection, client

@@ -7,7 +7,7 @@
     session = HttpSession(UrlRoute("https://prometheus.example.org"), headers={"Authorization": f"Bearer {token}"})
     answer = session.get_json("/api/v1/query", {"query": "up"})
 
-Every request is a connection of its own, unless the route is one of clients.http.kept, and has a time limit.
+Every request has a time limit, and uses a new connection unless the route is one of clients.http.routes.kept.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ class HttpSession:
     def __init__(
         self, route: Route, *, headers: Mapping[str, str] | None = None, timeout_s: float = 10.0, tries: int = 1
     ) -> None:
-        """Keep the route; nothing is sent yet.
+        """Store the route. Nothing is sent yet.
 
         Args:
             route: the way to the service.
-            headers: go with every request and never into messages.
-            timeout_s: time limit of one try.
-            tries: how often a GET of JSON is sent that gets no whole answer; 1 where the failure is what is looked for.
+            headers: are sent with every request and never shown in messages.
+            timeout_s: time limit of one try, in seconds.
+            tries: how often a GET of JSON is sent until its response is complete; 1 where the failure is of interest.
         """
         self._route, self._headers, self._timeout_s, self._tries = route, dict(headers or {}), timeout_s, tries
 
@@ -50,11 +50,11 @@ class HttpSession:
     def request(
         self, method: str, path: str, *, query: Query | None = None, body: Any = None, timeout_s: float | None = None
     ) -> Answer:
-        """Return the answer to a request, whatever its status; a body is sent as JSON.
+        """Send a request and return the response with any status. A body is sent as JSON.
 
         Raises:
-            NoConnectionError: nobody answers.
-            DeadlineError: no answer in time.
+            NoConnectionError: no connection, or it broke.
+            DeadlineError: no response in time.
             BringupError: the API server refuses on the way (clients.kube.errors).
         """
         headers = {"User-Agent": "gpufleet.bringup", "Accept": "application/json", **self._headers}
@@ -66,10 +66,10 @@ class HttpSession:
         return self._route.send(Request(method, target, headers, payload), deadline)
 
     def text(self, method: str, path: str, **options: Any) -> str:
-        """Return the answer as text (see request).
+        """Return the response as text (see request).
 
         Raises:
-            HttpStatusError: the service answered, and not with success.
+            HttpStatusError: the service responded with an error status.
         """
         answer = self.request(method, path, **options)
         if not 200 <= answer.status < 300:
@@ -78,11 +78,11 @@ class HttpSession:
         return answer.body.decode("utf-8", errors="replace")
 
     def get_json(self, path: str, query: Query | None = None, *, timeout_s: float | None = None) -> Any:
-        """Return the decoded answer to a GET.
+        """Return the decoded response to a GET.
 
         Raises:
-            HttpStatusError: the service answered, and not with success.
-            NotJsonError: the answer is not JSON.
+            HttpStatusError: the service responded with an error status.
+            NotJsonError: the response is not JSON.
         """
         backoff = Backoff()
         for left in reversed(range(self._tries)):
@@ -95,7 +95,7 @@ class HttpSession:
         raise AssertionError("unreachable: the last try returns or raises")
 
     def post_json(self, path: str, body: Any, *, timeout_s: float | None = None) -> Any:
-        """Return the decoded answer to a POST of JSON, None if it is empty (errors as get_json)."""
+        """Return the decoded response to a POST of JSON, None if it is empty. Errors are those of get_json."""
         text = self.text("POST", path, body=body, timeout_s=timeout_s)
         return self._decoded(path, text) if text.strip() else None
 

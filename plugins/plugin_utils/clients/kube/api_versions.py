@@ -14,8 +14,8 @@ from .objects import DEVICE_CLASSES, NATIVE_POD_GROUPS, RESOURCE_CLAIMS, RESOURC
 
 # Dynamic resource allocation in the version that a server has: v1 from Kubernetes 1.34 on, betas before.
 #
-# A claim of v1beta1 names its device class in the request itself, later ones below `exactly`; the attributes of a
-# device lay one level deeper in v1beta1 (KEP-4381; release notes of Kubernetes 1.33 and 1.34).
+# A claim of v1beta1 names its device class in the request itself, later ones below `exactly`. The attributes of a
+# device are one level deeper in v1beta1 (KEP-4381; release notes of Kubernetes 1.33 and 1.34).
 
 GROUP = "resource.k8s.io"
 _VERSIONS = ("v1", "v1beta2", "v1beta1")
@@ -23,7 +23,7 @@ _VERSIONS = ("v1", "v1beta2", "v1beta1")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraKinds:
-    """The kinds of one version."""
+    """The kinds in one version."""
 
     version: str
     classes: Kind
@@ -32,12 +32,12 @@ class DraKinds:
 
     @property
     def exactly(self) -> bool:
-        """Whether a request says below `exactly` what it wants."""
+        """Whether a request has its fields below `exactly`."""
         return self.version != "v1beta1"
 
 
 def dra_kinds(cluster: Cluster) -> DraKinds | None:
-    """Return the kinds of the newest version that the server serves, None if it serves none that we know.
+    """Return the kinds in the newest version that the server serves. None if it serves none that we support.
 
     Raises:
         BringupError: the API server does not answer.
@@ -56,7 +56,7 @@ def dra_kinds(cluster: Cluster) -> DraKinds | None:
 
 
 def as_served(cluster: Cluster, body: dict[str, Any]) -> dict[str, Any]:
-    """Return a claim or a template of claims of v1 in the version that the server has, anything else as it is.
+    """Convert a v1 claim or claim template to the version that the server has. Other objects are returned unchanged.
 
     Raises:
         BringupError: the API server does not answer.
@@ -68,7 +68,7 @@ def as_served(cluster: Cluster, body: dict[str, Any]) -> dict[str, Any]:
 
 
 def in_version(body: dict[str, Any], kinds: DraKinds) -> dict[str, Any]:
-    """Return a claim or a template of claims of v1 in another version. Pure."""
+    """Convert a v1 claim or claim template to another version. Pure."""
     found = {**body, "apiVersion": f"{GROUP}/{kinds.version}"}
     if kinds.exactly:
         return found
@@ -86,12 +86,12 @@ def _flat(spec: dict[str, Any]) -> dict[str, Any]:
     return {**spec, "devices": {**devices, "requests": requests}}
 
 
-# PodGroups of the API server's own in the version that it has: v1beta1 and v1alpha3 from Kubernetes 1.37 on,
-# v1alpha2 in 1.36; what we write of one is the same in all of them (kubernetes/api, scheduling/v1beta1/types.go:
+# The built-in PodGroups in the version that the API server has: v1beta1 and v1alpha3 from Kubernetes 1.37 on, v1alpha2
+# in 1.36. The fields that we write are the same in all of them (kubernetes/api, scheduling/v1beta1/types.go:
 # PodGroupSpec).
 #
-# A version that is served does not say that it has them: v1beta1 had PriorityClasses alone once, and a server has
-# no PodGroups while its feature gate GenericWorkload is off.
+# That a version is served does not prove that it has PodGroups: v1beta1 once had PriorityClasses alone, and a server
+# has no PodGroups while its feature gate GenericWorkload is off.
 
 Json = dict[str, Any]
 POD_GROUPS_GROUP = NATIVE_POD_GROUPS.group
@@ -100,7 +100,7 @@ EVERY_VERSION = tuple(replace(NATIVE_POD_GROUPS, api_version=f"{POD_GROUPS_GROUP
 
 
 def native_pod_groups(cluster: Cluster) -> Kind | None:
-    """Return the kind in the newest version in which the server has it, None if it has none that we know.
+    """Return the kind in the newest version in which the server has it. None if it has none that we support.
 
     Raises:
         BringupError: the API server does not answer.
@@ -116,7 +116,7 @@ def native_pod_groups(cluster: Cluster) -> Kind | None:
 
 
 def group_as_served(cluster: Cluster, body: Json) -> Json:
-    """Return a PodGroup of the API server's own in the version that the server has, anything else as it is.
+    """Convert a built-in PodGroup to the version that the server has. Other objects are returned unchanged.
 
     Raises:
         BringupError: the API server does not answer.

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A Kubernetes cluster as verbs over plain JSON objects, and which permissions the credentials have on it."""
+"""A Kubernetes cluster as verbs over plain JSON objects, and the permissions of the credentials on it."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ _METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=
 
 
 class Cluster:
-    """One cluster. Every method raises errors of clients.kube.errors; none returns half an answer."""
+    """One cluster. Every method raises errors of clients.kube.errors, and never returns a partial result."""
 
     def __init__(self, connection: Connection, request_timeout_s: float = 30.0, patience_s: float = PATIENCE_S) -> None:
-        """Read the configuration; the first verb connects.
+        """Read the configuration. The first verb connects.
 
-        A server that is away is waited for `patience_s`; what is survived besides stands in clients.kube.persistence.
+        A server that is away is retried for `patience_s`; clients.kube.errors lists the other faults.
 
         Raises:
             InputError: the kubeconfig is missing or broken.
@@ -60,7 +60,7 @@ class Cluster:
         self.transport = Transport(connection, request_timeout_s, patience_s)
 
     def __enter__(self) -> Cluster:
-        """Return the cluster itself; leaving closes its connections."""
+        """Return the cluster itself. Leaving the block closes its connections."""
         return self
 
     def __exit__(self, *_exc: object) -> None:
@@ -76,7 +76,7 @@ class Cluster:
         return str(version)
 
     def served_versions(self, group: str) -> tuple[str, ...]:
-        """Return the versions of an API group that the server serves; none if it does not know the group."""
+        """Return the versions of an API group that the server serves. Empty if it does not know the group."""
         try:
             answer = self.transport.json("GET", f"/apis/{group}")
         except NotFoundError:
@@ -84,7 +84,7 @@ class Cluster:
         return tuple(entry["version"] for entry in answer.get("versions", []))
 
     def kind(self, api_version: str, kind: str) -> Kind:
-        """Return a kind by name; the server is asked only for one that we do not know.
+        """Return a kind by name. The server is queried only for kinds that are not built in here.
 
         Raises:
             NotFoundError: the server does not serve it.
@@ -115,7 +115,7 @@ class Cluster:
             return None
 
     def list_objects(self, kind: Kind, namespace: str = "", *, labels: str = "", fields: str = "") -> list[Json]:
-        """Return every object of a kind, page by page.
+        """Return every object of a kind. The list is read page by page.
 
         Raises:
             NotFoundError: the server does not serve the kind.
@@ -123,7 +123,7 @@ class Cluster:
         return self.list_with_version(kind, namespace, labels=labels, fields=fields)[0]
 
     def find_listed(self, kind: Kind, name: str, namespace: str) -> Json | None:
-        """Return one object by a list, for who may list its kind and not get it; None if it is not there."""
+        """Return one object through a list, for credentials that may list but not get. None if it does not exist."""
         return next(iter(self.list_objects(kind, namespace, fields=f"metadata.name={name}")), None)
 
     def find_all(self, kind: Kind, namespace: str = "", *, labels: str = "") -> list[Json] | None:
@@ -136,14 +136,14 @@ class Cluster:
     def list_with_version(
         self, kind: Kind, namespace: str = "", *, labels: str = "", fields: str = ""
     ) -> tuple[list[Json], str]:
-        """Return every object and the version of the collection, from which a watch can go on."""
+        """Return every object, and the version of the collection for a watch to start from."""
         query: dict[str, str | int] = {
             key: value for key, value in (("labelSelector", labels), ("fieldSelector", fields)) if value
         }
         return list_kept(self.transport, kind, lambda found: found, namespace, query)
 
     def list_metadata(self, kind: Kind, namespace: str = "", *, labels: str = "") -> list[Json]:
-        """Return the metadata of every object of a kind, never its content: how Secrets are looked at."""
+        """Return the metadata of every object of a kind, never its content. Secrets are read this way."""
         query = {"labelSelector": labels} if labels else {}
         answer = self.transport.json(
             "GET", kind.path(namespace=namespace), query=query, verb="list", accept=_METADATA_ONLY
@@ -151,11 +151,11 @@ class Cluster:
         return [item["metadata"] for item in answer.get("items") or []]
 
     def create(self, kind: Kind, body: Json, namespace: str = "", *, dry_run: bool = False) -> Json:
-        """Create an object, unknown fields refused.
+        """Create an object. Unknown fields are refused.
 
-        If nobody knows whether a try was carried out, an object that is there now is ours if it has all the labels, the
-        annotations and the plain fields of `body`'s spec. So one without name or labels is not tried again then. A pod
-        is tried until its namespace has the account that controllers make.
+        If it is not known whether an earlier try was carried out, an existing object counts as ours if it has all
+        labels, annotations and plain spec fields of `body`. So a body without name or labels is not retried then. A pod
+        is retried until its namespace has the service account that controllers create.
 
         Raises:
             ConflictError: it exists already.
@@ -171,11 +171,11 @@ class Cluster:
         return self._written(answer, "POST", path)
 
     def replace(self, kind: Kind, body: Json, namespace: str = "") -> Json:
-        """Replace an object; `body` names the resourceVersion that it was made from.
+        """Replace an object. `body` has the resourceVersion that it was made from.
 
         Raises:
-            ConflictError: somebody else wrote since: read it again and decide anew (see change).
-            NotFoundError: there is none.
+            ConflictError: another writer changed it since: read it again and decide anew (see change).
+            NotFoundError: it does not exist.
         """
         metadata = body["metadata"]
         path = kind.path(metadata["name"], namespace)
@@ -183,23 +183,23 @@ class Cluster:
         if answer.status == 409 and answer.unsure:
             found = self.get(kind, metadata["name"], namespace)
             wanted = {**body, "metadata": {**metadata, "resourceVersion": found["metadata"].get("resourceVersion")}}
-            # Our own try, of which no answer came, has been the other writer.
+            # The other writer may be our own try without a response.
             if holds(found, wanted):
                 return found
         return self._written(answer, "PUT", path)
 
     def change(self, kind: Kind, name: str, edit: Callable[[Json], Json | None], namespace: str = "") -> Json:
-        """Read, edit and replace an object until nobody else wrote in between.
+        """Read, edit and replace an object until no other writer came in between.
 
         Args:
             kind: its kind.
             name: its name.
-            edit: returns the object as it is to be, or None if nothing is to be done.
-            namespace: where, for a kind that lives in one.
+            edit: returns the wanted object, or None if nothing is to change.
+            namespace: its namespace, for a namespaced kind.
 
         Raises:
-            ConflictError: others write all the time.
-            NotFoundError: there is none.
+            ConflictError: other writers change it all the time.
+            NotFoundError: it does not exist.
         """
         backoff = Backoff(first_s=0.02, largest_s=1.0)
         for left in reversed(range(_CHANGE_TRIES)):
@@ -222,13 +222,13 @@ class Cluster:
         return decoded
 
     def apply(self, kind: Kind, body: Json, namespace: str = "", *, dry_run: bool = False, force: bool = False) -> Json:
-        """Apply an object on the server's side as our field manager, unknown fields refused.
+        """Apply an object server-side as our field manager. Unknown fields are refused.
 
         Args:
             kind: its kind.
             body: the fields that we own.
-            namespace: where, for a kind that lives in one.
-            dry_run: the server computes the result and keeps nothing.
+            namespace: its namespace, for a namespaced kind.
+            dry_run: the server computes the result and stores nothing.
             force: take over fields of other managers.
 
         Raises:
@@ -255,7 +255,7 @@ class Cluster:
         subresource: str = "",
         dry_run: bool = False,
     ) -> Json:
-        """Patch an object; `strategy` is `merge` or `strategic`."""
+        """Patch an object. `strategy` is `merge` or `strategic`."""
         answer: Json = self.transport.json(
             "PATCH",
             kind.path(name, namespace, subresource),
@@ -276,12 +276,12 @@ class Cluster:
         timeout_s: float | None = None,
         uid: str = "",
     ) -> bool:
-        """Ask for the deletion of an object; tell whether it was there. It does not wait (see wait.until).
+        """Delete an object and return whether it existed. It does not wait until the object is gone (see wait.until).
 
-        With `uid` another object that has the name by now is left alone.
+        With `uid` another object that has taken the name is left alone.
 
         Raises:
-            ConflictError: it is there, and somebody keeps it from being deleted.
+            ConflictError: it exists, and cannot be deleted now.
         """
         body: Json = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": propagation}
         body |= {"gracePeriodSeconds": grace_period_s} if grace_period_s is not None else {}
@@ -293,10 +293,10 @@ class Cluster:
             if answer.ok:
                 return True
             if answer.status == 404:
-                # Ours, if an earlier try may have been the one that deleted it.
+                # We deleted it, if an earlier try may have been carried out.
                 return unsure
             if answer.status == 409:
-                # A namespace that is being deleted already answers 409; so does a server in which two write at once.
+                # Two cases of 409: the namespace is being deleted already, or two writers met in the server.
                 found = (self.find(kind, name, namespace) or {}).get("metadata")
                 if not found or found.get("deletionTimestamp") or uid not in ("", found.get("uid")):
                     return True
@@ -311,11 +311,11 @@ class Cluster:
     ) -> Generator[tuple[str, Json], None, None]:
         """Yield (type, object) of every change until the deadline or until the server ends the watch.
 
-        One that breaks, or is cut in the middle of an event, goes on from the last whole event; bookmarks are not
-        yielded. A watch without `version` begins with what there is (ADDED), again after each break.
+        A watch that breaks, even in the middle of an event, continues after the last whole event. Bookmarks are not
+        yielded. A watch without `version` begins with the existing objects (ADDED), and does so again after each break.
 
         Raises:
-            GoneError: `version` is forgotten; list again.
+            GoneError: `version` has expired; list again.
         """
         path, tries = kind.path(namespace=namespace), Tries(self.transport.outage)
         while True:
@@ -339,7 +339,7 @@ class Cluster:
     def logs(
         self, pod: str, namespace: str, *, container: str = "", tail_lines: int = 0, previous: bool = False
     ) -> str:
-        """Return what a container wrote; the last `tail_lines` lines if given. Of a long log the middle is left out."""
+        """Return the log of a container, or its last `tail_lines` lines. The middle of a long log is left out."""
         query: dict[str, str | int | bool] = {"previous": previous}
         if container:
             query["container"] = container
@@ -349,7 +349,7 @@ class Cluster:
         return self.transport.text("GET", path, query=query, patient=False, most_bytes=_LOG_BYTES)
 
     def can_i(self, permission: Permission) -> AskedPermission:
-        """Ask the server whether the credentials allow that, again if it has not read its roles yet."""
+        """Query whether the credentials have a permission. Retried while the server has not loaded its roles yet."""
         attributes, backoff = asdict(permission), Backoff()
         body = {
             "apiVersion": ACCESS_REVIEWS.api_version,
@@ -367,7 +367,7 @@ class Cluster:
 
 
 def _identity(body: Json) -> Json:
-    """Return what tells an object from one that somebody else made under its name: the holder of a Lease, for one."""
+    """Return the fields that tell our object from another with its name, such as the holder of a Lease."""
     metadata, spec = body["metadata"], body.get("spec") or {}
     plain = {key: value for key, value in spec.items() if isinstance(value, (str, int))}
     own = {key: metadata[key] for key in ("labels", "annotations") if metadata.get(key)}
@@ -375,7 +375,7 @@ def _identity(body: Json) -> Json:
 
 
 def holds(found: Any, wanted: Any) -> bool:
-    """Tell whether everything that is wanted is there; what servers add does not count."""
+    """Tell whether everything that is wanted is there. Fields that servers add do not count."""
     if isinstance(wanted, dict):
         return isinstance(found, dict) and all(holds(found.get(key), value) for key, value in wanted.items())
     if isinstance(wanted, list):
@@ -390,13 +390,13 @@ def _write_query(dry_run: bool) -> dict[str, str | int | bool]:
     return query
 
 
-# Which permissions the credentials have, as the API server answers it.
+# The permissions of the credentials, as the API server reports them.
 
 _AT_ONCE = 8
 
 
 def ask_all(cluster: Cluster, wanted: Sequence[Permission]) -> tuple[AskedPermission, ...]:
-    """Ask the server about every permission (SelfSubjectAccessReview).
+    """Query every permission (SelfSubjectAccessReview).
 
     Raises:
         BringupError: the API server does not answer.

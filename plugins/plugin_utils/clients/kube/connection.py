@@ -24,15 +24,15 @@ _TRUE = {"1", "true", "yes", "on"}
 _FILES = ("ssl_ca_cert", "cert_file", "key_file")
 _EMBEDDED = ("certificate-authority", "client-certificate", "client-key")
 _STATED = (*_FILES, "host", "verify_ssl", "tls_server_name", "proxy")
-# Certificates and keys of kubeconfigs, by content; as many as a process sees contexts.
+# Certificates and keys of kubeconfigs, by content. There are as many as contexts that this process uses.
 _IN_MEMORY: dict[bytes, str] = {}
-# The client keeps the names of its files for all its configurations.
+# The official client keeps the names of its files in one place for all its configurations.
 _LOADING = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connection:
-    """How to reach a cluster. Empty fields are taken from the kubeconfig; `api_key` never leaves this object.
+    """How to reach a cluster. Empty fields are taken from the kubeconfig. `api_key` is never shown.
 
     Names and environment variables (`K8S_AUTH_KUBECONFIG`, ...) are those of kubernetes.core.
     """
@@ -67,7 +67,7 @@ _ENVIRONMENT = {
 
 
 def connection_from(options: Mapping[str, Any], environ: Mapping[str, str] | None = None) -> Connection:
-    """Return the connection that options describe; what they leave empty comes from the environment.
+    """Return the connection for these options. Options that are empty come from the environment.
 
     Raises:
         InputError: `K8S_AUTH_VERIFY_SSL` is not a boolean.
@@ -107,7 +107,7 @@ def load_configuration(connection: Connection) -> Any:
 def _retries() -> Any:
     from urllib3.util import Retry
 
-    # One more try for a connection that died in the pool; everything else is our own decision.
+    # One more try for a connection that died in the pool. All other retries are decided in this package.
     return Retry(total=None, connect=1, read=0, redirect=0, status=0, other=0)
 
 
@@ -138,14 +138,14 @@ def _load_context(connection: Connection, configuration: Any) -> None:
         hint = "set gpufleet_kubeconfig or K8S_AUTH_KUBECONFIG; list contexts: kubectl config get-contexts"
         raise InputError(f"kubeconfig {named or '~/.kube/config'}", f"{str(error).rstrip('.')}.", hint) from None
     except Exception as error:  # noqa: BLE001
-        # The loader raises whatever a broken file makes of it (YAML errors, KeyError, binascii.Error).
+        # The loader raises whatever a broken file causes (YAML errors, KeyError, binascii.Error).
         reason = f"not a valid kubeconfig ({type(error).__name__})."
         raise InputError(f"kubeconfig {named}", reason, "export it again from the cluster") from None
 
 
 @contextmanager
 def _passing_directory() -> Iterator[Path]:
-    """Give a directory that the client makes if it writes a file: for what a plugin of a user says alone."""
+    """Yield a directory for files of the client, which writes one only for the output of a user's exec plugin."""
     import secrets
 
     passing = Path(tempfile.gettempdir(), f"gpufleet-{secrets.token_hex(8)}")
@@ -158,7 +158,7 @@ def _passing_directory() -> Iterator[Path]:
 def _with_files_in_memory(named: str, context: str) -> Any:
     """Return the merged kubeconfig, with the certificates and keys of its context as files in memory.
 
-    The client would write them to a disk, where they stay if this process is killed at that moment.
+    The client would write them to disk, where they stay if this process is killed at that moment.
 
     Raises:
         ConfigException: there is no kubeconfig.
@@ -169,7 +169,7 @@ def _with_files_in_memory(named: str, context: str) -> Any:
     merged = KubeConfigMerger(named or KUBE_CONFIG_DEFAULT_LOCATION).config
     if merged is None:
         raise ConfigException("Invalid kube-config file. No configuration found.")
-    # A name that is not there is told by the client.
+    # The client itself reports a name that does not exist.
     wanted = _named(merged, "contexts", context or merged.value.get("current-context", "")).get("context") or {}
     for kind in ("cluster", "user"):
         found = _named(merged, f"{kind}s", wanted.get(kind, "")).get(kind) or {}
@@ -185,10 +185,10 @@ def _named(merged: Any, kind: str, name: str) -> dict[str, Any]:
 
 
 def _keep_in_memory(configuration: Any, passing: Path) -> None:
-    """Let the configuration name files in memory in place of those that the client wrote into a passing directory.
+    """Replace files that the client wrote into the temporary directory by files in memory.
 
-    The client removes its own only when Python ends by itself, which a forked worker and a killed process do not: keys
-    would stay in /tmp.
+    The client removes its files only when Python exits normally, which a forked worker and a killed process do not:
+    keys would stay in /tmp.
     """
     for attribute in _FILES:
         path = Path(getattr(configuration, attribute) or "")
@@ -197,9 +197,9 @@ def _keep_in_memory(configuration: Any, passing: Path) -> None:
 
 
 def _renew_token_alone(configuration: Any) -> None:
-    """Let the look for a newer token before a request leave everything else as it is.
+    """Let the client renew only the token before a request.
 
-    The client sets all that the kubeconfig says once more: files that are gone, and what options replaced.
+    It would set everything from the kubeconfig again: files that are gone, and what options have replaced.
     """
     newer = configuration.refresh_api_key_hook
     if newer is None:
@@ -216,7 +216,7 @@ def _renew_token_alone(configuration: Any) -> None:
 
 
 def _in_memory(content: bytes) -> str:
-    """Return the path of a file that ends with this process, one for each content."""
+    """Return the path of a file in memory with this content. It lasts until this process ends."""
     if content not in _IN_MEMORY:
         _IN_MEMORY[content] = f"/proc/self/fd/{lasting_memory_file(content)}"
     return _IN_MEMORY[content]
@@ -226,9 +226,9 @@ def _overlay(connection: Connection, configuration: Any) -> None:
     if connection.host:
         configuration.host = connection.host.rstrip("/")
     if connection.api_key:
-        # Release 31 of the client looks for `authorization` alone, later ones for `BearerToken` first.
+        # Release 31 of the client reads `authorization` alone, later ones `BearerToken` first.
         configuration.api_key.update(dict.fromkeys(("authorization", "BearerToken"), f"Bearer {connection.api_key}"))
-        # What a context says about tokens, it would say again before every request.
+        # Otherwise the token of the context would be set again before every request.
         configuration.refresh_api_key_hook = None
     for field, attribute in (("ca_cert", "ssl_ca_cert"), ("client_cert", "cert_file"), ("client_key", "key_file")):
         value = getattr(connection, field)

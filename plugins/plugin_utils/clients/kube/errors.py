@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What can go wrong between us and an API server, what a refusal means, and which faults are survived for how long."""
+"""Errors on the way to an API server, the meaning of a refusal, and which faults are retried for how long."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from ...runtime.files import RECIPES
 from ...runtime.redaction import excerpt
 from ...runtime.strict import decode_file
 
-# What an API server answered to one request.
+# The response of an API server to one request.
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """An answer, whatever its status; `unsure`: an earlier try of this request may have been carried out."""
+    """A response with any status. With `unsure` an earlier try of this request may have been carried out."""
 
     status: int
     data: bytes
@@ -38,25 +38,27 @@ class Answered:
         return 200 <= self.status < 300
 
 
-# What a cluster does not do yet whose API server was away: its controllers and schedulers come back later than it.
+# Delay of controllers and schedulers after an outage of the API server: they come back later than the server.
 #
-# Who looks at the server only afterwards cannot know that it was away, so this is told by what is missing.
-
-# How much later. Reflectors of client-go try again after 30 to 60 s (kubernetes/client-go, tools/cache/reflector.go:
-# NewExponentialBackoffManager with at most 30 s and jitter 1); then they read what there is.
+# A process that starts after the outage cannot know of it, and concludes it from what is missing.
+# Reflectors of client-go retry after 30 to 60 s (kubernetes/client-go, tools/cache/reflector.go:
+# NewExponentialBackoffManager with at most 30 s and jitter 1), and then list everything.
 CONTROLLERS_LATE_S = 75.0
-# The account that every pod of ours has; kube-controller-manager makes it after the namespace
+# The service account of all our pods. kube-controller-manager creates it after the namespace
 # (kubernetes/kubernetes#66689).
 _NO_ACCOUNT = re.compile(r'error looking up service account \S+: serviceaccount \\?"default\\?" not found')
 
 
 def awaits_account(message: str) -> bool:
-    """Tell whether a pod is refused because its namespace has no service account yet: no right is missing."""
+    """Tell whether a pod is refused because its namespace has no service account yet. No permission is missing then."""
     return _NO_ACCOUNT.search(message) is not None
 
 
 def once_accounted(ask: Callable[[], Answered]) -> Answered:
-    """Send a request until its namespace has the account, at most CONTROLLERS_LATE_S; return the last answer."""
+    """Repeat a request until its namespace has the service account. Return the last response.
+
+    The time limit is CONTROLLERS_LATE_S.
+    """
     backoff, deadline = Backoff(), Deadline.after(CONTROLLERS_LATE_S)
     while True:
         answer = ask()
@@ -66,15 +68,14 @@ def once_accounted(ask: Callable[[], Answered]) -> Answered:
         time.sleep(min(backoff.pause_s(), deadline.left_s))
 
 
-# What can go wrong between us and an API server, as errors that a user can act on.
+# Errors on the way to an API server, as errors that a user can act on.
 
 _USER = re.compile(r'User "([^"]+)"')
 _VERBS = {"GET": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 
 class UnansweredError(UnavailableError):
-    """The API server, or what stands before it, had no time or ran into an error of its own: what was asked is not
-    known."""
+    """The API server, or a proxy before it, is overloaded or failed: the answer is not known."""
 
 
 class UnreachableError(UnansweredError):
@@ -82,7 +83,7 @@ class UnreachableError(UnansweredError):
 
     Attributes:
         sent: the request may have reached the server.
-        silent: it did, and no answer came in time.
+        silent: it did, and no response came in time.
     """
 
     sent = True
@@ -90,45 +91,45 @@ class UnreachableError(UnansweredError):
 
 
 class HandshakeError(Exception):
-    """The API server answers with a status instead of a stream; `cause` is what it means. It reaches no user."""
+    """The API server responds with a status instead of a stream. `cause` is its meaning. It is never shown to users."""
 
     def __init__(self, status: int, cause: BringupError) -> None:
-        """Keep both."""
+        """Store status and cause."""
         super().__init__(status)
         self.status, self.cause = status, cause
 
 
 class TlsError(UnavailableError):
-    """The connection is refused because a certificate is not what it should be."""
+    """The connection is refused because of a certificate."""
 
 
 class UnauthorizedError(UnavailableError):
-    """The API server does not know who we are."""
+    """The API server does not accept the credentials (401)."""
 
 
 class ForbiddenError(UnavailableError):
-    """The API server knows who we are and says no."""
+    """The API server knows the user and refuses the request (403)."""
 
     @property
     def told(self) -> str:
-        """What was asked and what was said to it, for a line in which it is the reason of something else."""
+        """Request and refusal in one text, for a message that has this as its reason."""
         return f"{self.subject}: {self.reason.rstrip('.')}"
 
 
 class ConflictError(BringupError):
-    """The object exists already, changed meanwhile, or its fields belong to another manager."""
+    """The object exists already, was changed meanwhile, or its fields belong to another manager."""
 
 
 class GoneError(UnavailableError):
-    """A watch or a list continues from a version that the server has forgotten: list again."""
+    """A watch or a list continues from a version that has expired: list again."""
 
 
 class RefusedError(InputError):
-    """The API server read the object and refuses it (schema, admission, unknown field)."""
+    """The API server refuses the object itself (schema, admission, unknown field)."""
 
 
 def status_message(body: bytes) -> str:
-    """Return the message of a Status object, or the text itself."""
+    """Return the message of a Status object, or else the text of the body."""
     text = body.decode("utf-8", errors="replace")
     try:
         status = json.loads(text)
@@ -139,14 +140,14 @@ def status_message(body: bytes) -> str:
 
 
 def error_of(status: int, method: str, path: str, verb: str, body: bytes) -> BringupError:
-    """Return the error for an answer that is not a success.
+    """Return the error for a response with an error status.
 
     Args:
         status: HTTP status.
         method: HTTP method.
-        path: path asked for, for the subject.
+        path: requested path, for the subject.
         verb: Kubernetes verb (`list`, `watch`); empty derives it from the method.
-        body: body of the answer.
+        body: body of the response.
     """
     message = status_message(body)
     subject = f"Kubernetes API {verb or _VERBS.get(method, method.lower())} {path}"
@@ -178,7 +179,7 @@ def error_of(status: int, method: str, path: str, verb: str, body: bytes) -> Bri
 def _forbidden(subject: str, message: str) -> ForbiddenError:
     user = _USER.search(message)
     if user is None and meaning_of(message) == "refused":
-        # Admission says so with the same status as RBAC, and no role helps.
+        # Admission refuses with the same status as RBAC, and no role helps against it.
         hint = "a policy, Pod Security or a quota of the cluster refuses it, no role: let whoever set that leave out "
         hint += "namespaces with the label gpufleet.io/purpose=test, or change what it refuses"
         return ForbiddenError(subject, f"forbidden: {message}.", ": ".join(filter(None, (hint, mending(message)))))
@@ -189,7 +190,7 @@ def _forbidden(subject: str, message: str) -> ForbiddenError:
 
 
 def is_status(body: bytes) -> bool:
-    """Tell whether an answer is the API server's own word, and not that of a service behind it."""
+    """Tell whether a response is a Status of the API server, and not of a service behind it."""
     try:
         document = json.loads(body)
     except ValueError:
@@ -198,12 +199,12 @@ def is_status(body: bytes) -> bool:
 
 
 def is_already_there(body: bytes) -> bool:
-    """Tell whether a 409 says that the object exists already."""
+    """Tell whether a 409 means that the object exists already."""
     return _reason(body) == "AlreadyExists"
 
 
 def is_passing_conflict(body: bytes) -> bool:
-    """Tell whether a 409 says that somebody wrote at the same time: not that fields belong to another manager."""
+    """Tell whether a 409 means that another writer came first. A conflict of field managers is not one."""
     if _reason(body) != "Conflict":
         return False
     causes = (json.loads(body).get("details") or {}).get("causes") or []
@@ -219,9 +220,9 @@ def _reason(body: bytes) -> str:
 
 
 def says_its_length(response: Any) -> bool:
-    """Tell whether the end of an answer can be told from a connection that broke.
+    """Tell whether a complete response can be told from a broken connection.
 
-    Headers that are cut look like headers without a length, and a body that is not there like one that is empty.
+    Truncated headers look like headers without a length, and a missing body like an empty one.
     """
     if response.version < 11 or response.status in (101, 204, 304):
         return True
@@ -229,11 +230,11 @@ def says_its_length(response: Any) -> bool:
 
 
 def connection_error(host: str, error: BaseException, tried: str = "") -> BringupError:
-    """Return the error for a request that got no answer; `tried` says how often it was sent."""
-    # urllib3 wraps what happened into "Max retries exceeded"; the reason is what helps.
+    """Return the error for a request without response. `tried` is how often it was sent, for the message."""
+    # urllib3 wraps the error into "Max retries exceeded"; its reason is the useful part.
     text = str(getattr(error, "reason", None) or error)
     lowered = text.lower()
-    # A server that goes away during the handshake is none whose certificate is wrong.
+    # A server that goes away during the handshake does not have a wrong certificate.
     cut = "eof" in lowered or "reset" in lowered
     if "certificate" in lowered or (not cut and ("sslerror" in lowered or "ssl:" in lowered)):
         hint = (
@@ -247,7 +248,7 @@ def connection_error(host: str, error: BaseException, tried: str = "") -> Bringu
 
 
 def _how_far(error: BaseException) -> tuple[bool, bool]:
-    """Return whether the request may have reached the server, and whether the server was silent then."""
+    """Return whether the request may have reached the server, and whether it then got no response in time."""
     from urllib3.exceptions import (
         ConnectTimeoutError,
         MaxRetryError,
@@ -262,14 +263,14 @@ def _how_far(error: BaseException) -> tuple[bool, bool]:
     return not isinstance(cause, unsent), isinstance(cause, ReadTimeoutError)
 
 
-# What it means that an API server, or a controller in its name, refuses something: recipes/pod_refusals.yaml. Pure.
+# The meaning of a refusal by an API server, or by a controller: recipes/pod_refusals.yaml. Pure.
 
 Meaning = Literal["refused", "passing", "unknown"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """An event that says that a pod could not be made; see the file's head."""
+    """An event by which a controller reports that it could not make a pod. The fields are explained in the file."""
 
     reason: str
     begins: str
@@ -278,7 +279,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Word:
-    """What a message means that has this; see the file's head."""
+    """The meaning of a message that matches a pattern. The fields are explained in the file."""
 
     meaning: Literal["refused", "passing"]
     pattern: str
@@ -297,16 +298,16 @@ class Refusals:
 
 @cache
 def known() -> Refusals:
-    """Return the words that are known.
+    """Return the known events and patterns.
 
     Raises:
-        InputError: the file is not what it should be.
+        InputError: the file does not have the expected form.
     """
     return decode_file(Refusals, RECIPES / "pod_refusals.yaml")
 
 
 def says_unmade(event: Mapping[str, Any]) -> bool:
-    """Tell whether an event says that a controller could not make a pod."""
+    """Tell whether an event reports that a controller could not make a pod."""
     reason, message = event.get("reason"), str(event.get("message") or "")
     return event.get("type") == "Warning" and any(
         reason == said.reason and message.startswith(said.begins) for said in known().events
@@ -314,19 +315,19 @@ def says_unmade(event: Mapping[str, Any]) -> bool:
 
 
 def said_at(event: Mapping[str, Any]) -> str:
-    """Return when something was said last, to the second: older controllers write no more of a time."""
+    """Return when an event was last observed, to the second: older controllers write no more precise time."""
     series = event.get("series") or {}
     moments = (series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"))
     return max(to_the_second(moment) for moment in moments)
 
 
 def to_the_second(moment: object) -> str:
-    """Return a time of Kubernetes in a form that sorts, empty for none."""
+    """Return a time of Kubernetes in a form that sorts. Empty for none."""
     return str(moment or "")[: len("2026-01-01T00:00:00")]
 
 
 def meaning_of(message: str) -> Meaning:
-    """Return what it means that a pod could not be made for this reason; nothing that may pass is a refusal."""
+    """Return the meaning of the message about a pod that could not be made. If it may pass, it is no refusal."""
     if awaits_account(message):
         return "passing"
     found = {word.meaning for word in known().words if re.search(word.pattern, message)}
@@ -334,7 +335,7 @@ def meaning_of(message: str) -> Meaning:
 
 
 def mending(message: str) -> str:
-    """Return what is to be done about a refusal of a pod; empty where its words do not say who refused it."""
+    """Return what to do about a refusal of a pod. Empty where the message does not show what refused it."""
     for word in known().words:
         if word.mend and (found := re.search(word.pattern, message)):
             return word.mend.format(**{name: quote(text) for name, text in found.groupdict().items()})
@@ -342,38 +343,37 @@ def mending(message: str) -> str:
 
 
 def is_starting(message: str) -> bool:
-    """Tell whether a refusal only says that the server has just started."""
+    """Tell whether a refusal only means that the server has just started."""
     return any(word.starting and re.search(word.pattern, message) for word in known().words)
 
 
-# Which faults of an API server are survived, and for how long: the one place that decides it.
+# Which faults of an API server are retried, and for how long. This is the one place that decides it.
 #
-# What cannot have been carried out (no connection, 429, 5xx with `Retry-After`, as client-go has it) is repeated
-# whatever it is. What may have been carried out (a connection that breaks, silence, 408, 5xx) is repeated only if
-# the caller says that repeating is safe. Time is counted for the server, not for the request: an outage has a
-# beginning, every request waits for the same end, and after that each gets one try. So a server that restarts costs
-# the time that it is away, and one that is dead for good costs its patience once and not once a request.
-
-_AWAY = frozenset({429, 502, 503, 504})  # the server, or the load balancer before it, has no time for anybody
+# What cannot have been carried out (no connection, 429, 5xx with `Retry-After`, as in client-go) is always retried.
+# What may have been carried out (a broken connection, no response, 408, 5xx) is retried only if the caller declares
+# that repeating is safe. The time limit counts for the server, not for the request: an outage has a beginning, every
+# request waits for the same end, and after it each gets one try. So a restart costs the time that the server is away,
+# and a dead server costs its patience once and not once for each request.
+_AWAY = frozenset({429, 502, 503, 504})  # the server, or the load balancer before it, is overloaded
 _UNDECIDED = frozenset({408, 500, 502, 503, 504})  # may have been carried out
 _TRIES = 10
 _SILENT_TRIES = 2
-# kubernetes/kubernetes#121635: a server that has just started refuses what its RBAC informers do not know yet.
+# kubernetes/kubernetes#121635: a server that has just started refuses what its RBAC informers have not loaded yet.
 SETTLING_S = 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """What became of one try. Without an answer `status` is 0.
+    """The outcome of one failed try. Without a response `status` is 0.
 
     Attributes:
-        status: HTTP status of the answer.
+        status: HTTP status of the response.
         sent: the request may have reached the server.
-        silent: it reached the server, which did not answer in time.
-        asked_s: pause that the server asks for; 0: none.
-        conflict: a 409 that says that somebody else wrote at the same time (and not that the object is there already).
+        silent: it reached the server, and no response came in time.
+        asked_s: pause in seconds that the server requests; 0 for none.
+        conflict: a 409 because another writer came first (and not because the object exists already).
         renewed: credentials were read again after a 401.
-        starting: a 403 that says that the server does not know everything yet.
+        starting: a 403 because the server has not loaded everything yet.
     """
 
     status: int = 0
@@ -386,13 +386,13 @@ class Fault:
 
     @property
     def undecided(self) -> bool:
-        """Whether nobody knows if the request was carried out."""
+        """Whether the request may or may not have been carried out."""
         return self.status in _UNDECIDED if self.status else self.sent
 
 
 @dataclass(slots=True)
 class Outage:
-    """Since when a server does not answer; shared by everybody who talks to it."""
+    """The outage of a server, shared by all that send requests to it."""
 
     patience_s: float
     over_at: float | None = None  # when the last one ended (time.monotonic)
@@ -402,7 +402,7 @@ class Outage:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def note(self, fault: Fault) -> None:
-        """Take in how a try went: without an answer the server is away, with one it is back."""
+        """Record the outcome of a try. Without a response the server is away, with one it is back."""
         with self._lock:
             if not fault.status or fault.status in _AWAY:
                 self._since = time.monotonic() if self._since is None else self._since
@@ -413,41 +413,46 @@ class Outage:
 
     @property
     def settling(self) -> bool:
-        """Whether the server came back a moment ago."""
+        """Whether the server came back within SETTLING_S."""
         with self._lock:
             return self.over_at is not None and time.monotonic() - self.over_at < SETTLING_S
 
     @property
     def recovering(self) -> bool:
-        """Whether the server came back so lately that controllers, schedulers and kubelets may not have."""
+        """Whether the server came back so recently that controllers, schedulers and kubelets may not have yet."""
         with self._lock:
             return self.over_at is not None and time.monotonic() - self.over_at < CONTROLLERS_LATE_S
 
     def late_s(self, away_before_s: float) -> float:
-        """Return the seconds that what others do has lost since `away_s` was so many: the server was away, and they
-        came back later than it."""
+        """Return the delay of controllers in seconds since `away_s` had this value.
+
+        It is the time in which the server was away, and CONTROLLERS_LATE_S for controllers to come back after it.
+        """
         lost_s = self.away_s - away_before_s
         return lost_s + CONTROLLERS_LATE_S if lost_s > 0 else 0.0
 
     def awaits(self, what: str, limit_s: float = CONTROLLERS_LATE_S) -> bool:
-        """Tell whether to look again for what is not there and should be: a server may have been away before anybody
-        here asked it, and what comes back after it comes later. Time is counted for the thing, whoever looks for it."""
+        """Tell whether to look again for something that is missing.
+
+        The server may have been away before this process sent its first request, and what depends on it comes back
+        later. The time limit counts for the thing itself, whatever looks for it.
+        """
         with self._lock:
             since = self._missing.setdefault(what, time.monotonic())
         return self.recovering or time.monotonic() - since < limit_s
 
     @property
     def awaits_roles(self) -> bool:
-        """Whether to ask again a server that says that it has just started."""
+        """Whether to retry a server that reports that it has just started."""
         return self.awaits("roles", SETTLING_S)
 
     def came(self, what: str) -> bool:
-        """Note that it is there; tell whether it was missed before."""
+        """Record that something is there. Return whether it was missing before."""
         with self._lock:
             return self._missing.pop(what, None) is not None
 
     def left_s(self, started: float) -> float:
-        """Return the seconds that a request of that moment may still be repeated."""
+        """Return the seconds for which a request that began at this moment may still be retried."""
         with self._lock:
             since = started if self._since is None else min(self._since, started)
         return max(0.0, since + self.patience_s - time.monotonic())
@@ -458,31 +463,31 @@ class Tries:
     """The tries of one request."""
 
     outage: Outage
-    patient: bool = True  # wait for a server that says that it has no time as for one that says nothing
+    patient: bool = True  # an overloaded server is waited for as long as one that does not respond
     answered: int = _TRIES
     silent: int = _SILENT_TRIES
     unsure: bool = False
     made: int = 0
-    # As many as of other answers, counted apart: another fault between refusals must not have the last word.
+    # As many as for other responses, counted apart: a fault between two refusals must not be the final result.
     refused: int = field(init=False)
     started: float = field(default_factory=time.monotonic)
     _backoff: Backoff = field(default_factory=Backoff)
 
     def __post_init__(self) -> None:
-        """Count refusals apart."""
+        """Set the count of refusals."""
         self.refused = self.answered
 
     @property
     def text(self) -> str:
-        """What was tried, for messages; empty after a single try."""
+        """The tries so far, for messages. Empty after a single try."""
         return f" ({self.made} tries in {time.monotonic() - self.started:.0f} s)" if self.made > 1 else ""
 
     def again(self, fault: Fault, *, repeatable: bool) -> bool:
         """Wait for the next try, or return False if there is none.
 
         Args:
-            fault: how the last one went.
-            repeatable: doing the same twice is as good as doing it once.
+            fault: outcome of the last try.
+            repeatable: sending the request twice has the same effect as sending it once.
         """
         self.made += 1
         self.outage.note(fault)
@@ -503,9 +508,9 @@ class Tries:
             return repeatable or not fault.sent
         if fault.status == 403:
             self.refused -= 1
-            # Who asks a server for the first time cannot have seen that it was away.
+            # In the first request of a process nothing is known of an outage before it.
             return self.refused > 0 and (self.outage.settling or (fault.starting and self.outage.awaits_roles))
-        # 429 is the API server's own word, never that of a kubelet or a service behind it.
+        # 429 is always the API server's own, never that of a kubelet or a service behind it.
         if not (fault.status in _AWAY and (self.patient or fault.status == 429)):
             self.answered -= 1
         if self.answered <= 0:

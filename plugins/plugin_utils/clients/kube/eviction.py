@@ -3,8 +3,8 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Evicting a pod: the deletion that disruption budgets may refuse.
 
-Status 429 means a budget or a server without time, and only `causes` tells them apart; 500 with its own words means
-that two budgets are about one pod (kubernetes/kubernetes, pkg/registry/core/pod/rest/eviction.go;
+Status 429 is a budget or an overloaded server, and only `causes` shows which. 500 with a certain message means that
+two budgets select one pod (kubernetes/kubernetes, pkg/registry/core/pod/rest/eviction.go;
 kubernetes.io/docs/concepts/scheduling-eviction/api-eviction).
 """
 
@@ -27,9 +27,9 @@ _TERMINATING = "NamespaceTerminating"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Eviction:
-    """What the server said: `accepted` (the pod ends, or is gone already), or `refused` says why not.
+    """The response to an eviction. `accepted`: the pod ends, or is gone already. Otherwise `refused` is the reason.
 
-    `budget` names the disruption budget (`namespace/name`) that refused it; `for_good`: asking again does not help.
+    `budget` is the disruption budget (`namespace/name`) that refused it. With `for_good` a retry does not help.
     """
 
     accepted: bool
@@ -41,15 +41,15 @@ class Eviction:
 def evict(
     cluster: Cluster, name: str, namespace: str, *, uid: str = "", grace_s: int | None = None, dry_run: bool = False
 ) -> Eviction:
-    """Ask once for the eviction of a pod.
+    """Request the eviction of a pod once.
 
     Args:
-        cluster: where.
-        name: the pod's.
+        cluster: the cluster.
+        name: name of the pod.
         namespace: its namespace.
-        uid: another pod that has the name by now is left alone.
-        grace_s: how long it may take to end; None: as long as its own specification says.
-        dry_run: the server answers and evicts nothing.
+        uid: another pod that has taken the name is left alone.
+        grace_s: its grace period in seconds; None for that of its specification.
+        dry_run: the server responds and evicts nothing.
 
     Raises:
         BringupError: the server does not answer, or refuses for another reason than a budget.
@@ -69,7 +69,7 @@ def evict(
     answer = cluster.transport.ask(
         "POST", path, query=query, body=body, repeatable=True, rival=True, stands=lambda data: bool(_refusal(data))
     )
-    # 409: the name is another pod's by now.
+    # 409: another pod has taken the name.
     if answer.ok or answer.status in (404, 409) or (answer.status == 403 and _TERMINATING in _causes(answer.data)):
         return Eviction(accepted=True)
     text = _refusal(answer.data)
@@ -83,7 +83,7 @@ def evict(
 
 
 def _refusal(data: bytes) -> str:
-    """Return why an eviction is refused by a budget; empty if the answer says something else."""
+    """Return why a budget refuses an eviction. Empty if the response is about something else."""
     causes, status = _causes(data), _status(data)
     if _BUDGET_CAUSE in causes:
         return causes[_BUDGET_CAUSE] or str(status.get("message") or "a disruption budget")

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Which cluster it is."""
+"""Identity of a cluster."""
 
 from __future__ import annotations
 
@@ -18,15 +18,18 @@ _SIMULATED = "kwok.x-k8s.io/node"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterIdentity:
-    """`uid` tells a cluster from every other: the UID of its namespace kube-system, which lives as long as it does.
-    `rehearsal`: that namespace says that the cluster was started for a rehearsal."""
+    """The identity of a cluster.
+
+    `uid` is the UID of its namespace kube-system, which lives as long as the cluster and is unique. `rehearsal` is
+    whether an annotation of that namespace marks the cluster as started for a rehearsal.
+    """
 
     uid: str
     rehearsal: bool
 
 
 def cluster_identity(cluster: Cluster) -> ClusterIdentity:
-    """Return which cluster it is.
+    """Read the identity of a cluster.
 
     Raises:
         BringupError: this user may not read it, or the server does not answer.

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A list of the API server, page by page, of which each object is reduced as it comes: never all of them in memory."""
+"""A list of the API server, read page by page. Each object is reduced as it comes, so that memory stays small."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def list_kept(
 
     Args:
         transport: the server.
-        kind: what is listed.
-        keep: what is kept of an object.
-        namespace: where, empty for everywhere.
+        kind: the kind to list.
+        keep: returns what to keep of an object.
+        namespace: the namespace, empty for all.
         query: selectors.
-        deadline: when to give up; between two pages.
+        deadline: when to give up; checked between two pages.
 
     Raises:
         NotFoundError: the server does not serve the kind.

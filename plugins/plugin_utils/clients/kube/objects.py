@@ -15,12 +15,12 @@ from ...outcome.errors import InputError
 from ...runtime.redaction import MASK, is_secret_key, redact
 from ...snapshot.model import Node
 
-# The kinds of objects we speak about, and the paths under which the API server keeps them.
+# The kinds of objects in use here, and the paths under which the API server has them.
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind: `api_version` (`v1`, `apps/v1`), `kind`, `plural`, and whether it lives in a namespace."""
+    """One kind: `api_version` (`v1`, `apps/v1`), `kind`, `plural`, and whether it is namespaced."""
 
     api_version: str
     kind: str
@@ -29,16 +29,16 @@ class Kind:
 
     @property
     def group(self) -> str:
-        """API group, empty for the core one."""
+        """API group, empty for the core group."""
         return self.api_version.rpartition("/")[0]
 
     @property
     def title(self) -> str:
-        """How messages name it: `pods`, `deployments.apps`."""
+        """Its name in messages: `pods`, `deployments.apps`."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     def path(self, name: str = "", namespace: str = "", subresource: str = "") -> str:
-        """Return the path of the collection, of one object, or of a part of one.
+        """Return the path of the collection, of one object, or of a subresource.
 
         Raises:
             InputError: an object of this kind needs a namespace and none is given.
@@ -102,7 +102,7 @@ _KNOWN = {(kind.api_version, kind.kind): kind for kind in list(globals().values(
 
 
 def known_kind(api_version: str, kind: str) -> Kind | None:
-    """Return the kind if we know it without asking the server."""
+    """Return a kind that is listed above. None for others."""
     return _KNOWN.get((api_version, kind))
 
 
@@ -110,35 +110,35 @@ def known_kind(api_version: str, kind: str) -> Kind | None:
 
 
 def condition(item: Mapping[str, Any] | None, kind: str) -> dict[str, Any]:
-    """Return the condition of that type (`Ready`, `Established`) as it was served, empty if the object has none."""
+    """Return the condition of a type (`Ready`, `Established`) as served. Empty if the object has none."""
     found = ((item or {}).get("status") or {}).get("conditions") or ()
     return next((entry for entry in found if entry.get("type") == kind), {})
 
 
 def is_true(item: Mapping[str, Any] | None, kind: str) -> bool:
-    """Tell whether the condition of that type is there and True."""
+    """Tell whether the condition of a type exists and is True."""
     return condition(item, kind).get("status") == "True"
 
 
-# Which object made another one and makes it again: its owner that is its controller.
+# The owner that created an object and creates it again: its controller.
 
 
 def controller_of(item: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the owner reference of an object's controller as it was served, empty if the object has none."""
+    """Return the owner reference of an object's controller as served. Empty if the object has none."""
     owners = item["metadata"].get("ownerReferences") or ()
     return next((dict(owner) for owner in owners if owner.get("controller")), {})
 
 
-# What the status of a pod says.
+# The status of a pod.
 
 
 def is_ready(pod: dict[str, Any]) -> bool:
-    """Tell whether the pod's condition Ready is True, which is what its readiness probe says."""
+    """Tell whether the pod's condition Ready is True, which is the result of its readiness probe."""
     conditions = (pod.get("status") or {}).get("conditions") or []
     return any(entry.get("type") == "Ready" and entry.get("status") == "True" for entry in conditions)
 
 
-# Taints of nodes as text, the way kubectl prints them.
+# Taints of nodes as text, as kubectl prints them.
 
 
 def taint_text(taint: Mapping[str, Any]) -> str:
@@ -148,25 +148,25 @@ def taint_text(taint: Mapping[str, Any]) -> str:
 
 
 def taint_of(text: str) -> dict[str, str]:
-    """Return the taint that a text of taint_text says."""
+    """Parse a text of taint_text."""
     rest, _colon, effect = text.rpartition(":")
     key, _equals, value = rest.partition("=")
     return {"key": key, "value": value, "effect": effect}
 
 
-# Reads a node as the API server has it into the one value that snapshots, gates and workloads use. Pure.
+# Reads a node of the API server into the one value that snapshots, gates and workloads use. Pure.
 
 Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Cleaner:
-    """Masks what looks like a secret; labels are the same on thousands of nodes, so each pair is looked at once."""
+    """Masks what looks like a secret. Labels repeat on thousands of nodes, so each pair is checked only once."""
 
     _known: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def texts(self, values: Mapping[str, Any]) -> dict[str, str]:
-        """Return a mapping of texts with secrets masked, keys shared in memory."""
+        """Return a mapping of texts with secrets masked and keys shared in memory."""
         known, cleaned = self._known, dict[str, str]()
         for key, value in values.items():
             pair = (key, str(value))
@@ -198,7 +198,5 @@ def read_node(obj: Json, cleaner: Cleaner) -> tuple[str, Node]:
     )
 
 
-# What says that a cluster is that of a rehearsal, on the object whose UID tells it from every other.
-
-# Annotation of the namespace kube-system.
+# Annotation of the namespace kube-system, whose UID identifies the cluster: the cluster belongs to a rehearsal.
 MARK = "gpufleet.io/rehearsal"

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What credentials may do: permissions as values, and with the answer of the API server."""
+"""Permissions of credentials: as values, and with the answer of the API server."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Permission:
-    """What somebody may or may not do: `verb` on `resource` of `group`, in `namespace` (empty: everywhere)."""
+    """A permission: `verb` on `resource` of `group`, in `namespace` (empty for all)."""
 
     verb: str
     resource: str
@@ -20,7 +20,7 @@ class Permission:
 
     @property
     def text(self) -> str:
-        """How messages name it: `list deployments.apps`, `get pods/log`, `get secrets in models`."""
+        """Its name in messages: `list deployments.apps`, `get pods/log`, `get secrets in models`."""
         group = f".{self.group}" if self.group else ""
         part = f"/{self.subresource}" if self.subresource else ""
         place = f" in {self.namespace}" if self.namespace else ""
@@ -28,17 +28,17 @@ class Permission:
 
 
 def stream_permissions(subresource: str) -> tuple[Permission, ...]:
-    """Return what a stream of a pod (`exec`, `portforward`) needs.
+    """Return the permissions for a stream of a pod (`exec`, `portforward`).
 
-    A websocket begins with GET, which is `get` for the server (kubernetes/kubernetes#78741); since 1.35 it wants
-    `create` as well, as for SPDY (kubernetes/kubernetes#134577).
+    A websocket begins with GET, which is the verb `get` for the server (kubernetes/kubernetes#78741). Since 1.35 it
+    requires `create` as well, as for SPDY (kubernetes/kubernetes#134577).
     """
     return tuple(Permission(verb, "pods", subresource=subresource) for verb in ("get", "create"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskedPermission(Permission):
-    """A permission with the server's answer."""
+    """A permission with the answer of the server."""
 
     allowed: bool
     reason: str = ""

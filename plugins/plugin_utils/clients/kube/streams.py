@@ -22,7 +22,7 @@ from .cluster import Cluster
 from .errors import Fault, ForbiddenError, HandshakeError, Tries, UnreachableError, connection_error, error_of
 from .objects import PODS
 
-# Running a command in a container of a pod.
+# A command in a container of a pod.
 
 _STATUS_CHANNEL = 3
 _HANDSHAKE = re.compile(r"Handshake status (\d{3})\b")
@@ -31,7 +31,7 @@ _EXIT_WORDS = re.compile(r"exit (?:status|code):? (\d+)")
 
 @dataclass(frozen=True, slots=True)
 class ExecResult:
-    """What a command in a container did: exit code (None when the limit ended it or none came), its output, seconds."""
+    """Result of a command in a container. `rc` is None if it ran into the time limit or its status is missing."""
 
     rc: int | None
     stdout: str
@@ -50,20 +50,20 @@ def run_in_pod(
     container: str = "",
     repeatable: bool = False,
 ) -> ExecResult:
-    """Run a command in a container; at the limit the connection is closed and what it had said is returned.
+    """Run a command in a container. At the time limit the connection is closed and the output so far is returned.
 
     Args:
-        cluster: where the pod is.
-        pod: its name.
+        cluster: the cluster.
+        pod: name of the pod.
         namespace: its namespace.
         argv: the command.
-        timeout_s: its time limit.
-        container: which container; empty: the only one.
-        repeatable: the command only looks, so it is run again if the connection breaks before its end is known.
+        timeout_s: its time limit, in seconds.
+        container: name of the container; empty if there is only one.
+        repeatable: the command only reads, so it is run again if the connection breaks before its end is known.
 
     Raises:
         NotFoundError: no such pod or container.
-        ForbiddenError: we may not get and create pods/exec there.
+        ForbiddenError: permission to get or create pods/exec is missing there.
         UnreachableError: the connection breaks.
     """
     from websocket import WebSocketException
@@ -79,7 +79,7 @@ def run_in_pod(
             result = connection_error(cluster.transport.host, error)
         finally:
             client.close()
-        # An end without a word about the command is the end of the connection, not of the command.
+        # Without a status of the command the connection has ended, and maybe not the command.
         if isinstance(result, ExecResult) and (result.rc is not None or result.timed_out or result.stderr):
             return result
         if not (repeatable and tries.again(Fault(), repeatable=True)):
@@ -89,11 +89,11 @@ def run_in_pod(
 
 
 def _open(cluster: Cluster, path: str, argv: Sequence[str], container: str) -> Any:
-    """Return the open stream.
+    """Open the stream.
 
     Raises:
-        HandshakeError: the API server answers with a status.
-        UnreachableError: it does not answer.
+        HandshakeError: the API server responds with a status.
+        UnreachableError: it does not respond.
     """
     from kubernetes.client.exceptions import ApiException
     from kubernetes.stream.ws_client import websocket_call
@@ -112,7 +112,7 @@ def _open(cluster: Cluster, path: str, argv: Sequence[str], container: str) -> A
             _preload_content=False,
         )
     except ApiException as error:
-        # The official client wraps whatever goes wrong before the stream is open.
+        # The official client wraps every error before the stream is open.
         raise _handshake_error(cluster.transport.host, path, str(error)) from None
 
 
@@ -126,7 +126,7 @@ def _followed(client: Any, timeout_s: float, started: float) -> ExecResult:
 
 
 def exit_code(status: str) -> tuple[int | None, str]:
-    """Return the exit code that a Status tells, None if it tells none, and what it says instead."""
+    """Return the exit code of a Status and an empty text. Without an exit code: None and the message of the Status."""
     try:
         answer = json.loads(status)
     except ValueError:
@@ -139,7 +139,7 @@ def exit_code(status: str) -> tuple[int | None, str]:
     texts = [str(cause.get("message", "")) for cause in causes if cause.get("reason") == "ExitCode"]
     if texts and texts[0].isdecimal():
         return int(texts[0]), ""
-    # Some runtimes put the code into words only.
+    # Some runtimes have the code only in the message.
     message = str(answer.get("message", ""))
     match = _EXIT_WORDS.search(message)
     return (int(match[1]), "") if match else (None, message)
@@ -162,18 +162,17 @@ def _handshake_error(host: str, path: str, text: str) -> BringupError | Handshak
 
 # A connection to a port of a pod, through the API server.
 #
-# One connection is one websocket, for one request or for some that follow each other. Frames are read by whoever
-# reads the connection: no thread, and every wait has a limit. Most callers want clients.http, which speaks HTTP
-# over it.
-
-# The API server numbers two channels for each port: data, and what went wrong at the other end.
+# One connection is one websocket, for one request or for several in sequence. The reader of the connection reads the
+# frames itself: there is no thread, and every wait has a limit. Most callers use clients.http, which speaks HTTP over
+# it.
+# The API server numbers two channels for each port: data, and errors of the other end.
 _DATA, _ERROR = 0, 1
 _PROTOCOL = "v4.channel.k8s.io"
 _FRAME = 64 * 1024
 
 
 class PodConnection:
-    """Bytes to and from a port of a pod; what http.client wants of a socket, and no more."""
+    """Bytes to and from a port of a pod. It has the methods of a socket that http.client needs."""
 
     def __init__(self, client: Any, subject: str, deadline: Deadline) -> None:
         """Take over an open websocket."""
@@ -182,7 +181,7 @@ class PodConnection:
         self._ended = False
 
     def limit(self, deadline: Deadline) -> None:
-        """Let what follows have its own time limit."""
+        """Set the time limit of the operations that follow."""
         self._deadline = deadline
 
     def sendall(self, data: bytes) -> None:
@@ -198,10 +197,10 @@ class PodConnection:
             self._guarded(lambda frame=frame: self._client.send(frame, opcode=ABNF.OPCODE_BINARY))
 
     def receive(self) -> bytes:
-        """Return the next bytes; none when the other end closed.
+        """Return the next bytes. They are empty when the other end has closed.
 
         Raises:
-            UnreachableError: nobody listens at that port, or the connection breaks.
+            UnreachableError: no program listens at that port, or the connection breaks.
             DeadlineError: the time is over.
         """
         while not self._ended:
@@ -211,7 +210,7 @@ class PodConnection:
                 break
             channel, data = frame[0], frame[1:]
             if channel not in self._begun:
-                # The first frame of a channel names its port.
+                # The first frame of a channel has its port.
                 self._begun.add(channel)
                 continue
             if channel == _ERROR and data:
@@ -253,10 +252,10 @@ class PodConnection:
         return io.BufferedReader(_Reader(self))
 
     def close(self) -> None:
-        """Do nothing: http.client closes a connection before it reads the answer. `end` closes it."""
+        """Do nothing: http.client closes a connection before it reads the response. `end` closes it."""
 
     def end(self) -> None:
-        """Close the connection; nothing is waited for."""
+        """Close the connection without waiting."""
         self._ended = True
         self._client.shutdown()
 
@@ -273,7 +272,7 @@ class _Reader(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Fill the buffer with what there is, as a raw file does."""
+        """Fill the buffer with the bytes at hand, as a raw file does."""
         data = self._left or self._connection.receive()
         count = min(len(buffer), len(data))
         buffer[:count], self._left = data[:count], data[count:]
@@ -281,18 +280,18 @@ class _Reader(io.RawIOBase):
 
 
 def connect_to_pod(cluster: Cluster, pod: str, namespace: str, port: int, deadline: Deadline) -> PodConnection:
-    """Return an open connection to a port of a pod; `end` it after use.
+    """Return an open connection to a port of a pod. `end` it after use.
 
-    Needs the permission to get and create `pods/portforward` there. Whether somebody listens shows with the first
-    bytes.
+    It needs permission to get and create `pods/portforward` there. Whether a program listens is known only with the
+    first bytes.
 
     Raises:
         NotFoundError: no such pod.
-        ForbiddenError: we may not forward ports there.
+        ForbiddenError: permission to forward ports is missing there.
         UnreachableError: the API server does not answer.
         DeadlineError: it took too long.
     """
-    # The time that the API server is away is not that of the pod: each try has all of it.
+    # The time limit is that of the pod and not of the API server, so each try gets all of it.
     return cluster.transport.open_stream(
         lambda: _connect_once(cluster, pod, namespace, port, Deadline.after(deadline.limit_s))
     )
@@ -324,7 +323,7 @@ def _connect_once(cluster: Cluster, pod: str, namespace: str, port: int, deadlin
 
 
 def _tls(configuration: Any, url: str) -> dict[str, Any]:
-    """The TLS options of the official client's websocket, for ours, which has a time limit."""
+    """Return the TLS options of the official client's websocket for our own, which has a time limit."""
     import certifi
 
     options: dict[str, Any] = {"cert_reqs": ssl.CERT_NONE}

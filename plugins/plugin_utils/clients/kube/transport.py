@@ -41,20 +41,20 @@ from .errors import (
 
 Query = Mapping[str, str | int | bool]
 JSON_TYPE = "application/json"
-# How long an API server may be away: its restart on a large control plane takes about a minute.
+# How long an API server may be away. Its restart on a large control plane takes about a minute.
 PATIENCE_S = 150.0
-# Methods that may be sent twice. PUT and POST are not among them: those who know better say so.
+# Methods that may be sent twice. PUT and POST are not among them; callers for which they are safe declare it.
 _REPEATABLE = frozenset({"GET", "PATCH", "DELETE"})
-# Answers that somebody behind the API server (a kubelet, a service) has no time, before we believe them.
+# How many responses that a kubelet or service behind the API server is overloaded are retried before one is accepted.
 _IMPATIENT = 4
 _CONNECT_S = 10.0
-# A watch may be silent for as long as nothing changes; whoever asked for it ends it.
+# A watch has no data for as long as nothing changes. Its caller ends it.
 _WATCH_S = 3600.0
 _RENEWALS = 3
 
 
 class Asking(TypedDict, total=False):
-    """How a request is made, see Transport.ask."""
+    """The arguments of a request, see Transport.ask."""
 
     query: Query | None
     body: Any
@@ -71,7 +71,7 @@ Stream = TypeVar("Stream")
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """An answer as it is passed on to another program; `unsure` is that of Answered, `stream` the body of a watch."""
+    """A response that is forwarded to another program. `unsure` is that of Answered, `stream` the body of a watch."""
 
     status: int
     headers: Mapping[str, str]
@@ -81,15 +81,15 @@ class Passed:
 
 
 class Transport:
-    """Sends requests; knows authentication, TLS, time limits and retries, and nothing about objects."""
+    """Sends requests, with authentication, TLS, time limits and retries. It knows nothing about objects."""
 
     def __init__(self, connection: Connection, request_timeout_s: float = 30.0, patience_s: float = PATIENCE_S) -> None:
-        """Read the configuration; no request is made yet.
+        """Read the configuration. No request is sent yet.
 
         Args:
             connection: how to reach the server.
-            request_timeout_s: time limit of one try.
-            patience_s: how long a server that does not answer is waited for.
+            request_timeout_s: time limit of one try, in seconds.
+            patience_s: how long a server that does not answer is retried, in seconds.
 
         Raises:
             InputError: the kubeconfig is missing or broken.
@@ -112,10 +112,10 @@ class Transport:
         """Read the credentials again after a 401: kubeconfig, token file, exec plugin, client certificate.
 
         Args:
-            seen: `_renewed` when the refused request was made; if somebody else renewed since, nothing is done.
+            seen: `_renewed` when the refused request was sent; if another thread renewed since, nothing is done.
 
         Returns:
-            Why they could not be read, empty if they could.
+            Why they could not be read, or an empty string.
         """
         with self._renewing:
             if seen != self._renewed:
@@ -128,7 +128,7 @@ class Transport:
             return ""
 
     def now(self) -> datetime:
-        """Return the time by the server's clock, to the second, as its last answer told; objects carry that time."""
+        """Return the time by the server's clock, to the second, from its last response. Objects have this time."""
         return datetime.now(UTC) + self._ahead
 
     @property
@@ -142,7 +142,7 @@ class Transport:
         return self._configuration
 
     def headers(self) -> dict[str, str]:
-        """Return the authentication headers of a request, tokens refreshed."""
+        """Return the authentication headers of a request, with tokens renewed."""
         headers = {"User-Agent": "gpufleet.bringup", "Accept": JSON_TYPE}
         for setting in self._configuration.auth_settings().values():
             if setting["in"] == "header" and setting["value"]:
@@ -157,7 +157,7 @@ class Transport:
         return f"{self.host}{path}" + (f"?{urlencode(pairs)}" if pairs else "")
 
     def json(self, method: str, path: str, *, verb: str = "", **how: Unpack[Asking]) -> Any:
-        """Return the decoded answer of a request (see ask for `how`); `verb` is for messages.
+        """Return the decoded response to a request (see ask for `how`). `verb` is for messages.
 
         Raises:
             BringupError: see errors.error_of and errors.connection_error.
@@ -165,10 +165,10 @@ class Transport:
         return self.decoded(path, self.text(method, path, verb=verb, **how))
 
     def decoded(self, path: str, text: str) -> Any:
-        """Return an answer as JSON.
+        """Decode a response as JSON.
 
         Raises:
-            UnavailableError: it is none.
+            UnavailableError: it is not JSON.
         """
         try:
             return json.loads(text)
@@ -179,7 +179,7 @@ class Transport:
             ) from None
 
     def text(self, method: str, path: str, *, verb: str = "", **how: Unpack[Asking]) -> str:
-        """Return the answer of a request as text (see ask for `how` and json for errors)."""
+        """Return the response to a request as text. See ask for `how`, and json for errors."""
         answer = self.ask(method, path, **how)
         if not answer.ok:
             raise error_of(answer.status, method, path, verb, answer.data)
@@ -201,25 +201,26 @@ class Transport:
         most_bytes: int = 0,
         stands: Callable[[bytes], bool] = lambda _data: False,
     ) -> Answered:
-        """Return the answer to a request, whatever its status, once the faults that can be survived are survived.
+        """Send a request and return the response with any status. Faults that may pass are retried first.
 
         Args:
             method: HTTP method.
-            path: path, without its query.
-            query: its query.
+            path: path without query.
+            query: the query.
             body: sent as JSON.
-            content_type: its type.
-            timeout_s: time limit of one try.
-            accept: type of the answer.
+            content_type: type of the body.
+            timeout_s: time limit of one try, in seconds.
+            accept: type of the response.
             repeatable: sending it twice does no harm; by default so for GET, PATCH and DELETE.
-            patient: False gives up after a few answers that somebody behind the server has no time.
-            rival: a conflict with another writer is the caller's business, and not tried again.
-            most_bytes: how much is kept of a text without end (runtime.capped), 0 for all; it is never whole in memory.
-            stands: tells that an answer of any status is meant as it is, and no sign of a server without time.
+            patient: False gives up after a few responses that a kubelet or service behind the server is overloaded.
+            rival: a conflict with another writer is returned to the caller, and not retried.
+            most_bytes: how much of a long text is kept (runtime.process.Capped), 0 for all; it is never whole in
+                memory.
+            stands: returns True for a body that is final with any status, and no sign of an overloaded server.
 
         Raises:
-            TlsError: the certificate is not what it should be.
-            UnreachableError: no answer, and none to be hoped for.
+            TlsError: the certificate is not accepted.
+            UnreachableError: no response, and retries are over.
         """
         headers, payload = {"Accept": accept}, None
         if body is not None:
@@ -240,7 +241,7 @@ class Transport:
     def exchange(
         self, method: str, path: str, *, headers: Mapping[str, str], payload: bytes | None, deadline: Deadline
     ) -> tuple[int, bytes]:
-        """Return status and body of a request as they come, for what others serve through the API server.
+        """Return status and body of a request as they come, for services behind the API server.
 
         Raises:
             BringupError: see errors.connection_error.
@@ -262,19 +263,19 @@ class Transport:
         *,
         stands: Callable[[bytes], bool] = lambda _data: False,
     ) -> Passed:
-        """Return the answer to a request of another program, with the faults that can be survived survived.
+        """Send a request of another program and return the response. Faults that may pass are retried first.
 
-        Every request is repeated, also one that may have been carried out: whoever passes it on looks at `unsure`.
+        Every request is retried, also one that may have been carried out: the caller checks `unsure`.
 
         Args:
             method: HTTP method.
             path: path with its query.
-            headers: beside those of the authentication.
+            headers: headers beside those of the authentication.
             payload: the body as it is.
             stands: see ask.
 
         Raises:
-            BringupError: no answer, and none to be hoped for; see errors.connection_error.
+            BringupError: no response, and retries are over; see errors.connection_error.
         """
         watches = "watch=true" in path.partition("?")[2].split("&")
         read_s = _WATCH_S if watches else self._timeout_s
@@ -284,7 +285,7 @@ class Transport:
             nonlocal response
             response = self._request(method, self.url(path), headers, payload, read_s, not watches)
             if watches and response.status == 200:
-                # Of a watch that began nothing is read here.
+                # The body of a watch is left to the caller.
                 return SimpleNamespace(status=response.status, headers=response.headers, data=b"")
             return response
 
@@ -295,13 +296,13 @@ class Transport:
         return Passed(answer.status, dict(response.headers), answer.data, answer.unsure, stream)
 
     def open_stream(self, connect: Callable[[], Stream]) -> Stream:
-        """Return what `connect` opens; nothing has been done before that, so it is tried again as a read is.
+        """Return the stream that `connect` opens. Until it is open nothing is done, so it is retried like a read.
 
         Args:
             connect: opens the stream; raises UnreachableError or HandshakeError.
 
         Raises:
-            BringupError: what the API server's status means, or no answer.
+            BringupError: the meaning of the API server's status, or no response.
         """
         tries = Tries(self.outage, patient=False, answered=_IMPATIENT)
         while True:
@@ -314,7 +315,7 @@ class Transport:
             except HandshakeError as error:
                 problem = self._renew(seen) if error.status == 401 else ""
                 renewed = error.status == 401 and not problem and tries.made < _RENEWALS
-                # Nothing is there yet that anybody could have changed.
+                # No object exists yet that another writer could have changed.
                 fault = Fault(status=error.status, renewed=renewed, conflict=error.status == 409)
                 raised = error.cause
             else:
@@ -332,7 +333,7 @@ class Transport:
         rival: bool = False,
         most_bytes: int = 0,
     ) -> Answered:
-        """Send until there is an answer that stands, or one that is not the API server's own."""
+        """Send until a response is final, or is not the API server's own."""
         while True:
             seen, problem = self._renewed, ""
             try:
@@ -367,8 +368,8 @@ class Transport:
         """Send one request, once.
 
         Raises:
-            TlsError: the certificate is not what it should be.
-            UnreachableError: no answer.
+            TlsError: the certificate is not accepted.
+            UnreachableError: no response.
         """
         from urllib3.exceptions import HTTPError
 
@@ -387,10 +388,10 @@ class Transport:
         return response
 
     def _capped(self, response: Any, most_bytes: int) -> bytes:
-        """Return the beginning and the end of an answer as it streams in.
+        """Return the beginning and the end of a response as it streams in.
 
         Raises:
-            UnreachableError: the connection breaks before the answer's end.
+            UnreachableError: the connection breaks before the end of the response.
         """
         from urllib3.exceptions import HTTPError
 
@@ -405,9 +406,9 @@ class Transport:
         return kept.content()
 
     def lines(self, path: str, query: Query, verb: str, deadline: Deadline) -> Iterator[bytes]:
-        """Yield the whole lines of a streamed answer until the server ends it or the deadline is over.
+        """Yield the whole lines of a streamed response until the server ends it or the deadline is over.
 
-        What is cut in the middle of a line is left out: only the server's newline says that a line is whole.
+        A truncated last line is left out: only the server's newline shows that a line is complete.
 
         Raises:
             BringupError: the request is refused or the connection breaks.
@@ -435,7 +436,7 @@ class Transport:
         except (HTTPError, OSError) as error:
             raise connection_error(self.host, error) from None
         finally:
-            # Never back to the pool: unread data would poison the next request.
+            # Not returned to the pool: unread data would corrupt the next request.
             response.close()
 
     def close(self) -> None:
@@ -453,10 +454,10 @@ Json = dict[str, Any]
 
 
 def watch_event(line: bytes, path: str) -> tuple[str, Json]:
-    """Return type and object of one event.
+    """Parse one event of a watch and return its type and object.
 
     Raises:
-        GoneError: the version that the watch began with is forgotten.
+        GoneError: the version that the watch began with has expired.
         UnavailableError: it is another error, or no event.
     """
     try:

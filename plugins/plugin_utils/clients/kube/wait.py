@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Waiting for many things at once: each is pending, ok or failed; a failure that cannot mend itself ends the wait."""
+"""Waiting for many targets at once. Each is pending, ok or failed; one that failed for good ends the wait."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SHARE = 15
 
 
 class Phase(str, Enum):
-    """Where one target stands."""
+    """State of one target."""
 
     PENDING = "pending"
     OK = "ok"
@@ -27,7 +27,7 @@ class Phase(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Where one target stands, why, and the slug of the cause when it failed."""
+    """State of one target, with the reason. `cause` is the slug of the cause if it failed."""
 
     phase: Phase
     reason: str = ""
@@ -38,12 +38,12 @@ OK = State(Phase.OK)
 
 
 def pending(reason: str) -> State:
-    """Return the state of a target that is not there yet."""
+    """Return the state of a target that is not ready yet."""
     return State(Phase.PENDING, reason)
 
 
 def failed(cause: str, reason: str) -> State:
-    """Return the state of a target that will not get there any more."""
+    """Return the state of a target that cannot become ready any more."""
     return State(Phase.FAILED, reason, cause)
 
 
@@ -51,14 +51,14 @@ Read = Callable[[], Mapping[str, State]]
 
 
 def wait_all(read: Read, deadline: Deadline, what: str, emit: Emit = silent, poll_s: float = 0.5) -> dict[str, State]:
-    """Return the last states: when all are ok, when one failed for good, or at the deadline.
+    """Wait until all targets are ok or one failed for good, or until the deadline. Return their last states.
 
     Args:
-        read: reads the state of every target; the same names each time.
+        read: reads the state of every target, with the same names each time.
         deadline: when to stop.
-        what: what is waited for, for the progress lines.
-        emit: takes the progress lines.
-        poll_s: first pause between two reads; it grows with the time that was waited, to ten times that.
+        what: name of the whole, for the progress lines.
+        emit: gets the progress lines.
+        poll_s: first pause between two reads, in seconds; it grows with the time of the wait, to ten times that.
     """
     progress = Progress(emit)
     while True:
@@ -67,7 +67,7 @@ def wait_all(read: Read, deadline: Deadline, what: str, emit: Emit = silent, pol
         open_phases = {state.phase for state in states.values()}
         if Phase.FAILED in open_phases or Phase.PENDING not in open_phases or deadline.left_s <= 0:
             return states
-        # What waits for many things in turn loses half a pause at each: a small share of the time that each takes.
+        # A series of waits loses half a pause at each. So a pause is a small share of the time that the wait has taken.
         pause_s = min(max(poll_s, (deadline.limit_s - deadline.left_s) / _SHARE), poll_s * 10)
         time.sleep(min(pause_s, deadline.left_s))
 
@@ -82,10 +82,10 @@ def _line(what: str, states: Mapping[str, State]) -> str:
 
 
 def until(condition: Callable[[], bool], deadline: Deadline, what: str, poll_s: float = 0.25) -> None:
-    """Wait until a condition holds.
+    """Wait until a condition is true.
 
     Raises:
-        DeadlineError: it does not hold at the deadline.
+        DeadlineError: it is not true at the deadline.
     """
     pause_s = poll_s
     while not condition():

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Prometheus and Alertmanager as verbs. Half an answer is none: warnings, partial and unknown results are errors."""
+"""Prometheus and Alertmanager as verbs. Warnings, partial and unknown results are errors, never results."""
 
 from __future__ import annotations
 
@@ -15,10 +15,7 @@ from ...runtime.redaction import excerpt
 from ..http.model import HttpStatusError
 from ..http.session import HttpSession
 
-# What Prometheus and Alertmanager answer, as values. Pure; anything but a whole answer in the documented form is an
-# error.
-
-# What Prometheus and Alertmanager answer, as values.
+# Responses of Prometheus and Alertmanager as values.
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +28,10 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Vector:
-    """An instant vector. `at` is the moment for which it was computed, on the clock of Prometheus;
-    0 if it is empty, which does not tell."""
+    """An instant vector. `at` is its evaluation time in seconds, by the clock of Prometheus.
+
+    `at` is 0 if the vector is empty, because only samples carry the time.
+    """
 
     at: float
     samples: tuple[Sample, ...] = ()
@@ -40,7 +39,7 @@ class Vector:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One active scrape target: `discovered` are its labels before relabelling."""
+    """One active scrape target. `discovered` are its labels before relabelling."""
 
     pool: str
     url: str
@@ -53,8 +52,11 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule as Prometheus has it: `state` is inactive, pending or firing, empty for a recording rule; `health` is
-    ok, unknown (never evaluated yet) or err."""
+    """One rule as Prometheus has it.
+
+    `state` is inactive, pending or firing, empty for a recording rule. `health` is ok, unknown (never evaluated yet)
+    or err.
+    """
 
     group: str
     name: str
@@ -66,25 +68,25 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """An alert that Alertmanager has: its labels, its state, and the receivers that it goes to."""
+    """An alert of Alertmanager: its labels, its state, and its receivers."""
 
     labels: dict[str, str]
     state: str
     receivers: tuple[str, ...]
 
 
-# From answers of Prometheus to values. Pure; anything but a whole answer in the documented form is an error.
+# From responses of Prometheus to values. Pure. Anything but a complete response in the documented form is an error.
 
 _UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0, "y": 31536000.0}
 _DURATION = re.compile(r"(\d+)(ms|[smhdwy])")
 
 
 class BadAnswerError(UnavailableError):
-    """Prometheus answered with something that is not a whole, known answer."""
+    """The response of Prometheus is not complete, or has an unknown form."""
 
 
 def parse_duration_s(text: str, where: str) -> float:
-    """Return the seconds of `1m30s`.
+    """Return the seconds of a duration such as `1m30s`.
 
     Raises:
         BadAnswerError: it is not of that form.
@@ -96,10 +98,10 @@ def parse_duration_s(text: str, where: str) -> float:
 
 
 def data_of(answer: Any, where: str) -> Any:
-    """Return the data of an API answer; one that may lack something counts as none.
+    """Return the data of an API response. A response that may be incomplete is an error.
 
-    Prometheus and Thanos say so in warnings, a cluster of VictoriaMetrics by `isPartial` (its documentation, "Cluster
-    version": cluster availability).
+    Prometheus and Thanos report that in warnings, a cluster of VictoriaMetrics by `isPartial` (its documentation,
+    "Cluster version": cluster availability).
 
     Raises:
         BadAnswerError: it is an error, is partial, or has another form.
@@ -122,7 +124,7 @@ def parse_vector(data: Any, where: str) -> Vector:
     """Return an instant vector.
 
     Raises:
-        BadAnswerError: it is another type of result, or a sample is not what it should be.
+        BadAnswerError: it is another type of result, or a sample has not the expected form.
     """
     kind = data.get("resultType") if isinstance(data, dict) else None
     if kind != "vector" or not isinstance(data.get("result"), list):
@@ -150,7 +152,7 @@ def _sample(entry: Any, where: str) -> tuple[dict[str, str], float, float]:
 
 
 def _number(text: str, where: str) -> float:
-    """Return a value; NaN and the infinities are values that Prometheus writes."""
+    """Return a value. NaN and the infinities are values that Prometheus writes."""
     try:
         return float(text)
     except ValueError:
@@ -187,7 +189,7 @@ def parse_targets(data: Any, where: str) -> tuple[Target, ...]:
 
 
 def parse_rules(data: Any, where: str, *, recording: bool = False) -> tuple[Rule, ...]:
-    """Return the alerting rules, and with `recording` the recording ones as well, which have no state.
+    """Return the alerting rules, and with `recording` also the recording rules, which have no state.
 
     Raises:
         BadAnswerError: a field is missing or of another type.
@@ -262,16 +264,16 @@ class Prometheus:
     """One Prometheus. Every method raises errors of clients.http, or BadAnswerError."""
 
     def __init__(self, session: HttpSession) -> None:
-        """Take the way to it; nothing is asked yet."""
+        """Store the session. No request is sent yet."""
         self._session = session
 
     @property
     def where(self) -> str:
-        """Where it is, for messages."""
+        """Its address, for messages."""
         return self._session.where
 
     def query(self, expression: str) -> Vector:
-        """Return an instant vector, computed now by the clock of Prometheus."""
+        """Return an instant vector, evaluated now by the clock of Prometheus."""
         where = f"{self.where}: query {expression}"
         return parse_vector(self._get("/api/v1/query", {"query": expression}, where), where)
 
@@ -286,7 +288,7 @@ class Prometheus:
         return parse_rules(self._get("/api/v1/rules", {"type": "alert"}, where), where)
 
     def rules(self) -> tuple[Rule, ...]:
-        """Return every rule, recording ones as well."""
+        """Return every rule, also recording rules."""
         where = f"{self.where}: rules"
         return parse_rules(self._get("/api/v1/rules", {}, where), where, recording=True)
 
@@ -299,20 +301,20 @@ class Prometheus:
         try:
             answer = self._session.get_json(path, query)
         except HttpStatusError as error:
-            # A refused query says why in its body, which is part of the error's text.
+            # The body of a refused query has the reason, which is part of the error's text.
             raise BringupError(where, error.reason, error.hint, error.evidence) from None
         return data_of(answer, where)
 
 
 class Alertmanager:
-    """One Alertmanager, only looked at: an alert that is posted to it proves nothing about rules."""
+    """One Alertmanager, read only: an alert that is posted to it proves nothing about rules."""
 
     def __init__(self, session: HttpSession) -> None:
-        """Take the way to it; nothing is asked yet."""
+        """Store the session. No request is sent yet."""
         self._session = session
 
     def alerts(self, label: str, value: str) -> tuple[Alert, ...]:
-        """Return the alerts with that label."""
+        """Return the alerts with this label."""
         where = f"{self._session.where}: alerts"
         answer = self._session.get_json("/api/v2/alerts", {"filter": f'{label}="{value}"'})
         return parse_alerts(answer, where)

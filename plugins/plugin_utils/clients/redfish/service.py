@@ -1,17 +1,18 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A Redfish service (BMC of a host, rack PDU) that is read: login, GETs of resources, logout. Nothing else is sent.
+"""Reads a Redfish service (BMC of a host, rack PDU): login, GETs of resources, logout. Nothing else is sent.
 
     with RedfishService(url, name, Account("root", password), Access(ca_cert="/etc/ssl/bmc-ca.pem")) as bmc:
         chassis = bmc.get("/redfish/v1/Chassis")
 
-Login as DMTF DSP0266 (clause "Redfish session login authentication") says: the service root is readable for everybody
-and links the collection of sessions; a POST there answers 201 with the token in X-Auth-Token and the session in
-Location, which is deleted at the end, or the few slots of a BMC run out. Where a service has no sessions (404, 405; an
-old iDRAC has them at another place, the HPE G2 PDU takes basic authentication), HTTP basic authentication is used.
+Login follows DMTF DSP0266 (clause "Redfish session login authentication"). The service root is readable without
+credentials and links the collection of sessions. A POST there responds with 201, the token in X-Auth-Token and the
+session in Location. The session is deleted at the end, or the few slots of a BMC run out. Where a service has no
+sessions (404, 405; an old iDRAC has them at another place, the HPE G2 PDU takes basic authentication), HTTP basic
+authentication is used.
 
-urllib3 sends the requests: the client of Kubernetes brings it along, so no further library has to be installed.
+urllib3 sends the requests: the client of Kubernetes depends on it, so no further library has to be installed.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _OLD_SESSIONS = "/redfish/v1/Sessions"
 _NO_SESSIONS = frozenset({404, 405, 501})
 _REFUSED = frozenset({400, 401, 403})
 _BUSY = frozenset({429, 503})
-# Beside the time for reading, so that a service that was slow is still left.
+# An addition to the time for reading, so that a slow service is logged out of as well.
 _LOGOUT_S = 10.0
 Auth = Literal["session", "basic"]
 Json = dict[str, Any]
@@ -39,7 +40,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Who reads; the password is in no text that this value makes."""
+    """The account for reading. The password is in no text of this value."""
 
     user: str
     password: str = field(repr=False)
@@ -47,7 +48,7 @@ class Account:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """How a service is reached: see Wire; `limit_s` is the most that all of its requests may take together."""
+    """How to reach a service, see Wire. `limit_s` is the time limit for all of its requests together, in seconds."""
 
     ca_cert: str = ""
     validate_certs: bool = True
@@ -57,10 +58,10 @@ class Access:
 
 
 class RedfishService:
-    """One service, logged in between `with` and its end."""
+    """One service, with a login for the `with` block."""
 
     def __init__(self, url: str, name: str, account: Account, access: Access) -> None:
-        """Take the address (`https://host[:port]`) and what messages call it; nothing is sent yet."""
+        """Store the address (`https://host[:port]`) and the name for messages. Nothing is sent yet."""
         self.name = f"{name} ({url})"
         self._account, self._access = account, access
         self._wire = Wire(
@@ -75,7 +76,7 @@ class RedfishService:
         """Read the service root and log in.
 
         Raises:
-            RedfishError: why not.
+            RedfishError: it cannot be read, or the login fails.
         """
         self._deadline = Deadline.after(self._access.limit_s)
         try:
@@ -89,12 +90,12 @@ class RedfishService:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Delete the session; what goes wrong with that hides nothing that was read."""
+        """Delete the session. An error of that is ignored, because everything has been read."""
         try:
             if self._session:
                 self._wire.once("DELETE", self._session, self._headers, None, Deadline.after(_LOGOUT_S))
         except RedfishError:
-            # The service ends a session that nobody uses by itself (SessionTimeout).
+            # The service ends an unused session itself (SessionTimeout).
             pass
         finally:
             self._session, self._headers = "", {}
@@ -104,7 +105,7 @@ class RedfishService:
         """Return a resource.
 
         Raises:
-            RedfishError: no answer, another status than success, or no JSON object.
+            RedfishError: no response, an error status, or no JSON object.
         """
         reply = self._wire.patient("GET", path, self._headers, self._deadline)
         if reply.status in _BUSY:
@@ -121,7 +122,7 @@ class RedfishService:
         if reply.status in _BUSY:
             raise self._busy(reply, f"GET {ROOT}")
         if reply.status in (401, 403):
-            # Against the standard, and seen: it wants to know who asks before it says what it is.
+            # Observed, against the standard: the service root requires credentials.
             return {}
         if reply.status != 200:
             text = f"GET {ROOT} answers HTTP {reply.status}, expected the service root of Redfish."
@@ -178,7 +179,7 @@ class RedfishService:
                 self.name, text, "set login: basic in gpufleet_settings bmc-reached if it has no sessions"
             )
         self._headers = {"X-Auth-Token": token}
-        # The whole URL or its path; DELETE goes to the service that we know and to no other.
+        # The whole URL or its path. DELETE goes to this service and never to another host.
         self._session = urlsplit(reply.headers.get("location", "")).path
         if not self._session.startswith("/redfish/"):
             self._session = ""
@@ -189,7 +190,7 @@ class RedfishService:
         return BusyError(self.name, text, hint)
 
     def _said(self, reply: Reply) -> str:
-        """Return what the service says, without the password if it repeats that."""
+        """Return the text of the response. The password is masked if the service repeats it."""
         text = reply.body[:4000].decode(errors="replace")
         if self._account.password:
             text = text.replace(self._account.password, MASK)

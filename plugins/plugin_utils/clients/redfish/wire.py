@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""One kept HTTPS connection to a Redfish service: bounded in time and size, certificate checked, and why it could
-not be read.
+"""One kept HTTPS connection to a Redfish service: bounded in time and size, with a checked certificate. And why a
+service could not be read.
 """
 
 from __future__ import annotations
@@ -18,59 +18,58 @@ from ...runtime.clock import Backoff, Deadline, retry_after_s
 from ...runtime.redaction import excerpt
 from ..request_limits import request_limits
 
-# Why a Redfish service could not be read; each kind has a cause of its own, a word that an outcome carries.
+# Why a Redfish service could not be read. Each kind has its own cause, the word in an outcome.
 
 
 class RedfishError(UnavailableError):
-    """A Redfish service that could not be read."""
+    """A Redfish service could not be read."""
 
     cause: ClassVar[str] = "bmc-not-readable"
 
 
 class SilentError(RedfishError):
-    """Nobody answers: refused, no route, no such name, no answer in time, or the connection broke."""
+    """No response: refused, no route, no such name, none in time, or the connection broke."""
 
     cause = "bmc-not-answering"
 
 
 class CertificateError(RedfishError):
-    """Its certificate is expired, of another host, or of an authority that we do not know; nothing was sent to it."""
+    """Its certificate is expired, of another host, or of an unknown authority. Nothing was sent to it."""
 
     cause = "bmc-certificate"
 
 
 class LoginError(RedfishError):
-    """It does not take the account."""
+    """It does not accept the account."""
 
     cause = "bmc-login-refused"
 
 
 class BusyError(RedfishError):
-    """It answers, and cannot serve now: 503, 429, or all of its sessions are taken."""
+    """It responds, and cannot serve now: 503, 429, or all of its sessions are in use."""
 
     cause = "bmc-busy"
 
 
 class NotRedfishError(RedfishError):
-    """What answers there is no Redfish service, or what it answers is no resource."""
+    """The response is not from a Redfish service, or is no resource."""
 
     cause = "bmc-not-redfish"
 
 
 class StatusError(RedfishError):
-    """It answers a request for a resource with another status than success."""
+    """It responds to a request for a resource with an error status."""
 
     cause = "bmc-refused-resource"
 
     def __init__(self, subject: str, status: int, text: str, hint: str) -> None:
-        """Keep the status; `text` is a redacted piece of the answer."""
+        """Store the status. `text` is a redacted part of the response."""
         self.status = status
         super().__init__(subject, f"HTTP {status}{': ' + text if text else ''}.", hint)
 
 
 # One kept HTTPS connection to a Redfish service: bounded in time and size, certificate checked, no redirects.
-
-# A page of a log with thousands of entries has some MB.
+# One page of a log with thousands of entries has some MB.
 _LARGEST_BYTES = 16_000_000
 _CHUNK = 1 << 16
 _CONNECT_S = 10.0
@@ -80,7 +79,7 @@ _TRIES = 3
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What came back; names of headers are in small letters."""
+    """One response. Names of headers are in lower case."""
 
     status: int
     body: bytes
@@ -90,7 +89,7 @@ class Reply:
         """Return the JSON object of the body.
 
         Raises:
-            NotRedfishError: it is none.
+            NotRedfishError: the body is no JSON object.
         """
         try:
             found = json.loads(self.body)
@@ -103,23 +102,23 @@ class Reply:
 
 
 class Wire:
-    """Sends requests over one connection, one after the other."""
+    """Sends requests over one connection, in sequence."""
 
     def __init__(self, url: str, name: str, *, ca_cert: str, validate_certs: bool, timeout_s: float) -> None:
-        """Take the address; nothing is sent yet.
+        """Store the address. Nothing is sent yet.
 
         Args:
             url: `https://host[:port]`.
-            name: what messages call the service.
-            ca_cert: file of the authority of its certificate; empty: those of this machine.
+            name: name of the service in messages.
+            ca_cert: file of the authority of its certificate; empty for those of this machine.
             validate_certs: whether its certificate is checked.
-            timeout_s: the most that one request may take.
+            timeout_s: time limit of one request, in seconds.
         """
         from urllib3 import PoolManager, Retry, disable_warnings
         from urllib3.exceptions import InsecureRequestWarning
 
         if not validate_certs:
-            # The report says so once for each service; a warning for every request on top helps nobody.
+            # The report has this once for each service; a warning for every request is noise.
             disable_warnings(InsecureRequestWarning)
         self.name, self.url, self._timeout_s = name, url, timeout_s
         self._ca_cert = ca_cert
@@ -134,15 +133,15 @@ class Wire:
 
     @property
     def look(self) -> str:
-        """The command with which a person sees what we saw."""
+        """The command with which a person reads the same."""
         authority = f" --cacert {self._ca_cert}" if self._ca_cert else ""
         return f"`curl -sS{authority} {self.url}/redfish/v1/`"
 
     def patient(self, method: str, path: str, headers: Mapping[str, str], deadline: Deadline) -> Reply:
-        """Return the answer to a request that may be sent again: where the service is busy, it is asked three times.
+        """Send a request that may be repeated, up to three times while the service is busy. Return the response.
 
         Raises:
-            RedfishError: no answer, or one of somebody else.
+            RedfishError: no response, or one of another service.
         """
         backoff = Backoff(first_s=0.5)
         for left in reversed(range(_TRIES)):
@@ -164,10 +163,10 @@ class Wire:
     def once(
         self, method: str, path: str, headers: Mapping[str, str], body: Mapping[str, Any] | None, deadline: Deadline
     ) -> Reply:
-        """Return the answer to one request, whatever its status.
+        """Send one request and return the response with any status.
 
         Raises:
-            RedfishError: no answer in time or at all, a certificate that is not good, or more than any resource has.
+            RedfishError: no response in time or at all, an unaccepted certificate, or a body larger than any resource.
         """
         from urllib3.exceptions import HTTPError, SSLError
 
@@ -189,7 +188,7 @@ class Wire:
             finally:
                 response.release_conn()
         except SSLError as error:
-            # Who closes the connection in the middle of the handshake says nothing of a certificate.
+            # A connection that is closed in the middle of the handshake proves nothing about a certificate.
             if any(word in str(error).lower() for word in ("certificate", "hostname")):
                 raise self._certificate(error) from None
             raise self._no_answer(error, f"{method} {path}", left_s) from None
@@ -198,11 +197,11 @@ class Wire:
         return Reply(int(response.status), text, {name.lower(): value for name, value in response.headers.items()})
 
     def _read(self, response: Any, deadline: Deadline, what: str) -> bytes:
-        """Return the body; who sends a byte a second does not hold us."""
+        """Return the body. The time limit holds also for a service that sends one byte a second."""
         parts: list[bytes] = []
         size = 0
-        # What has come, and not a whole chunk, for which urllib3 waits as long as now and then a byte comes. Before 2.1
-        # it has no such method.
+        # read1 returns what has come. For a whole chunk urllib3 waits as long as a byte comes now and then.
+        # urllib3 before 2.1 has no read1.
         read = getattr(response, "read1", response.read)
         while chunk := read(_CHUNK):
             parts.append(chunk)

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Signatures with keys in PEM files, Ed25519 and ECDSA: what openssl makes and verifies."""
+"""Signatures with keys in PEM files, Ed25519 and ECDSA, as openssl makes and verifies them."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _MAKE = "openssl genpkey -algorithm ed25519 -out site.key && openssl pkey -in si
 
 @dataclass(frozen=True, slots=True)
 class PemKey:
-    """A public key: where it was read, its fingerprint, and the key."""
+    """A public key: its file, its fingerprint, and the key."""
 
     path: Path
     keyid: str
     key: Any
 
     def verifies(self, signature: bytes, text: bytes) -> bool:
-        """Tell whether that key signed the text."""
+        """Tell whether this key signed the text."""
         from cryptography.exceptions import InvalidSignature
 
         try:
@@ -56,7 +56,7 @@ def read_public_key(path: Path) -> PemKey:
 
 
 def sign_text(path: Path, text: bytes) -> tuple[str, bytes]:
-    """Sign with the private key in a PEM file; return its fingerprint and the signature.
+    """Sign with the private key in a PEM file. Return its fingerprint and the signature.
 
     Raises:
         NotFoundError: there is no such file.
@@ -97,7 +97,7 @@ def _is_ed25519(key: Any) -> bool:
     return isinstance(key, Ed25519PublicKey)
 
 
-# The curves that are taken, each with the hash of its strength.
+# The accepted curves, each with the hash of its strength.
 _HASHES = {"secp256r1": "SHA256", "secp384r1": "SHA384", "secp521r1": "SHA512"}
 
 

@@ -18,7 +18,7 @@ _INSTALL = "install the OpenSSH client (Debian, Ubuntu: apt install openssh-clie
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolRun:
-    """One run of ssh-keygen: exit code (None: ended by the time limit) and what it said."""
+    """One run of ssh-keygen: its exit code, None at the time limit, and its output."""
 
     rc: int | None
     stdout: str
@@ -27,11 +27,10 @@ class ToolRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignatureFacts:
-    """What ssh-keygen said about one signature.
+    """The results of ssh-keygen for one signature. All three are None when there is no signature.
 
-    `intact` tells whether the text is the signed one, whoever signed it (`-Y check-novalidate`); `principals` who
-    owns the key according to the allowed signers (`-Y find-principals`); `verified` whether `identity` may sign this
-    (`-Y verify`). All three are None when there is no signature.
+    `intact`: whether the text is the signed one, by any key (`-Y check-novalidate`). `principals`: the owners of the
+    key in the allowed signers (`-Y find-principals`). `verified`: whether `identity` may sign this (`-Y verify`).
     """
 
     signature: str
@@ -45,19 +44,19 @@ class SignatureFacts:
 def verify_text(
     text: str, signature: Path, allowed_signers: Path, *, namespace: str, identity: str = "", list_needed: bool = True
 ) -> SignatureFacts:
-    """Ask ssh-keygen about a detached signature over that text.
+    """Check a detached signature over a text with ssh-keygen.
 
     Args:
         text: the signed text, exactly as read from its file.
         signature: file with the signature; it may be absent.
         allowed_signers: file in the format of ssh-keygen(1), ALLOWED SIGNERS.
         namespace: what the signature was made for.
-        identity: who must have signed; empty: whoever the allowed signers name for the key.
-        list_needed: whether it is an error that there is no file of allowed signers; else nobody is one.
+        identity: the required signer; empty for the one that the allowed signers list for the key.
+        list_needed: whether a missing file of allowed signers is an error. If not, no signer is allowed then.
 
     Raises:
         NotFoundError: ssh-keygen is not installed.
-        InputError: there are no allowed signers, and the list is needed.
+        InputError: the file of allowed signers is missing and needed.
     """
     if list_needed and not allowed_signers.is_file():
         raise InputError(f"allowed signers {allowed_signers}", "no such file.", how_to_list(namespace))
@@ -83,7 +82,7 @@ def how_to_list(namespace: str, signer: str = "name@example.org") -> str:
 
 
 def sign_file(path: Path, key: Path, *, namespace: str) -> Path:
-    """Sign a file with a private key and return the signature's path, `<path>.sig`; an older one is replaced.
+    """Sign a file with a private key. Return the path of the signature, `<path>.sig`; an older one is replaced.
 
     Raises:
         NotFoundError: ssh-keygen is not installed.
@@ -98,7 +97,7 @@ def sign_file(path: Path, key: Path, *, namespace: str) -> Path:
 
 
 def make_key(path: Path, comment: str) -> str:
-    """Make an ed25519 key pair without passphrase at `path` and return the public key (`ssh-ed25519 AAAA...`).
+    """Create an ed25519 key pair without passphrase at `path`. Return the public key (`ssh-ed25519 AAAA...`).
 
     Raises:
         NotFoundError: ssh-keygen is not installed.
