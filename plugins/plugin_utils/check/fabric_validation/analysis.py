@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What all runs together say: hosts that are out, pairs, what is to blame, which adapter. Pure.
+"""Evaluate all runs together: excluded hosts, pairs, what is to blame, which adapter. Pure.
 
-The observer asks it what to run next, the judges ask it for their verdicts, so that both see the same.
+The observer calls it to decide what to run next, and the judges for their verdicts, so that both get the same result.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LEAST_RAILS = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rails:
-    """Two hosts adapter by adapter: GB/s of each, and the slow ones. `complete` once every adapter was run."""
+    """Two hosts adapter by adapter: GB/s by rail, and the slow rails. `complete` once every adapter was run."""
 
     pair: Pair
     values: dict[int, float]
@@ -39,7 +39,7 @@ class Rails:
 
 @dataclass(frozen=True)
 class SkuCohort:
-    """The hosts of one SKU, and everything that their runs say."""
+    """The hosts of one SKU with their runs."""
 
     results: Results
     hardware: Mapping[str, Sku]
@@ -70,7 +70,7 @@ class SkuCohort:
 
     @cached_property
     def without_rdma(self) -> frozenset[str]:
-        """Hosts that offer none of the adapters that their pods would ask for."""
+        """Hosts that offer none of the adapters that their pods would request."""
         if not self.results.plan.rdma_resource:
             return frozenset()
         return frozenset(host.name for host in self.hosts if not host.closed and not host.rdma_offered)
@@ -79,7 +79,7 @@ class SkuCohort:
     def usable(self) -> tuple[str, ...]:
         """Hosts that may be paired: good by themselves, with adapters for their pods.
 
-        Where all of them are bad by themselves there are none: pairs would only show the same again.
+        Empty if all are bad by themselves: pairs would only show the same again.
         """
         if self.alone.to_blame and any(s.verdict == "bad" for s in self.alone.members):
             return ()
@@ -91,7 +91,7 @@ class SkuCohort:
 
     @cached_property
     def adapter_runs(self) -> bool:
-        """Whether pairs are also run over their adapters alone; one GPU a host uses nothing else anyway."""
+        """Whether pairs are also run over their adapters alone. Hosts with one GPU use nothing else anyway."""
         return self.results.plan.adapter_runs and self.has_adapters
 
     @cached_property
@@ -114,8 +114,10 @@ class SkuCohort:
 
     @cached_property
     def paired_anew(self) -> tuple[PairRound, ...]:
-        """Where round one blames what all share, or shows no good pair: the same hosts in other pairs, until some are
-        clearly faster. One slow host in every pair looks like a slow fabric."""
+        """The same hosts in other pairs, if round one blames what all share or shows no good pair.
+
+        More rounds follow until some pairs are clearly faster: one slow host in every pair looks like a slow fabric.
+        """
         rounds: list[PairRound] = []
         slow = [s for s in self.first.members if s.problem is None and self.pair_good(s) is False]
         good = [s for s in self.first.members if self.pair_good(s)]
@@ -131,7 +133,7 @@ class SkuCohort:
 
     @cached_property
     def next_pairing(self) -> tuple[Pair, ...]:
-        """The pairs of the last round of `paired_anew`, some of which may not have been run."""
+        """The pairs of the last round of `paired_anew`. Some may not have been run yet."""
         return other_pairings(self.usable)[len(self.paired_anew) - 1] if self.paired_anew else ()
 
     def _told_apart(self, rounds: Sequence[PairRound]) -> bool:
@@ -143,13 +145,13 @@ class SkuCohort:
 
     @cached_property
     def all_slow(self) -> bool:
-        """Whether what all pairs share is at fault, in whatever way hosts were paired."""
+        """Whether what all pairs share is at fault, however the hosts were paired."""
         tried = self.first.to_blame or (bool(self.paired_anew) and not any(self.pair_good(s) for s in self._placed))
         return tried and not self._told_apart((self.first, *self.paired_anew))
 
     @cached_property
     def broken(self) -> dict[str, Transport]:
-        """Hosts whose own log lines prove a wrong transport."""
+        """Hosts whose log lines prove a wrong transport."""
         found: dict[str, Transport] = {}
         for run in (*self.results.in_phase("pair"), *self.results.in_phase("all")):
             for name in run.record.hosts:
@@ -161,12 +163,12 @@ class SkuCohort:
         return found
 
     def pair_good(self, result: BandwidthResult) -> bool | None:
-        """Return whether a pair was good; None where that is not known."""
+        """Return whether a pair was good. None: not known."""
         if any(name in self.broken for name in result.hosts):
             return None
         if result.problem is not None:
             return None if result.problem.cause == NOT_SPLIT else False
-        # A figure without a ceiling names nobody; its own judge says that nothing is known to compare it with.
+        # A figure without a ceiling blames no host. Its own judge reports that it has no reference.
         return {"good": True, "unknown": True, "bad": False, "marginal": False}.get(result.verdict)
 
     @cached_property
@@ -175,7 +177,7 @@ class SkuCohort:
 
     @cached_property
     def second_pairs(self) -> tuple[Pair, ...]:
-        """Pairs of round two: hosts in doubt and a host that was left over, with partners known to be good."""
+        """Pairs of round two: suspects, and a host left over in round one, with partners that are known to be good."""
         if self.all_slow:
             # No pair is known to be good, so no partner is.
             return ()
@@ -191,7 +193,7 @@ class SkuCohort:
 
     @cached_property
     def third_pairs(self) -> tuple[Pair, ...]:
-        """A second placement for a host that was left over in round one and not good in round two: one is no proof."""
+        """A second pair for a host that was left over in round one and not good in round two: one pair is no proof."""
         seen = (*self._placed, *self.second.members)
         good = dict.fromkeys(name for s in seen if self.pair_good(s) for name in s.hosts)
         placed = Counter(name for s in seen if self.pair_good(s) is False for name in s.hosts if name not in good)
@@ -211,12 +213,12 @@ class SkuCohort:
 
     @cached_property
     def pairs(self) -> tuple[BandwidthResult, ...]:
-        """Of every pair the leg that decides."""
+        """For every pair the leg (full or adapters alone) that decides."""
         return tuple(member for found in self.rounds for member in found.members)
 
     @cached_property
     def blame(self) -> Blame:
-        """What is to blame for pairs that were not good: nothing where all pairs are slow alike."""
+        """What is to blame for pairs that were not good. Nothing if all pairs are equally slow."""
         if self.all_slow:
             return Blame()
         known = [(s, self.pair_good(s)) for s in self.pairs]
@@ -235,23 +237,25 @@ class SkuCohort:
         return found
 
     def bad_pairs_of(self, name: str) -> tuple[BandwidthResult, ...]:
-        """Return the pairs of a host that were not good, those of round two first."""
+        """Return the pairs of a host that were not good, the latest first."""
         return tuple(s for s in reversed(self.pairs_of(name)) if self.pair_good(s) is False)
 
     @cached_property
     def paths_of(self) -> dict[str, list[Pair]]:
-        """By host its pairs of which the path is to blame."""
+        """By host, its pairs whose path is to blame."""
         return _by_host(self.blame.paths)
 
     @cached_property
     def unclear_of(self) -> dict[str, list[Pair]]:
-        """By host its pairs of which it is not known what is to blame."""
+        """By host, its pairs for which it is not known what is to blame."""
         return _by_host(self.blame.unclear)
 
     @cached_property
     def rail_pairs(self) -> tuple[Pair, ...]:
-        """Pairs to be run adapter by adapter: those that are slow; where a whole rail is, all of round one, so that it
-        hides no slow adapter beside it."""
+        """Pairs to run adapter by adapter: the slow ones.
+
+        If a whole rail is slow: all pairs of round one, so that the rail does not hide a slow adapter beside it.
+        """
         if not self.slow_rails:
             return self._sampled
         return tuple(dict.fromkeys((*self._sampled, *(pair for pair in self.first_pairs if self._railed(pair)))))
@@ -288,7 +292,7 @@ class SkuCohort:
         elif values:
             line = self.limits.marginal * max(values.values())
             slow = [rail for rail, value in values.items() if value < line]
-        # An adapter that carries no run at all counts as slow.
+        # An adapter without any successful run counts as slow.
         slow += [rail for rail, found in judged.items() if not found]
         return Rails(pair=pair, values=values, slow=tuple(sorted(slow)), complete=len(runs) == count)
 
@@ -301,20 +305,25 @@ class SkuCohort:
             return ()
         shared = set(looked[0].slow).intersection(*(rails.slow for rails in looked))
         hosts = {name for rails in looked for name in rails.pair}
-        # Two bad adapters of the same number can be chance among many hosts, three hardly.
+        # Among many hosts, two bad adapters of the same number can be chance, three hardly.
         least = 2 if self.all_slow or self.blame.unclear else 3
         return tuple(sorted(shared)) if len(looked) >= least and len(hosts) >= 4 else ()
 
     @cached_property
     def loop_pairs(self) -> tuple[Pair, ...]:
-        """Pairs with a slow adapter of which it is not known on which of both hosts: each host is run by itself over
-        each of its adapters."""
+        """Pairs with a slow adapter that may be on either host.
+
+        Each host is then run by itself over each of its adapters.
+        """
         open_pairs = set(self.blame.unclear) | (set(self.rail_pairs) if self.slow_rails else set())
         seen = [self.rails_of(pair) for pair in self.rail_pairs if pair in open_pairs]
         return tuple(rails.pair for rails in seen if rails.complete and set(rails.slow) - set(self.slow_rails))
 
     def looped(self, pair: Pair) -> dict[str, tuple[int, ...]]:
-        """Return the slow adapters of both hosts of a pair, of those that are slow between them and not everywhere."""
+        """Return by host the adapters of a pair that are slow by themselves, among those that are slow between the two.
+
+        Slow rails are left out.
+        """
         doubt = set(self.rails_of(pair).slow) - set(self.slow_rails)
         values: dict[str, float] = {}
         for name in pair:
@@ -329,7 +338,7 @@ class SkuCohort:
 
     @cached_property
     def slow_beside(self) -> dict[str, tuple[int, ...]]:
-        """Adapters that are slow beside a slow rail, by host."""
+        """By host, adapters that are slow in addition to a slow rail."""
         found: dict[str, set[int]] = {}
         for pair in self.rail_pairs if self.slow_rails else ():
             extra = set(self.rails_of(pair).slow) - set(self.slow_rails)
@@ -348,7 +357,7 @@ class SkuCohort:
 
     @cached_property
     def whole(self) -> BandwidthResult | None:
-        """All hosts together; with two hosts that is their pair."""
+        """The result of all hosts together. With two hosts that is their pair. None: it was not run."""
         names = tuple(host.name for host in self.hosts)
         phase: Phase = "pair" if len(names) == 2 else "all"
         found = peer_group(self.results, self.hardware, phase, [names])
@@ -364,5 +373,5 @@ def _by_host(pairs: Iterable[Pair]) -> dict[str, list[Pair]]:
 
 
 def cohorts_of(results: Results, hardware: Mapping[str, Sku]) -> dict[str, SkuCohort]:
-    """Return the cohorts of all SKUs whose facts are known, by SKU."""
+    """Return the cohorts of all SKUs with known hardware facts, by SKU."""
     return {name: SkuCohort(results, hardware, name) for name in results.plan.skus if name in hardware}

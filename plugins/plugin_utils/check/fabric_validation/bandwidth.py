@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Bandwidth of runs compared with ceiling and peers, and whether a suspicion held when it was repeated. Pure."""
+"""Compare bandwidths with ceiling and peers, and decide whether a repeated suspicion is confirmed. Pure."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from .model import ADAPTER_PHASES, ONE_RANK, Phase, Plan, Results, Run
 from .settings import JudgeSettings
 
 _NO_PEERS = PeerVerdict(evaluated=False, arithmetic="the others are over another number of NVLink domains")
-# `open` has to be repeated before it counts; `unknown` has no figure, or nothing to compare it with.
+# `open` must be repeated before it counts. `unknown` has no figure, or nothing to compare it with.
 Verdict = Literal["good", "marginal", "bad", "open", "unknown"]
 
 
@@ -40,9 +40,9 @@ Verdict = Literal["good", "marginal", "bad", "open", "unknown"]
 class BandwidthResult:
     """The bandwidth of a host, a pair or all hosts over all of its runs.
 
-    `value` is the median in GB/s. `rated` is its rating by the ceiling, None where there is no ceiling. `scale` makes
-    it comparable with peers whose place in racks and under leaf switches allows more. `like` is a slower host that is
-    bad, where this one differs from it by less than a measurement does.
+    `value` is the median in GB/s. `rated` is its rating by the ceiling; None: there is no ceiling. `scale` makes it
+    comparable with peers whose place in racks and under leaf switches allows more. `like` is a bad host that this one
+    is as slow as, within the noise of a measurement.
     """
 
     hosts: tuple[str, ...]
@@ -74,16 +74,18 @@ class BandwidthResult:
 
     @property
     def best_run(self) -> Run:
-        """The run whose figure is nearest to the median; the first run where none has a figure."""
+        """The run whose figure is nearest to the median. If none has a figure: the first run."""
         judged = [run for run in self.runs if run.problem is None]
         return min(judged, key=lambda run: abs(run.value - self.value)) if judged else self.runs[0]
 
 
 @dataclass(frozen=True, kw_only=True)
 class PeerGroup:
-    """Hosts or pairs of one SKU that were run alike, and how they compare. `best` are the hosts of the best placed of
-    them, nobody where places are not known. Compared are those over `domains` NVLink domains, as most of them are:
-    what NVLink carries reaches another part of its ceiling than what adapters carry."""
+    """Hosts or pairs of one SKU that were run in the same way, and how they compare.
+
+    `best` are the hosts of the best placed group; empty: places are not known. Only groups over `domains` NVLink
+    domains are compared, as most groups are: NVLink reaches another fraction of its ceiling than adapters do.
+    """
 
     members: tuple[BandwidthResult, ...]
     peers: PeerVerdict
@@ -96,17 +98,19 @@ class PeerGroup:
         return self.peers.cohort_to_blame
 
     def find(self, hosts: Iterable[str]) -> BandwidthResult | None:
-        """Return the result of exactly these hosts."""
+        """Return the result of exactly these hosts. None: there is none."""
         return self._by_hosts.get(frozenset(hosts))
 
     def as_slow(self, slow: Collection[str]) -> frozenset[str]:
-        """Return the slow ones of hosts that were run by themselves, and those that are as slow as one of them."""
+        """Return the slow hosts, and those that are as slow as one of them. For hosts that were run by themselves."""
         known = {s.hosts[0]: s.value for s in self.members if s.problem is None and s.value and not s.unsaturated}
         return as_slow(known, known.keys() & slow, self.peers.median) | frozenset(slow)
 
     def levelled(self, repeats: int) -> PeerGroup:
-        """Return the group of hosts that were run by themselves with those called bad that are as slow as a bad one:
-        no line lies between equals. What was run less often than that is open."""
+        """Return the group with hosts marked bad that are as slow as a bad one, so that no limit separates equals.
+
+        For hosts that were run by themselves. One with fewer than `repeats` runs becomes open instead.
+        """
         bad = {s.hosts[0]: s.value for s in self.members if s.verdict == "bad"}
         if self.to_blame or not bad:
             return self
@@ -119,12 +123,12 @@ class PeerGroup:
 
     @cached_property
     def _by_hosts(self) -> dict[frozenset[str], BandwidthResult]:
-        # Of two results of the same hosts the first one counts.
+        # If the same hosts have two results, the first one counts.
         return {frozenset(result.hosts): result for result in reversed(self.members)}
 
 
 def domain_sizes(plan: Plan, hosts: Sequence[str], sku: Sku) -> tuple[int, ...]:
-    """Return how many of the hosts are in each NVLink domain."""
+    """Return the number of hosts in each NVLink domain."""
     if sku.nvlink_domain == "node":
         return (1,) * len(hosts)
     return tuple(Counter(plan.host(name).rack or name for name in hosts).values())
@@ -137,8 +141,8 @@ def topology_for(plan: Plan, sku: Sku, hosts: Sequence[str], phase: Phase, *, si
         plan: the plan.
         sku: the SKU of the hosts.
         hosts: the hosts that took part.
-        phase: which kind of run; over the adapters alone every host is a node, also in a rack-wide NVLink domain.
-        single: whether only one NIC of each host was used.
+        phase: which kind of run. Over the adapters alone every host is a node, even in a rack-wide NVLink domain.
+        single: only one NIC of each host was used.
     """
     facts = plan.settings.networks.get(sku.fabric)
     members = (1,) * len(hosts) if phase in ADAPTER_PHASES else domain_sizes(plan, hosts, sku)
@@ -147,7 +151,7 @@ def topology_for(plan: Plan, sku: Sku, hosts: Sequence[str], phase: Phase, *, si
     if fewest is not None and not single:
         found = replace(found, nics=found.nics * fewest // sku.nics, published=())
     taper = plan.settings.judge.taper
-    # A host by itself goes from one of its leaf switches to the next.
+    # In a loop run, the traffic of a host goes from one of its leaf switches to another.
     if taper == 1.0 or (same_leaves(plan, hosts) and phase != "loop"):
         return found
     carried = {rule: found.efficiency.get(rule, 1.0) / taper for rule in ("ring", "hierarchical")}
@@ -155,7 +159,7 @@ def topology_for(plan: Plan, sku: Sku, hosts: Sequence[str], phase: Phase, *, si
 
 
 def _fewest_adapters(plan: Plan, hosts: Sequence[str], sku: Sku) -> int | None:
-    """Return how many NICs the pods of a run get on each host; None for all of them."""
+    """Return how many NICs the pods of a run get on each host. None: all of them."""
     stated = plan.settings.run.rdma_count
     offered = [min(stated or plan.host(name).rdma_offered, plan.host(name).rdma_offered) for name in hosts]
     ports = [amount for amount in offered if 1 < amount < min(sku.compute_hcas, sku.nics)]
@@ -163,7 +167,7 @@ def _fewest_adapters(plan: Plan, hosts: Sequence[str], sku: Sku) -> int | None:
 
 
 def same_leaves(plan: Plan, hosts: Sequence[str]) -> bool:
-    """Tell whether all hosts hang on the same leaf switches, rail by rail; False where no cabling plan says it."""
+    """Return whether all hosts are cabled to the same leaf switches, rail by rail. False without a cabling plan."""
     leaves = {plan.host(name).leaves for name in hosts}
     return len(leaves) == 1 and leaves != {()}
 
@@ -178,7 +182,7 @@ def reference_of(
     single: bool = False,
     size_bytes: int = 0,
 ) -> Reference | None:
-    """Return the ceilings for a run of these hosts, None where facts are missing; see topology_for.
+    """Return the ceilings for a run of these hosts; see topology_for. None: facts are missing.
 
     Args:
         plan: the plan.
@@ -186,8 +190,8 @@ def reference_of(
         hosts: the hosts that took part.
         algorithm: the algorithm that NCCL used.
         phase: which kind of run.
-        single: whether only one NIC of each host was used.
-        size_bytes: the size of message that is judged; 0: not known.
+        single: only one NIC of each host was used.
+        size_bytes: the message size that is judged; 0: not known.
     """
     try:
         topology = replace(topology_for(plan, sku, hosts, phase, single=single), size_bytes=size_bytes)
@@ -202,7 +206,7 @@ def reference_of(
 
 
 def rate_run(plan: Plan, sku: Sku, run: Run) -> Rated | None:
-    """Return the rating by the ceiling of a run without a problem; None where there is no ceiling."""
+    """Return the rating by the ceiling of a run without a problem. None: there is no ceiling."""
     record = run.record
     single = record.rail is not None
     size_bytes = run.test.largest.size if run.test else 0
@@ -223,14 +227,14 @@ def peer_group(
     groups: Iterable[tuple[str, ...]],
     first: PeerGroup | None = None,
 ) -> PeerGroup:
-    """Return the results of groups of equal hosts in a phase, and how they compare.
+    """Return the results of groups of hosts in a phase, and how they compare.
 
     Args:
         results: plan and runs.
         hardware: facts of every SKU.
         phase: which runs.
-        groups: the hosts of each, all of the same SKU.
-        first: an earlier round to compare with; without it the groups are compared with each other.
+        groups: the hosts of each group, all of the same SKU.
+        first: an earlier round to compare with. Without it the groups are compared with each other.
     """
     ran = {group: results.of(phase, group) for group in groups}
     ran = {group: runs for group, runs in ran.items() if runs}
@@ -253,7 +257,7 @@ def _domains(plan: Plan, hardware: Mapping[str, Sku], hosts: tuple[str, ...], ph
 
 
 def _usual(domains: Iterable[int]) -> int:
-    """Return the number that occurs most often, the smaller of two; 0 of none."""
+    """Return the most frequent number, the smaller one of a tie. 0: there are none."""
     times = Counter(domains)
     return min(times, key=lambda number: (-times[number], number), default=0)
 
@@ -269,15 +273,17 @@ def _best_placed(
 def _scale(
     plan: Plan, hardware: Mapping[str, Sku], hosts: tuple[str, ...], runs: Sequence[Run], best: tuple[str, ...]
 ) -> float:
-    """Return how much more the best place allows than that of these hosts, by the algorithm that they used: a taper
-    takes half from a ring, and less from a tree that NVLink limits."""
+    """Return how many times more the best place allows than that of these hosts, for the algorithm that they used.
+
+    A taper takes half from a ring, and less from a tree that NVLink limits.
+    """
     run = next((run for run in runs if run.problem is None), runs[0])
     own, most = (_reach(plan, hardware, g, run.record.phase, run.algorithm) if g else 0.0 for g in (hosts, best))
     return most / own if own and most else 1.0
 
 
 def _reach(plan: Plan, hardware: Mapping[str, Sku], hosts: tuple[str, ...], phase: Phase, algorithm: str) -> float:
-    """Return what the place of hosts in racks and under leaf switches allows; 0: not known."""
+    """Return what the place of hosts in racks and under leaf switches allows, in GB/s. 0: not known."""
     found = reference_of(plan, _sku(plan, hardware, hosts), hosts, algorithm, phase)
     return found.marginal.gbps if found else 0.0
 
@@ -299,7 +305,7 @@ def _peers(
     settings = plan.settings.judge
     floor = settings.marginal * least if least is not None else None
     values = {"+".join(g): run.value * scales[g] for g, run in firsts.items()}
-    # A pair is of two hosts: whether a fast one is the odd one is told by pairing its hosts anew.
+    # A pair is two hosts. Whether a fast one is an outlier is decided by pairing its hosts with others.
     return compare(values, settings.peers, floor, lambda name: name.split("+"))
 
 
@@ -322,11 +328,11 @@ def _result(
 ) -> BandwidthResult:
     attempts = max(run.record.attempt for run in runs)
     lasting = [run for run in runs if run.problem is None or not run.problem.transient]
-    # A transient problem that a second try did not have again counts for nothing.
+    # A transient problem that did not recur is ignored.
     runs = tuple(lasting) or runs
     problem = next((run.problem for run in runs if run.problem), None)
     if problem is not None and problem.cause == ONE_RANK and _sku(plan, hardware, group).gpus == 1:
-        # A host with one GPU has nothing to measure by itself; that its run ended with right values is all it can show.
+        # A host with one GPU has nothing to measure by itself. It only has to end its run with correct values.
         return BandwidthResult(hosts=group, runs=runs, verdict="good", attempts=attempts)
     if problem is not None:
         return BandwidthResult(hosts=group, runs=runs, verdict="unknown", problem=problem, attempts=attempts)
@@ -349,10 +355,10 @@ def _suspect(plan: Plan, sku: Sku, run: Run, peers: PeerVerdict, scale: float) -
 
 def _with_verdict(result: BandwidthResult, flags: list[bool], settings: JudgeSettings, repeats: int) -> BandwidthResult:
     rated, peers = result.rated, result.peers
-    # Hosts that agree may be slow alike: without a ceiling that proves nothing.
+    # Hosts that agree may all be slow, so without a ceiling that proves nothing.
     verdict: Verdict = "good" if rated is not None else "unknown"
     if flags[0] and peers and peers.cohort_to_blame:
-        # Repeating what all share would only show the same again.
+        # If what all share is at fault, a repetition would only show the same again.
         verdict = "bad" if rated is not None and rated.rating is Rating.BAD else "marginal"
     elif flags[0] and len(flags) < repeats:
         verdict = "open"

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check: every GPU multiplies and copies as fast as its peers, and as its kind can."""
+"""Check: every GPU multiplies and copies as fast as its peers, and as its model can."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _UNEVEN = "too many GPUs differ to blame one: compare clocks, power limits and c
 
 
 def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Return an outcome for every host; one for those that are slow for what they share."""
+    """Return an outcome for every host. Hosts that are slow because of something they share get one together."""
     rates = Rates(results, context.hardware, context.settings_of(RATE, GemmRateSettings))
     told: list[Outcome] = []
     covered: set[str] = set()
@@ -54,7 +54,7 @@ def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
             covered.update(about)
     rest = [host for host in results.plan.hosts if host.name not in covered]
     alone = [(host.name, _judge(Answer.about_host(SPEC, context, host.name), rates, host)) for host in rest]
-    # What another check explains is told once, for all hosts of which it does.
+    # If another check explains it, one outcome covers all hosts of that explanation.
     same = [(name, (found.blocked_by, found.summary) if found.blocked_by else None, found) for name, found in alone]
     return (*told, *merged(same))
 
@@ -62,7 +62,7 @@ def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
 def _together(
     context: JudgeContext, rates: Rates, kind: Kind, hosts: tuple[str, ...]
 ) -> tuple[Outcome | None, tuple[str, ...]]:
-    """Return the one outcome about several hosts, and which; None where each is judged by itself."""
+    """Return the one outcome for several hosts, with their names. None: each host is judged by itself."""
     slow = [host for host in hosts if rates.missed(host)]
     blamed = rates.blamed(kind)
     proven = bool(blamed) or all(len(rates.results.whole(host)) >= rates.limits.repeats for host in slow)

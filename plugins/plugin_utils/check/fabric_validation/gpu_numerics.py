@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check: every GPU computes what it should, the same every time, and the same as those of its kind."""
+"""Check: every GPU computes correctly, the same every time, and the same as those of its model."""
 
 from __future__ import annotations
 
@@ -34,22 +34,25 @@ SPEC = CheckSpec(
 
 
 def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Return an outcome for every host; one for all hosts of a kind where no digest is that of most GPUs."""
+    """Return an outcome for every host.
+
+    If no digest has a majority of the GPUs of a model, its hosts get one together.
+    """
     compared = Comparison(results)
     split = [cohort for cohort in compared.cohorts.values() if cohort.found.split]
     covered = {host for cohort in split for host in cohort.hosts}
     told = tuple(_nobody(context, cohort) for cohort in split)
-    # A host of these is judged only where it shows something by itself.
+    # A host of these is only judged if it has a problem of its own.
     hosts = [h for h in results.plan.hosts if h.name not in covered or any(r.problem for r in results.of(h.name))]
     alone = [(host, _judge(Answer.about_host(SPEC, context, host.name), compared, host)) for host in hosts]
     return (*told, *_alike(results, alone))
 
 
 def _alike(results: Results, judged: list[tuple[BenchmarkHost, Outcome]]) -> list[Outcome]:
-    """Return what is not known of several hosts for one reason as one outcome: an image that none of them can run."""
+    """Return the outcomes, with equal unknown ones merged, such as an image that none of the hosts can run."""
     told: list[tuple[str, tuple[str, ...] | None, Outcome]] = []
     for host, outcome in judged:
-        # Names of pods begin with that of their job; what follows is drawn.
+        # Names of pods begin with that of their job, followed by random characters.
         names = [f"{re.escape(run.record.name)}[-a-z0-9]*" for run in results.of(host.name)]
         text = re.sub("|".join((*names, re.escape(host.node), re.escape(host.name))), "<host>", outcome.summary)
         same = outcome.status is Status.OTHER and not outcome.blocked_by
@@ -85,10 +88,13 @@ def _judge(answer: Answer, compared: Comparison, host: BenchmarkHost) -> Outcome
 
 
 def _problem(compared: Comparison, host: str, runs: tuple[Run, ...], gpus: int) -> GpuProblem | None:
-    """Return what is wrong with a host: proof before what is only not known, its own before what peers say."""
+    """Return what is wrong with a host. None: nothing is.
+
+    Proof comes before what is only unknown, and the host's own runs before a comparison with peers.
+    """
     found = [problem for run in runs if (problem := counted(run, gpus)) is not None]
     proven = next((problem for problem in found if problem.bad), None)
-    # Where there was no place for a moment, a second run says as much.
+    # A run that was only not placed for a moment is replaced by the second one.
     unknown = [problem for problem in found if not problem.transient or len(found) == len(runs)]
     beside = [problem for cohort in compared.of(host) if (problem := cohort.problem(host)) is not None]
     differs = next((problem for problem in beside if problem.bad), None)

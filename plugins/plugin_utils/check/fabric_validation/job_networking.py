@@ -20,14 +20,14 @@ from ..spec import Check, CheckSpec, Disturbance, Equals, JudgeContext, needs
 from .observe_ranks import OBSERVER
 from .rank_model import CHECK_ID, NetworkingSettings, Plan, RankHost, Results, Run
 
-# Who is to blame for ranks that do not reach each other. Pure.
+# Which hosts are to blame for ranks that do not reach each other. Pure.
 
 POD_NETWORK = "the pod network"
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """What a host's rank saw of another one on a network: `ok`, or why it did not reach it."""
+    """What a host's rank observed of another one on a network: `ok`, or why it did not reach it."""
 
     host: str
     other: str
@@ -42,8 +42,10 @@ class Link:
 
 
 def links(seen: Mapping[str, RankSeen], places: Mapping[str, int]) -> dict[str, list[Link]]:
-    """Return all links by network; `places` has the rank of every host. Where a name was not resolved, nothing is known
-    of the pod network."""
+    """Return all links by network. `places` has the rank of every host.
+
+    Ranks whose name was not resolved have no link on the pod network.
+    """
     owners = {rank: host for host, rank in places.items()}
     found: dict[str, list[Link]] = {}
     for host, rank in seen.items():
@@ -54,7 +56,8 @@ def links(seen: Mapping[str, RankSeen], places: Mapping[str, int]) -> dict[str, 
             if pair.named == OK:
                 found.setdefault(POD_NETWORK, []).append(Link(host, other, pair.reached))
             for network, said in pair.networks.items():
-                # Who lacks a network is told of that; those who have it are not to blame.
+                # A host without an address in the network gets a finding of its own. The others are not to blame for
+                # it.
                 if other not in seen or seen[other].networks.get(network):
                     found.setdefault(network, []).append(Link(host, other, said))
     return found
@@ -63,8 +66,8 @@ def links(seen: Mapping[str, RankSeen], places: Mapping[str, int]) -> dict[str, 
 def to_blame(network: Collection[Link]) -> dict[str, tuple[Link, ...]]:
     """Return the hosts to blame on one network, each with its bad links.
 
-    That is whoever has more bad links than good ones, the worst first, for its links are bad for the others, too;
-    whoever has no good link at all; and both ends of a bad link that this leaves.
+    These are, in this order: hosts with more bad links than good ones, the worst first, since their links are bad for
+    others too; then both ends of each bad link that is left; and any host without a single good link.
     """
     left, blamed = list(network), set[str]()
     while worst := _worst(left):
@@ -84,7 +87,7 @@ def _ends(network: Iterable[Link]) -> set[str]:
 
 
 def _worst(network: Collection[Link]) -> set[str]:
-    """Return the hosts with the largest share of bad links, above half of their links."""
+    """Return the hosts with the largest fraction of bad links, if that is above half of their links."""
     whole = Counter(name for link in network for name in (link.host, link.other))
     bad = Counter(name for link in network if not link.good for name in (link.host, link.other))
     shares = {name: number / whole[name] for name, number in bad.items() if 2 * number > whole[name]}
@@ -93,9 +96,10 @@ def _worst(network: Collection[Link]) -> set[str]:
 
 
 def unresolved(seen: Mapping[str, RankSeen], places: Mapping[str, int]) -> dict[str, str]:
-    """Return the hosts to blame for names that were not resolved, each with what was said.
+    """Return the hosts to blame for names that were not resolved, each with the error.
 
-    A name that nobody resolves who resolves others is that of a pod without a record; else whoever asked is to blame.
+    If ranks that resolve other names all fail to resolve one, its pod has no DNS record and is to blame. Otherwise the
+    rank that failed is.
     """
     owners = {rank: host for host, rank in places.items()}
     asked = list(_asked(seen))
@@ -145,7 +149,7 @@ _SHOWN = 3
 
 @dataclass(frozen=True)
 class _Cohort:
-    """The last run over hosts of a SKU, with who is to blame for what."""
+    """The last run over hosts of a SKU, with the hosts to blame."""
 
     plan: Plan
     run: Run
@@ -164,7 +168,7 @@ class _Cohort:
 
     @cached_property
     def ends(self) -> Mapping[str, Mapping[str, list[Link]]]:
-        """The links of each network by the hosts at both of their ends."""
+        """The links of each network by the hosts at their two ends."""
         found: dict[str, dict[str, list[Link]]] = {}
         for network, entries in self.links.items():
             by_host = found.setdefault(network, {})
@@ -179,14 +183,17 @@ class _Cohort:
 
     @cached_property
     def usual(self) -> frozenset[str]:
-        """The further networks that at least half of the ranks have an address in; all pods are given the same."""
+        """The further networks in which at least half of the ranks have an address.
+
+        All pods are given the same ones.
+        """
         names = {name for rank in self.seen.values() for name in rank.networks}
         half = len(self.seen) / 2
         return frozenset(n for n in names if sum(bool(rank.networks.get(n)) for rank in self.seen.values()) >= half)
 
 
 def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Return an outcome for every host that has an equal."""
+    """Return an outcome for every host that has another one of its SKU."""
     alone = {host.name for host in context.site.without_equal}
     runs = {sku: run for sku in results.plan.skus if (run := results.last(sku)) is not None}
     cohorts = {sku: _Cohort(results.plan, run) for sku, run in runs.items()}
@@ -222,7 +229,7 @@ def _judge_host(answer: Answer, results: Results, cohort: _Cohort | None, host: 
 
 
 def _without_partner(answer: Answer, plan: Plan, host: RankHost) -> Outcome:
-    """Return that no other host of the SKU can be run with this one; why is told by the check that found it."""
+    """Return the outcome for a host without any partner of its SKU. The check that excluded the others is named."""
     text = "no other host of its SKU can be run with it"
     others = [other for other in plan.hosts if other.sku == host.sku and other.name != host.name]
     if any(other.closed for other in others):

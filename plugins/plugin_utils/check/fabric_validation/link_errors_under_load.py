@@ -3,9 +3,8 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Check link-errors-under-load: while NCCL loaded the fabric, error counters of no switch port grew.
 
-Gate fabric reads the counters over some idle seconds. A cable between leaf and spine that errs only when it carries
-something is seen here alone: host-state-after-nccl reads the ports of hosts, and what a switch receives is counted at
-the switch.
+Gate fabric reads the counters over some idle seconds. A cable between leaf and spine that has errors only under load is
+found here alone: host-state-after-nccl reads the ports of hosts, and what a switch receives is counted at the switch.
 """
 
 from __future__ import annotations
@@ -40,8 +39,10 @@ _AGAIN = "run playbook gpufleet.bringup.site, which reads the fabric from one ho
 
 
 def judge(seen: FabricFacts, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Judged by the limits of check link-errors, for the time between both readings; host ports are left to their
-    host's own check."""
+    """Judge by the limits of check link-errors, over the time between both readings.
+
+    Host ports are left to their host's own check.
+    """
     answer = Answer.about_site(SPEC, context)
     if seen.reason:
         return (
@@ -63,7 +64,7 @@ def _at_switch(view: FabricView, port: PortErrors) -> bool:
 
 
 def _gone(seen: FabricFacts) -> Iterator[Finding]:
-    """Yield the cables between switches that had a signal before the load and have none after it."""
+    """Yield the cables between switches that had link before the load and have none after it."""
     before, after = fabric_view(seen, before=True), fabric_view(seen)
     named: set[str] = set()
     for place, end in before.ends.items():

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The runs of the gate as values: what was planned, what was run, and what the log of a run says."""
+"""The runs of the gate as values: what was planned, what was run, and what the log of a run contains."""
 
 from __future__ import annotations
 
@@ -17,20 +17,25 @@ from ..benchmark.problem import Problem
 from ..benchmark.records import BenchmarkResults, RunRecord, SavedRuns
 from .settings import FabricValidationSettings
 
-# node: each host by itself. pair: two hosts. adapters: the same two, each GPU only with the one at its place in the
-# other host, so that all data goes over the adapters. rail: two hosts over one adapter. loop: one host over one of its
-# adapters. all: every host of a SKU.
+# node: each host by itself. pair: two hosts. adapters: the same two, each GPU only with the one at the same place in
+# the other host, so that all data goes over the adapters. rail: two hosts over one adapter. loop: one host over one of
+# its adapters. all: every host of a SKU.
 Phase = Literal["node", "pair", "adapters", "rail", "loop", "all"]
-# Runs in which NVLink carries nothing.
-# The cause of a run that gives no figure because it has one rank.
+# ONE_RANK is the cause of a run that gives no figure because it has one rank. In ADAPTER_PHASES NVLink carries nothing.
 ONE_RANK = "not-judged"
 ADAPTER_PHASES: tuple[Phase, ...] = ("adapters", "rail", "loop")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedHost(BenchmarkHost):
-    """A host with its rack, its ports for GPU traffic (`mlx5_0:1`) by rail, the leaf switches that these hang on where
-    a cabling plan says it, and how many adapters its node offers."""
+    """A host with its rack.
+
+    Attributes:
+        rack: its rack.
+        hcas: its ports for GPU traffic (`mlx5_0:1`) by rail.
+        leaves: the leaf switches that these are cabled to; empty without a cabling plan.
+        rdma_offered: how many adapters its node offers.
+    """
 
     rack: str = ""
     hcas: tuple[str, ...] = ()
@@ -40,8 +45,14 @@ class PlannedHost(BenchmarkHost):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan(BenchmarkPlan[PlannedHost]):
-    """`rdma_resource` is what every pod of a run between hosts asks for, empty for nothing. `adapter_runs`: pairs are
-    also run over their adapters alone; runs that were saved before there were such have none."""
+    """The hosts and settings of the runs.
+
+    Attributes:
+        settings: settings of the gate.
+        rdma_resource: what every pod of a run between hosts requests; empty: nothing.
+        gang: the gang scheduler.
+        adapter_runs: pairs are also run over their adapters alone. False for runs saved before this existed.
+    """
 
     settings: FabricValidationSettings
     rdma_resource: str = ""
@@ -61,7 +72,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record(RunRecord):
-    """A run that was made. `hostnames` maps what ranks call their machine to the host; `smallest` is in bytes."""
+    """A run that was made. `hostnames` maps the hostname that ranks report to the host. `smallest` is in bytes."""
 
     name: str
     phase: Phase
@@ -76,7 +87,7 @@ class Record(RunRecord):
 
     @property
     def key(self) -> Wanted:
-        """The wanted run that it answers."""
+        """The wanted run that this one fulfils."""
         return Wanted(phase=self.phase, hosts=self.hosts, attempt=self.attempt, rail=self.rail)
 
 
@@ -85,8 +96,15 @@ SavedObservation = SavedRuns[Plan, Record]
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """A run with what its log says; `problem` where that is no figure to judge. `locked_memory` is what `ulimit -l`
-    said in its pods, by what they call their machine; only of runs that failed."""
+    """A run with what its log contains.
+
+    Attributes:
+        record: the run.
+        test: the output of nccl-tests.
+        debug: the lines of NCCL_DEBUG.
+        problem: why there is no figure to judge.
+        locked_memory: `ulimit -l` in its pods by hostname, only for runs that failed.
+    """
 
     record: Record
     test: NcclTest | None = None
@@ -96,7 +114,7 @@ class Run:
 
     @cached_property
     def machines(self) -> dict[str, tuple[str, ...]]:
-        """By host what its ranks call their machine."""
+        """By host, the hostnames that its ranks report."""
         found: dict[str, tuple[str, ...]] = {}
         for name, owner in self.record.hostnames.items():
             found[owner] = (*found.get(owner, ()), name)
@@ -104,14 +122,14 @@ class Run:
 
     @property
     def value(self) -> float:
-        """Bus bandwidth at the largest size, GB/s; only without a problem."""
+        """Bus bandwidth at the largest size in GB/s. Only defined without a problem."""
         if self.test is None:
             raise AssertionError("a run with a problem has no bandwidth")
         return self.test.largest.busbw_gbps
 
     @property
     def algorithm(self) -> str:
-        """The algorithm at the largest size, empty if NCCL did not say."""
+        """The algorithm at the largest size. Empty: NCCL did not log it."""
         if self.test is None or self.debug is None:
             return ""
         return self.debug.algorithm(self.test.largest.size)
@@ -119,10 +137,10 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True)
 class Results(BenchmarkResults[Plan, Run]):
-    """Plan and runs, with the questions that the analysis asks of them."""
+    """The plan and all runs."""
 
     def of(self, phase: Phase, hosts: Iterable[str], rail: int | None = None) -> tuple[Run, ...]:
-        """Return the runs of these hosts, in any order of the hosts, first attempts first."""
+        """Return the runs of these hosts by attempt. The order of the hosts does not matter."""
         return self._by_place.get((phase, rail, frozenset(hosts)), ())
 
     def in_phase(self, phase: Phase) -> tuple[Run, ...]:
@@ -135,10 +153,10 @@ class Results(BenchmarkResults[Plan, Run]):
         return tuple(run for run in self._by_host.get(name, ()) if run.record.phase in wanted)
 
     def missing(self, wanted: Iterable[Wanted]) -> tuple[Wanted, ...]:
-        """Return those that were not run yet."""
+        """Return the wanted runs that were not made yet."""
         return tuple(want for want in wanted if want not in self._done)
 
-    # A fleet has as many runs as hosts and more, and each host asks for its own: the runs are gone through once.
+    # A fleet has at least as many runs as hosts, and each host looks up its own, so they are indexed once.
     @cached_property
     def _by_place(self) -> dict[tuple[Phase, int | None, frozenset[str]], tuple[Run, ...]]:
         found: dict[tuple[Phase, int | None, frozenset[str]], list[Run]] = {}

@@ -22,8 +22,8 @@ from .rendering import figures, rate_text
 from .settings import ALL_NODES, AllNodesSettings
 from .transport import between_hosts, host_log, nvls_of, nvls_offered
 
-# Whether a run of all hosts reduced in the switches of InfiniBand (SHARP), as its site states. NCCL falls back to
-# rings without an error where no job of SHARP can be made. What shows that it did not: every host has ranks that made
+# Whether a run of all hosts was reduced in the InfiniBand switches (SHARP), if the site requires it. NCCL falls back to
+# rings without an error where no SHARP job can be created. Proof that it did not: every host has ranks that created
 # their job (a line of Mellanox/nccl-rdma-sharp-plugins), and the algorithm at the largest size is one that reduces
 # there: CollNet, or NVLS between nodes (NVIDIA/nccl#919: NVLink SHARP within nodes, CollNet between them).
 
@@ -33,8 +33,15 @@ _MOST = 3
 
 @dataclass(frozen=True, slots=True)
 class SharpProof:
-    """`used`; `unused` with the hosts that have none, text and hint; `unchosen`: it was there and NCCL took another
-    way; `unknown`: the log does not say."""
+    """What the log proves about SHARP.
+
+    Attributes:
+        proof: `used`; `unused`; `unchosen`: it was available and NCCL chose another algorithm; `unknown`: not in the
+            log.
+        text: one sentence.
+        hint: what to do.
+        hosts: the hosts without it.
+    """
 
     proof: Literal["used", "unused", "unchosen", "unknown"]
     text: str = ""
@@ -43,7 +50,7 @@ class SharpProof:
 
 
 def sharp_of(run: Run, *, fabric: str) -> SharpProof:
-    """Return what the log of a run shows of SHARP."""
+    """Return what the log of a run proves about SHARP."""
     if fabric != "infiniband":
         text = f"SHARP is stated, and the fabric of these hosts is {fabric}: only switches of InfiniBand reduce"
         return SharpProof("unknown", text, "leave sharp out of the settings of nccl-all-nodes-bw")
@@ -132,7 +139,7 @@ def _judge_cohort(answer: Answer, cohort: SkuCohort, by_sharp: bool) -> Outcome:
     details["measured"] = (*details["measured"], *ways)
     text = f"{len(result.hosts)} hosts: {rate_text(result)}"
     if by_sharp:
-        # Without it the figure is that of another way to reduce.
+        # Without SHARP the figure is that of another way to reduce.
         sharp = sharp_of(run, fabric=cohort.sku.fabric)
         if sharp.proof == "unused":
             details["more_subjects"] = nodes(sharp.hosts)
@@ -155,7 +162,7 @@ def _judge_cohort(answer: Answer, cohort: SkuCohort, by_sharp: bool) -> Outcome:
 
 
 def _not_run(answer: Answer, cohort: SkuCohort) -> Outcome:
-    """Return the outcome where a run over all hosts would only show again what is known."""
+    """Return the outcome if a run over all hosts would only repeat what is already known."""
     if any(host.closed for host in cohort.hosts) or any(s.problem for s in cohort.alone.members):
         return answer.blocked(by="nccl-results", because="not every host can take part")
     if cohort.alone.to_blame or any(s.verdict == "bad" for s in cohort.alone.members):

@@ -33,12 +33,12 @@ _COHORT_HINT = "all hosts share it: compare image, NCCL version, driver and fabr
 
 
 def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Return an outcome for every host; one for all slow hosts of a SKU where what they share is to blame."""
+    """Return an outcome for every host. If what slow hosts of a SKU share is to blame, they get one together."""
     outcomes: list[Outcome] = []
     covered: set[str] = set()
     for cohort in cohorts_of(results, context.hardware).values():
         slow = [s for s in cohort.alone.members if s.verdict in ("bad", "marginal")]
-        # Where a ceiling says that they are slow, they are, whoever is faster.
+        # If a ceiling proves that they are slow, a faster host makes no difference.
         alone = bool(cohort.alone.peers.undecided) and all(s.rated is None for s in slow)
         compared = [s.hosts[0] for s in cohort.alone.members]
         names = [s.hosts[0] for s in slow]
@@ -84,7 +84,7 @@ def _rated(answer: Answer, cohort: SkuCohort, host: PlannedHost, result: Bandwid
 
 
 def _unreferenced(context: JudgeContext, cohort: SkuCohort, members: list[BandwidthResult]) -> Outcome:
-    """Return one outcome for all hosts of a SKU that nobody published a figure of."""
+    """Return one outcome for all hosts of a SKU without a published figure."""
     slowest = min(members, key=lambda s: s.value)
     names = [s.hosts[0] for s in members]
     who = names[0] if len(names) == 1 else f"{len(names)} hosts, the slowest {slowest.hosts[0]}"

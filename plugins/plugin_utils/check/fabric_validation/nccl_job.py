@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A run of nccl-tests as a job, what is planned for it, and what is kept of how it ended."""
+"""A run of nccl-tests as a job: its plan, and the record of how it ended."""
 
 from __future__ import annotations
 
@@ -35,24 +35,24 @@ from .network import network_settings
 from .settings import FabricValidationSettings
 
 _SUBSYSTEMS = "INIT,ENV,NET,GRAPH,TUNING"
-# The slowest rank's time counts: the mean over all communicators would hide one slow adapter among eight.
+# `-a 3` reports the time of the slowest rank. The mean over all communicators would hide one slow adapter of eight.
 _SLOWEST = ("-a", "3")
 
 
 def plan_nccl(
     cluster: Cluster, context: ObserveContext, settings: FabricValidationSettings, *, connected: bool
 ) -> Plan:
-    """Look at the nodes: free GPUs, adapters for pods.
+    """Return the hosts with their free GPUs, and adapters for their pods.
 
     Args:
-        cluster: where.
+        cluster: the cluster.
         context: the site.
         settings: those of the gate.
-        connected: whether runs need the network, so that a host is closed whose adapters nobody knows.
+        connected: runs need the network. A host whose adapters are not known is then closed.
 
     Raises:
-        InputError: the cabling plan cannot be used, or a stated device class.
-        BringupError: the API server does not answer.
+        InputError: the cabling plan or the configured device class cannot be used.
+        BringupError: the API server does not respond.
     """
     network = read_network(cluster, context, network_settings(settings))
     place = partial(connected_placement, network) if connected else placement
@@ -77,12 +77,12 @@ def plan_on_hosts(
     *,
     connected: bool = False,
 ) -> Plan:
-    """Return the plan where no pod is made: jobs see every adapter of their host, and use those for GPU traffic.
+    """Return the plan for jobs that are not pods: they see every adapter of their host, and use those for GPU traffic.
 
     Args:
         context: the site.
         settings: those of the gate.
-        uses: by host what is on its node now; None where whoever asks knows that it is free.
+        uses: by host, what occupies its node now. None: the caller knows that it is free.
         connected: see plan_nccl.
 
     Raises:
@@ -99,7 +99,7 @@ def plan_on_hosts(
         hosts[host.name] = PlannedHost(
             name=host.name, node=name_in_slurm(host), sku=host.sku, rack=host.rack, hcas=ports, leaves=leaves,
             closed=closed,
-            # Where no filter picks adapters, all are there.
+            # Where no filter selects adapters, jobs have all of them.
             rdma_offered=len(ports) or max(sku.compute_hcas, sku.nics, 1),
         )  # fmt: skip
     found = tuple(hosts.values())
@@ -107,7 +107,7 @@ def plan_on_hosts(
 
 
 def _not_connected(network: Network, host: Host, sku: Sku) -> str:
-    """Return why a job on a host reaches no other by its adapters; empty if it does."""
+    """Return why a job on a host cannot use its adapters to reach others. Empty: it can."""
     needs = network.settings.pods.get(sku.fabric)
     if needs is not None and needs.sidecar is not None:
         return f"fabric {sku.fabric} needs the program {needs.sidecar.name} beside the ranks, which jobs of Slurm lack"
@@ -116,11 +116,11 @@ def _not_connected(network: Network, host: Host, sku: Sku) -> str:
 
 
 def adapter_environment(phase: Phase, sku: Sku) -> dict[str, str]:
-    """Return what keeps data on the adapters in a run that measures them.
+    """Return the environment that keeps data on the adapters in a run that measures them.
 
-    Pairs are split into communicators with one GPU of each host; NCCL_TESTS_SPLIT_MASK is the name that releases of
-    nccl-tests before NCCL_TESTS_SPLIT know, for a power of two. A host by itself leaves NVLink and shared memory alone.
-    In a rack-wide domain NVLink between hosts is switched off (NCCL_MNNVL_ENABLE).
+    Pairs are split into communicators with one GPU of each host. NCCL_TESTS_SPLIT_MASK is the variable of releases of
+    nccl-tests before NCCL_TESTS_SPLIT, and only works for a power of two. For a host by itself NVLink and shared memory
+    are disabled. In a rack-wide domain NVLink between hosts is switched off (NCCL_MNNVL_ENABLE).
     """
     if phase not in ADAPTER_PHASES:
         return {}
@@ -136,14 +136,14 @@ def adapter_environment(phase: Phase, sku: Sku) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class NcclJobs:
-    """The jobs of a plan; `hardware` are the facts of every SKU, `sharp` whether all hosts together are to use it."""
+    """The jobs of a plan. `hardware` has the facts of every SKU. `sharp`: all hosts together must use SHARP."""
 
     plan: Plan
     hardware: Mapping[str, Sku]
     sharp: bool = False
 
     def job(self, name: str, want: Wanted) -> JobSpec:
-        """Return the job of that name: one all_reduce_perf over the hosts of a run."""
+        """Return the job with this name: one all_reduce_perf over the hosts of a run."""
         run, hosts = self.plan.settings.run, [self.plan.host(name) for name in want.hosts]
         known = self.plan.settings.images[self.sku(want).fabric]
         sizes = ("-b", str(self._smallest(want)), "-e", str(self._largest(want)), "-f", str(run.factor))
@@ -168,7 +168,7 @@ class NcclJobs:
         )
 
     def record(self, want: Wanted, spec: JobSpec, result: JobResult, log: str = "") -> Record:
-        """Return what is kept of a run; `log` is where the output of its launcher is, empty for nowhere."""
+        """Return the record of a run. `log` is the path of its launcher's output; empty: it was not saved."""
         owners = {self.plan.host(name).node: name for name in want.hosts}
         return Record(
             **ended(result, spec.command),
@@ -190,7 +190,7 @@ class NcclJobs:
         return sku_or_error(self.hardware, self.plan.host(want.hosts[0]).sku)
 
     def _environment(self, want: Wanted, needed: Mapping[str, str]) -> dict[str, str]:
-        # Its own file for NCCL's lines: on the same stream as the table they can end up in the middle of a row.
+        # A separate file for NCCL's lines: on the same stream as the table they can end up in the middle of a row.
         lines = {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": _SUBSYSTEMS, "NCCL_DEBUG_FILE": "/dev/stderr"}
         ports = port_filter(port for ports in self._ports(want).values() for port in ports)
         phase = adapter_environment(want.phase, self.sku(want))
@@ -198,7 +198,7 @@ class NcclJobs:
         return {**needed, **lines, **ports, **phase, **reduced, **self.plan.settings.run.env}
 
     def _wants_sharp(self, want: Wanted) -> bool:
-        """All hosts of a SKU together; with two that is their pair."""
+        """Return whether a run must use SHARP: that of all hosts of a SKU, which is their pair if there are two."""
         alike = sum(host.sku == self.plan.host(want.hosts[0]).sku for host in self.plan.hosts)
         whole = want.phase == "all" or (want.phase == "pair" and alike == len(want.hosts))
         return whole and self.sharp and self.sku(want).fabric == "infiniband"

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check: two hosts at a time reach what their adapters allow; what is slow is named: host, adapter, rail or path."""
+"""Check: two hosts at a time reach what their adapters allow. What is slow is named: host, adapter, rail or path."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _FACTS = "compute_hcas and hca_rate_gbps, or published_busbw"
 
 
 def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Return an outcome for every host; one for several hosts where what they share is to blame."""
+    """Return an outcome for every host. If something that several hosts share is to blame, they get one together."""
     shared: list[Outcome] = []
     covered: set[str] = set()
     for cohort in cohorts_of(results, context.hardware).values():
@@ -58,7 +58,7 @@ def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
 
 
 def _not_split(context: JudgeContext, cohort: SkuCohort) -> Outcome | None:
-    """Return one outcome where no run over the adapters alone was one."""
+    """Return one outcome if no run over the adapters alone was split as it should. None: some were."""
     open_hosts = frozenset(cohort.open_hosts)
     legs = [run for run in cohort.results.in_phase("adapters") if run.record.hosts[0] in open_hosts]
     spoiled = [run for run in legs if run.problem is not None and run.problem.cause == NOT_SPLIT]
@@ -71,7 +71,7 @@ def _not_split(context: JudgeContext, cohort: SkuCohort) -> Outcome | None:
 
 
 def _judge_shared(context: JudgeContext, cohort: SkuCohort) -> Outcome | None:
-    """Return one outcome about several hosts where a rail or the whole cohort is slow; None otherwise."""
+    """Return one outcome for several hosts if a rail or the whole cohort is slow. None: neither is."""
     slow = [s for s in cohort.pairs if cohort.pair_good(s) is False and s.problem is None]
     if not slow or not (cohort.all_slow or cohort.slow_rails):
         return None
@@ -99,7 +99,7 @@ def _judge_shared(context: JudgeContext, cohort: SkuCohort) -> Outcome | None:
 
 
 def _slow_group(context: JudgeContext, cohort: SkuCohort) -> Outcome | None:
-    """Return one outcome about slow hosts that share something which the others do not have."""
+    """Return one outcome for slow hosts that share something which the others do not have. None: they do not."""
     shared = explained(context, cohort.blame.nodes, cohort.usable)
     slow = [] if shared is None else [s for name in shared.slow for s in cohort.bad_pairs_of(name) if s.problem is None]
     if shared is None or not slow:
@@ -179,7 +179,7 @@ def _slow_adapter(
 
 
 def _beside_rail(answer: Answer, cohort: SkuCohort, name: str) -> Outcome:
-    """Return the outcome about adapters that are slow beside a rail that is."""
+    """Return the outcome for adapters that are slow in addition to a slow rail."""
     mine = cohort.slow_beside[name]
     rails = next(
         r for pair in cohort.rail_pairs if name in pair and set((r := cohort.rails_of(pair)).slow) >= set(mine)
@@ -237,7 +237,7 @@ def _with_rails(details: dict[str, Any], rails: Rails | None) -> dict[str, Any]:
 
 
 def _leaf_words(cohort: SkuCohort, names: tuple[str, ...]) -> str:
-    """Return the leaf switches of the slow rails, where a cabling plan names them."""
+    """Return the leaf switches of the slow rails as text. Empty without a cabling plan."""
     hosts = [host for host in cohort.hosts if host.name in names]
     leaves = {host.leaves[rail] for host in hosts for rail in cohort.slow_rails if rail < len(host.leaves)}
     return f"; leaf switches {', '.join(sorted(leaves))}" if leaves else ""

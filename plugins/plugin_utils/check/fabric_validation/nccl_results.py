@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check: every run of NCCL ended, was whole, and computed the right values."""
+"""Check: every NCCL run ended, was complete, and computed correct values."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _HINTS = {
 
 @cache
 def _hints() -> dict[str, str]:
-    """Return what to do by cause; read when it is needed, since preflight tells of a missing library before."""
+    """Return what to do by cause. Read on demand, since preflight must report a missing library before."""
     return _HINTS | failure_hints()
 
 

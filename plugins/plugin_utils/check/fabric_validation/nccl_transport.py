@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check: data between hosts goes over RDMA and the planned adapters, straight from and to the GPUs."""
+"""Check: data between hosts goes over RDMA and the planned adapters, directly from and to the GPUs."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ SPEC = CheckSpec(
 )
 
 
-# What an image lacks, if all hosts say it: they were given the same one.
+# What the image lacks if all hosts report it, since they were given the same one.
 _OF_THE_IMAGE = ("net-plugin-missing", "net-plugin-broken", "verbs-missing", "wrong-network")
 
 
 def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Return an outcome for every host; one together for all hosts of a SKU for which the image is wrong."""
+    """Return an outcome for every host. If the image is wrong, all hosts of a SKU get one together."""
     shared = [
         found
         for cohort in cohorts_of(results, context.hardware).values()
@@ -58,7 +58,7 @@ def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
 
 
 def _wrong_image(context: JudgeContext, cohort: SkuCohort) -> Outcome | None:
-    """Return one unknown outcome where every host that ran with another lacks the same in our own image."""
+    """Return one unknown outcome if all hosts that ran with another one lack the same part of the image."""
     open_hosts = frozenset(cohort.open_hosts)
     ran = {name for run in cohort.results.in_phase("pair") for name in run.record.hosts if name in open_hosts}
     causes = {cohort.broken[name].cause for name in ran if name in cohort.broken}
@@ -92,7 +92,7 @@ def _judge_host(answer: Answer, cohort: SkuCohort, host: PlannedHost) -> Outcome
 
 
 def _short_offer(cohort: SkuCohort, host: PlannedHost) -> str:
-    """Return in what a node offers fewer adapters than its host has; empty where a unit is not one adapter."""
+    """Return how a node offers fewer adapters than its host has. Empty: it does not, or a unit is not one adapter."""
     plan, ports = cohort.results.plan, cohort.sku.compute_hcas
     least = min(ports, cohort.sku.nics)
     if plan.settings.run.rdma_count or not 1 < host.rdma_offered < least:
@@ -147,7 +147,7 @@ def _proven(answer: Answer, host: PlannedHost, run: Run, transport: Transport) -
 
 
 def _plugins(log: HostLog | None) -> tuple[Measure, ...]:
-    """Return which network plugin NCCL loaded, through which provider, with how many adapters, as far as it says so."""
+    """Return the network plugin that NCCL loaded, its provider and number of adapters, as far as NCCL logs them."""
     if log is None:
         return ()
     words = (("plugin", log.plugins), ("provider", log.providers))

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The gate's settings about the network of test pods; later benchmark gates use them too."""
+"""The gate's settings about the network of test pods. Later benchmark gates use them too."""
 
 from __future__ import annotations
 

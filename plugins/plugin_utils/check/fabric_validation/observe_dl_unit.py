@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Observes the arithmetic of every GPU: the DL unit test on each host, again where one is slow."""
+"""Observe the arithmetic of every GPU: the DL unit test on each host, repeated on a slow one."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class DlUnitBenchmark(HostBenchmark[Plan, Run]):
         super().__init__(context, total_s=total_s, cleanup_s=self.run.cleanup_s)
 
     def make_plan(self, cluster: Cluster) -> Plan:
-        """Look at the nodes: which have all their GPUs free."""
+        """Return the hosts. Those whose GPUs are not all free are closed."""
         return Plan(hosts=self.hosts(cluster), settings=self.settings)
 
     def plan_on_hosts(self, uses: Mapping[str, NodeUse]) -> Plan:
-        """Take the hosts that are free."""
+        """Return the hosts. Those whose nodes are not free are closed."""
         return Plan(hosts=hosts_of_slurm(self.context.site, uses), settings=self.settings)
 
     def permissions(self) -> tuple[Permission, ...]:
@@ -52,7 +52,7 @@ class DlUnitBenchmark(HostBenchmark[Plan, Run]):
         return job_permissions("plain-job", files=True, by_dra=by_dra)
 
     def next_runs(self) -> list[str]:
-        """All hosts that were not tested; then those about which another run would say more."""
+        """Return all hosts that were not tested; after that those for which another run could decide more."""
         results = Results(plan=self.plan, runs=tuple(self.runs))
         fresh = [host.name for host in self.plan.open_hosts if not results.of(host.name)]
         return fresh or to_test_again(Rates(results, self.context.hardware, self.limits))
@@ -64,7 +64,7 @@ class DlUnitBenchmark(HostBenchmark[Plan, Run]):
         return f"DL unit test: {len(wanted)} hosts{' again' if self.runs else ''}"
 
     def job(self, want: str) -> JobSpec:
-        """The test on all GPUs of a host."""
+        """Return the test on all GPUs of a host."""
         host = self.plan.host(want)
         gpus = sku_or_error(self.context.hardware, host.sku).gpus
         return dl_unit_job(self.job_name("dl-unit", want), host, gpus, self.settings, self.run.schedule_s)

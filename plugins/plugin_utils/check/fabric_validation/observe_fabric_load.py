@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Observer `fabric_load`: every link of the fabric and its counters, before and after the load of NCCL."""
+"""Observer `fabric_load`: every link of the fabric and its counters, before and after the NCCL load."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _LINKS, _ERRORS = "iblinkinfo", "ibqueryerrors"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedFabricLoad:
-    """What is saved beside both readings: the cabling plan, by which links are named."""
+    """What is saved in addition to both readings: the cabling plan, from which links get their names."""
 
     plan: CablingPlan
     schema_version: int = 1
 
 
 def observe(context: ObserveContext) -> SavedFabricLoad:
-    """Return the plan. The second reading follows the load, so both are read when they are judged.
+    """Return the cabling plan. The second reading is made after the load, so both are read when they are judged.
 
     Raises:
         InputError: the plan, the node-name map or the settings of gate fabric are not valid.
@@ -47,10 +47,12 @@ def observe(context: ObserveContext) -> SavedFabricLoad:
 
 
 def restore(data: Any, run_dir: Path, site: Site) -> FabricFacts:
-    """Return both readings as those of gate fabric; `interval_s` is the time between them, `reason` why there are none.
+    """Return both readings as those of gate fabric.
+
+    `interval_s` is the time between them in seconds; `reason` is why there are none.
 
     Raises:
-        InputError: what was saved is not what this release writes.
+        InputError: the saved data are not what this release writes.
     """
     del site
     if not isinstance(data, dict) or data.get("schema_version") != 1:
@@ -83,7 +85,7 @@ def _reading(path: Path) -> HostEvidence:
 
 
 def _between(before: HostEvidence, after: HostEvidence) -> tuple[float, str]:
-    """Return the seconds between both readings, and why they cannot be compared."""
+    """Return the seconds between both readings, and why they cannot be compared (empty: they can)."""
     for moment, reading in zip(MOMENTS, (before, after), strict=True):
         if not reading.reached:
             return 0.0, f"{moment} the load {reading.host} was not reached: {reading.reason}"[:400]

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Observes NCCL: runs nccl-tests on each host, on pairs and on all, one step after the other."""
+"""Observe NCCL: run nccl-tests on each host, on pairs and on all, one step after the other."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from .pair_round import PairRound
 from .parse_run import parse_run
 from .settings import ALL_NODES, GATE, AllNodesSettings, FabricValidationSettings
 
-# Which runs come next, from what the runs so far say: the order of the gate. Pure.
+# Which runs come next, given the results so far: the order of the gate. Pure.
 
 _LEAST_FOR_ALL = 3
 
 
 def next_runs(results: Results, hardware: Mapping[str, Sku]) -> tuple[Wanted, ...]:
-    """Return the runs of the next step, all of which may be made at once; nothing when everything is known."""
+    """Return the runs of the next step, all of which may be made at once. Empty: everything is known."""
     cohorts = tuple(cohorts_of(results, hardware).values())
     for stage in _STAGES:
         missing = results.missing(want for cohort in cohorts for want in stage(cohort))
@@ -99,7 +99,7 @@ def _whole_again(cohort: SkuCohort) -> Iterator[Wanted]:
         yield from _repeats("all", [cohort.whole], cohort.results.plan.settings.run.repeats)
 
 
-# A stage is asked only when those before it want nothing more.
+# A stage is evaluated only if the stages before it need no more runs.
 _STAGES: tuple[Callable[[SkuCohort], Iterable[Wanted]], ...] = (
     lambda cohort: _firsts("node", [(name,) for name in cohort.open_hosts]),
     lambda cohort: _again(cohort, cohort.alone),
@@ -118,9 +118,9 @@ _STAGES: tuple[Callable[[SkuCohort], Iterable[Wanted]], ...] = (
 )
 
 
-# Hosts for which the setting total_s is stated.
+# Number of hosts for which the setting total_s is meant.
 _HOSTS_OF_TOTAL = 1000
-# Hosts of a run, where its phase says how many they are.
+# Hosts of a run, for phases with a fixed number.
 _HOSTS = {"node": 1, "loop": 1, "pair": 2, "adapters": 2, "rail": 2}
 _PHASES = {
     "node": "hosts by themselves",
@@ -139,10 +139,10 @@ def _require_hosts_of_all(saved: SavedObservation) -> None:
 
 
 def _require_hosts(record: Record, planned: frozenset[str]) -> None:
-    """Refuse a run whose hosts are not planned ones, not as many as such a run has, or not those of its pods.
+    """Refuse a run whose hosts are not in the plan, are not as many as its phase has, or do not match its pods.
 
     Raises:
-        InputError: it is one of these.
+        InputError: one of these is true.
     """
     wanted = _HOSTS.get(record.phase, len(record.hosts))
     strange = {*record.hosts, *record.hostnames.values()} - {name for name in record.hosts if name in planned}
@@ -158,23 +158,23 @@ class NcclBenchmark(Benchmark[Plan, Wanted, Run]):
     name = "nccl"
 
     def __init__(self, context: ObserveContext, settings: FabricValidationSettings) -> None:
-        # Hosts and pairs are run so many at a time, so the runs of a larger fleet take as much longer.
+        # A limited number of runs is made at a time, so a larger fleet needs proportionally more time.
         total_s = settings.run.total_s * max(1.0, len(context.site.in_scope) / _HOSTS_OF_TOTAL)
         super().__init__(context, total_s=total_s, cleanup_s=settings.run.cleanup_s)
         self.settings = settings
         self._serial = count(1)
 
     def make_plan(self, cluster: Cluster) -> Plan:
-        """Look at the nodes: free GPUs, adapters for pods."""
+        """Return the hosts with their free GPUs, and adapters for their pods."""
         return self._planned(plan_nccl(cluster, self.context, self.settings, connected=self._connected))
 
     def plan_on_hosts(self, uses: Mapping[str, NodeUse]) -> Plan:
-        """Take the hosts that are free, with their adapters."""
+        """Return the hosts with their adapters. Those whose nodes are not free are closed."""
         return self._planned(plan_on_hosts(self.context, self.settings, uses, connected=self._connected))
 
     @property
     def _connected(self) -> bool:
-        """A host by itself needs no network."""
+        """Whether runs need the network: not with a single host."""
         return len(self.context.site.in_scope) > 1
 
     def _planned(self, plan: Plan) -> Plan:
@@ -191,11 +191,11 @@ class NcclBenchmark(Benchmark[Plan, Wanted, Run]):
         return self.settings.run.parallel
 
     def job(self, want: Wanted) -> JobSpec:
-        """One all_reduce_perf over the hosts of a run."""
+        """Return one all_reduce_perf over the hosts of a run."""
         return self.jobs.job(f"{want.phase}-{next(self._serial)}", want)
 
     def read(self, want: Wanted, spec: JobSpec, result: JobResult) -> Run:
-        """Keep the log of the launcher, which has the output of every rank."""
+        """Save the log of the launcher, which has the output of every rank, and return the run."""
         kept = self.evidence.keep(f"{spec.name}.log", result.log)
         return parse_run(self.jobs.record(want, spec, result, kept.path), kept.text, self.settings)
 

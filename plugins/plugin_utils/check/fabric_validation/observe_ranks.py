@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Observes whether ranks of one Job find each other by name and reach each other: one Job over the hosts of each SKU.
+"""Observe whether ranks of one Job find and reach each other: one Job over the hosts of each SKU.
 
-Its pods get what those of NCCL get of the network: resources or claims for adapters, annotations, the network of the
-host where the site says so. They get no GPU.
+Its pods get the same network as those of NCCL: resources or claims for adapters, annotations, the network of the host
+if the site configures it. They get no GPU.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ from .settings import GATE, FabricValidationSettings
 PROGRAM = RECIPES / "workloads" / "networking" / "ranks.py"
 _ATTEMPTS = 2
 # Where pods are given further networks: the annotation of Multus (k8snetworkplumbingwg/multus-cni, docs/how-to-use.md),
-# and that of GKE ("Set up multi-network support for Pods"), which lists the first interface as well.
+# and that of GKE ("Set up multi-network support for Pods"), which also lists the first interface.
 _MULTUS, _GKE = "k8s.v1.cni.cncf.io/networks", "networking.gke.io/interfaces"
 
 
 class RanksBenchmark(Benchmark[Plan, tuple[str, int], Run]):
-    """One Job over all hosts of a SKU; SKUs side by side. A run is wanted by SKU and attempt."""
+    """One Job over all hosts of a SKU; SKUs run side by side. A run is identified by SKU and attempt."""
 
     gate = GATE
     name = "ranks"
@@ -63,7 +63,7 @@ class RanksBenchmark(Benchmark[Plan, tuple[str, int], Run]):
         super().__init__(context, total_s=total_s, cleanup_s=self.stated.run.cleanup_s)
 
     def make_plan(self, cluster: Cluster) -> Plan:
-        """Look at the nodes: adapters for pods."""
+        """Return the hosts with the adapters for their pods."""
         network = read_network(cluster, self.context, self.network)
 
         def planned(host: Host, sku: Sku, capacity: NodeCapacity) -> RankHost:
@@ -80,7 +80,7 @@ class RanksBenchmark(Benchmark[Plan, tuple[str, int], Run]):
         return job_permissions("ranks", by_dra=by_claims)
 
     def next_runs(self) -> list[tuple[str, int]]:
-        """The SKUs with hosts to run, and those again for which there was no place at that moment."""
+        """Return the SKUs that were not run, and those to repeat because their run failed for a temporary reason."""
         results, wanted = Results(plan=self.plan, runs=tuple(self.runs)), []
         for sku in self.plan.skus:
             last = results.last(sku)
@@ -94,7 +94,7 @@ class RanksBenchmark(Benchmark[Plan, tuple[str, int], Run]):
         return f"job networking: {sum(len(self.plan.together(sku)) for sku, _attempt in wanted)} ranks"
 
     def job(self, want: tuple[str, int]) -> JobSpec:
-        """One Job over the hosts of a SKU."""
+        """Return one Job over the hosts of a SKU."""
         sku, attempt = want
         hosts, settings = self.plan.together(sku), self.settings
         network = pod_network(hosts, self.network, gang="none", fabric=self._fabric(sku).fabric)
@@ -123,7 +123,7 @@ class RanksBenchmark(Benchmark[Plan, tuple[str, int], Run]):
         )
 
     def read(self, want: tuple[str, int], spec: JobSpec, result: JobResult) -> Run:
-        """Keep the logs of all pods, one after the other."""
+        """Save the logs of all pods, one after the other, and return the run."""
         owners = {host.node: host.name for host in self.plan.together(want[0])}
         pods = [pod for pod in result.pods if pod.node in owners]
         text = "".join(f"pod {pod.index} of {owners[pod.node]}\n{pod.log.rstrip()}\n" for pod in pods)
@@ -135,7 +135,7 @@ class RanksBenchmark(Benchmark[Plan, tuple[str, int], Run]):
         return read_run(record, kept.text, self.settings)
 
     def _devices(self, hosts: Sequence[RankHost]) -> list[str]:
-        """Return the adapters that all of these hosts have, for all of them run one command."""
+        """Return the adapters that all of these hosts have, since all pods run the same command."""
         common = set(hosts[0].devices).intersection(*(host.devices for host in hosts[1:]))
         return sorted(common) or ["none"]
 
@@ -148,7 +148,7 @@ class RanksBenchmark(Benchmark[Plan, tuple[str, int], Run]):
 
 
 def further_networks(annotations: Mapping[str, str]) -> int:
-    """Return how many networks beside the first one these annotations give a pod."""
+    """Return how many networks in addition to the first one these annotations give a pod."""
     multus, gke = annotations.get(_MULTUS, "").strip(), annotations.get(_GKE, "").strip()
     if multus.startswith("["):
         return _entries(multus, _MULTUS)
@@ -168,7 +168,7 @@ def _entries(text: str, name: str) -> int:
 
 
 def _require_hosts(saved: SavedObservation) -> None:
-    """Refuse runs of hosts that are not those of the plan, or two of whose pods have one rank.
+    """Refuse runs whose hosts are not in the plan, or with two pods of the same rank.
 
     Raises:
         InputError: such a run.

@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Pairs of hosts in two legs: over all that they have, and over their adapters alone. The worse leg decides. Pure.
+"""Pairs of hosts in two legs: over all links, and over their adapters alone. The worse leg decides. Pure.
 
 Between two hosts a tree sends so little over the network that NVLink limits it, and a slow adapter does not show. With
-one GPU of each host in a communicator nothing but adapters carries data.
+one GPU of each host in a communicator, only adapters carry data.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _WORST_FIRST = ("bad", "marginal", "open", "unknown", "good")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairRound:
-    """The pairs of one round: `members` has of each pair the leg that decides."""
+    """The pairs of one round. `members` has the deciding leg of each pair."""
 
     full: PeerGroup
     adapters: PeerGroup
@@ -36,8 +36,11 @@ class PairRound:
 
 
 def scores(rounds: Sequence[PairRound]) -> tuple[tuple[BandwidthResult, float], ...]:
-    """Return every pair that was run with how good it is: the lower of its legs' parts of the fastest pair of all
-    rounds; 0 where no leg has a figure."""
+    """Return every pair that was run with its score.
+
+    Each leg is divided by that of the fastest pair of all rounds, and the lower value is the score. 0: no leg has a
+    figure.
+    """
     found: list[tuple[BandwidthResult, float]] = []
     legs = ([r.full for r in rounds], [r.adapters for r in rounds])
     best = [max((s.value for group in leg for s in group.members), default=0.0) for leg in legs]

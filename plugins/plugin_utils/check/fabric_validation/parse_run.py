@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Parses the log of a run to a figure, or to the reason why there is none. Pure, fails closed."""
+"""Parse the log of a run to a figure, or to the reason why there is none. Pure, fails closed."""
 
 from __future__ import annotations
 
@@ -24,13 +24,14 @@ from .model import ONE_RANK, Record, Run
 from .pair_round import NOT_SPLIT
 from .settings import FabricValidationSettings
 
-# Why a run crashed or hung, from the lines that it left: recipes/nccl_failures.yaml.
+# Why a run crashed or hung, from its log lines: recipes/nccl_failures.yaml.
 
 _WARNING = re.compile(r"NCCL (?:WARN|ERROR|ABORT) (\S.*)")
 _LONGEST = 300
-# What adapters of verbs call themselves: `NET/IB : Using [0]mlx5_0:1/RoCE`.
+# How verbs adapters appear in the log: `NET/IB : Using [0]mlx5_0:1/RoCE`.
 _LAYER = re.compile(r"NET/IB : Using .*?:\d+/(IB|RoCE)\b")
-# Words of a shell, a container runtime or a loader that end a log, and no lines of NCCL or of the launching script.
+# Messages of a shell, a container runtime or a loader at the end of a log. Lines of NCCL and of the launching script do
+# not match.
 _OTHER_PROGRAMS = re.compile(
     r"^(?!gpufleet: ).*(?:[Ee]xec format error|Segmentation fault|Bus error|Illegal instruction|core dumped"
     r"|error while loading shared libraries|Out of memory|oom-kill)"
@@ -39,7 +40,7 @@ _OTHER_PROGRAMS = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """One kind of failure; see the file's head."""
+    """One kind of failure; see the head of recipes/nccl_failures.yaml."""
 
     cause: str
     pattern: str
@@ -51,17 +52,17 @@ class Failure:
 
 @cache
 def failures() -> tuple[Failure, ...]:
-    """Return all kinds that are known.
+    """Return all known kinds of failure.
 
     Raises:
-        InputError: the file is not what it should be.
+        InputError: the file is not valid.
     """
     path = RECIPES / "nccl_failures.yaml"
     return tuple(decode(Failure, entry, str(path)) for entry in read_yaml(path))
 
 
 def known_failure(log: str) -> tuple[str, str]:
-    """Return cause and deciding line of the first failure of the list that a log shows; empty where none does."""
+    """Return cause and deciding line of the first failure in the list that a log shows. Both empty: none."""
     lines = [line.strip() for line in log.splitlines()]
     layers = set(_LAYER.findall(log))
     for failure in failures():
@@ -76,13 +77,13 @@ def known_failure(log: str) -> tuple[str, str]:
 
 
 def first_warning(log: str) -> str:
-    """Return the first warning of NCCL; empty without one."""
+    """Return the first warning of NCCL. Empty: there is none."""
     found = _WARNING.search(log)
     return found.group(1).strip()[:_LONGEST] if found else ""
 
 
 def last_word(log: str) -> str:
-    """Return the last line in which a program says how it ended that is not NCCL's; empty without one."""
+    """Return the last line in which a program other than NCCL reports how it ended. Empty: there is none."""
     found = [line.strip() for line in log.splitlines() if "NCCL " not in line and _OTHER_PROGRAMS.match(line.strip())]
     return found[-1][:_LONGEST] if found else ""
 
@@ -92,9 +93,9 @@ def failure_hints() -> dict[str, str]:
     return {failure.cause: failure.hint for failure in failures()}
 
 
-# What ended a run stands at its end; before that a name may have been waited for, and found.
+# The cause of the end is in the last lines. Earlier errors of name resolution may have been overcome.
 _LAST_LINES = 40
-# What the launching script of recipes/workloads/job-gang.yaml.j2 says of each pod of a run that failed.
+# A line of the launching script of recipes/workloads/job-gang.yaml.j2 for each pod of a run that failed.
 _LOCKED = re.compile(r"gpufleet: locked memory of (\S{1,253}) is (\d{1,20}|unlimited)$")
 _NOT_SPLIT_TEXT = (
     "nccl-tests ran one communicator over all GPUs instead of one for each GPU of a host (its lines `Rank ... Group`), "
@@ -103,8 +104,8 @@ _NOT_SPLIT_TEXT = (
 
 
 def parse_run(record: Record, log: str, settings: FabricValidationSettings) -> Run:
-    """Return a run with what its log says, or with the problem that leaves it without a figure."""
-    # What NCCL said of a rank may be in the part that is not there.
+    """Return a run with what its log contains, or with the problem because of which it has no figure."""
+    # The missing part may have NCCL's lines about a rank.
     debug = None if left_out_of(log) else _debug(log)
     try:
         test: NcclTest | None = nccl_tests.parse(log)
@@ -144,14 +145,17 @@ def _problem(
     if left_out:
         return Problem("output-incomplete", left_out)
     if test is None:
-        # How the run ended says why there is no log at all.
+        # How the run ended explains why there is no log at all.
         more = "" if log.strip() else f" {record.reason}"
         return Problem("output-incomplete", f"its output cannot be read: {unreadable}{more}"[:400])
     return _incomplete(record, test, settings)
 
 
 def _told(log: str) -> Problem | None:
-    """Return the problem that the end of a log without any figure names by itself: no machine is to blame for it."""
+    """Return the problem that the end of a log without any figure names.
+
+    No host is to blame for it. None: it names none.
+    """
     error = find_error("\n".join(log.splitlines()[-_LAST_LINES:]))
     if error is None:
         return None
@@ -160,8 +164,10 @@ def _told(log: str) -> Problem | None:
 
 
 def _failed(cause: str, what: str, log: str, words: str) -> Problem:
-    """Return the problem of a run that crashed or hung, with the line that decides: a cause that is known, else what
-    NCCL warned of first, else the program's own words."""
+    """Return the problem of a run that crashed or hung, with the deciding line of its log.
+
+    That line is of a known cause; otherwise NCCL's first warning; otherwise the program's own message.
+    """
     known, line = known_failure(log)
     warning = first_warning(log)
     program = last_word(log)
@@ -171,7 +177,7 @@ def _failed(cause: str, what: str, log: str, words: str) -> Problem:
 
 
 def _split(record: Record, test: NcclTest) -> bool:
-    """Tell whether there was a communicator for every GPU of a host, each with one GPU of every host."""
+    """Return whether there was a communicator for every GPU of a host, each with one GPU of every host."""
     groups = Counter(rank.group for rank in test.ranks)
     hosts = len(record.hosts)
     return None not in groups and len(groups) == record.ranks // hosts and set(groups.values()) == {hosts}
@@ -187,7 +193,7 @@ def _incomplete(record: Record, test: NcclTest, settings: FabricValidationSettin
         return Problem("output-incomplete", f"its output ends without a footer after {len(test.rows)} sizes")
     if record.smallest < 1:
         return Problem("output-incomplete", "which size was the smallest is not recorded")
-    # The footer is there, so the last size is the one that was asked for, as the memory of the GPUs allowed.
+    # The footer is there, so the last size is the requested one, as far as the memory of the GPUs allowed.
     largest = settings.run.largest
     if test.rows and test.largest.size in settings.run.largest_sizes(record.ranks):
         largest = test.largest.size

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What comes before a verdict about bandwidth: hosts without a run, and what another check reports already. Pure."""
+"""Outcomes before a verdict about bandwidth: hosts without a run, and what another check already reports. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .model import PlannedHost, Results
 
 
 def not_paired(answer: Answer, cohort: SkuCohort, host: PlannedHost) -> Outcome | None:
-    """Return the outcome for a host that was not run with another one; None if it was."""
+    """Return the outcome for a host that was not run with another one. None: it was."""
     if host.closed:
         return answer.blocked(by="nccl-results", because=f"no run was possible: {host.closed}")
     name = host.name
@@ -40,7 +40,7 @@ def not_paired(answer: Answer, cohort: SkuCohort, host: PlannedHost) -> Outcome 
 
 
 def _why_no_other(cohort: SkuCohort, name: str) -> str | None:
-    """Return the check that reports why no other host of the SKU can be a partner; None where no check does."""
+    """Return the check that reports why no other host of the SKU can be a partner. None: no check does."""
     others = [host for host in cohort.hosts if host.name != name]
     if not others:
         return None
@@ -53,14 +53,15 @@ def _why_no_other(cohort: SkuCohort, name: str) -> str | None:
 
 
 def unreferenced(answer: Answer, sku: str, text: str, fact: str, **details: Any) -> Outcome:
-    """Return the outcome of a figure of which nobody published what healthy hosts reach: a named person may accept it,
-    or the site states it.
+    """Return the outcome for a figure without a published reference.
+
+    A named person may accept it, or the site configures a reference.
 
     Args:
         answer: makes the outcome.
-        sku: the SKU that has no figure.
-        text: the figure in words.
-        fact: what its file would have to state.
+        sku: the SKU without a reference.
+        text: the figure as text.
+        fact: what its hardware file would have to contain.
         details: further fields of the outcome.
     """
     hint = f"accept this figure (gpufleet_acceptances, check {answer.spec.id}), or state {fact} in a hardware file of "
@@ -76,9 +77,9 @@ def judge_hosts(
     judge: Callable[[Answer, SkuCohort, PlannedHost], Outcome],
     skip: Collection[str] = (),
 ) -> tuple[Outcome, ...]:
-    """Return the outcome of every host of the plan that is not to be skipped; `judge` gets those of known SKUs.
+    """Return the outcome of every host of the plan, except those in `skip`. `judge` is called for hosts of known SKUs.
 
-    Hosts on which nothing could be run for one reason get one outcome together.
+    Hosts on which nothing could be run for the same reason get one outcome together.
     """
     cohorts = cohorts_of(results, context.hardware)
     left_out = {host.name for host in context.site.without_equal} if Equals() in spec.applies else set()
@@ -95,7 +96,7 @@ def judge_hosts(
 
 
 def _alike(hosts: list[PlannedHost]) -> list[list[PlannedHost]]:
-    """Return hosts of one SKU that are closed for the same reason together, every other host by itself."""
+    """Return hosts of one SKU that are closed for the same reason as one group, and every other host as its own."""
     groups: dict[tuple[str, str], list[PlannedHost]] = {}
     for host in hosts:
         reason = host.closed.replace(host.node, "<node>").replace(host.name, "<host>")

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Ranks of one Job that look for each other, as values: what was planned, what was run, what every rank saw."""
+"""Ranks of one Job that look for each other, as values: what was planned, what was run, what every rank observed."""
 
 from __future__ import annotations
 
@@ -39,15 +39,20 @@ class NetworkingSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankHost(BenchmarkHost):
-    """A host with the adapters whose interfaces count in the network of the host."""
+    """A host with the adapters whose interfaces are tested if pods use the network of the host."""
 
     devices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan(BenchmarkPlan[RankHost]):
-    """`networks` is how many further networks the pods are given by their annotations; `resource` what they ask for
-    to get adapters, empty for nothing."""
+    """The hosts and settings of the runs.
+
+    Attributes:
+        settings: settings of the check.
+        resource: what pods request to get adapters; empty: nothing.
+        networks: how many further networks the annotations give the pods.
+    """
 
     settings: NetworkingSettings
     resource: str = ""
@@ -73,7 +78,10 @@ class Plan(BenchmarkPlan[RankHost]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record(RunRecord):
-    """One Job over hosts of a SKU; `places` is the rank of each host that got a pod, `log` what all of them wrote."""
+    """One Job over hosts of a SKU.
+
+    `places` is the rank of each host that got a pod; `log` is the path of their logs.
+    """
 
     name: str
     sku: str
@@ -87,7 +95,7 @@ SavedObservation = SavedRuns[Plan, Record]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A run with what each host's rank saw; `problem` where none of it can be judged."""
+    """A run with what each host's rank observed. `problem` is why none of it can be judged."""
 
     record: Record
     seen: Mapping[str, RankSeen] = field(default_factory=dict)
@@ -96,16 +104,16 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True)
 class Results(BenchmarkResults[Plan, Run]):
-    """Plan and runs."""
+    """The plan and all runs."""
 
     def last(self, sku: str) -> Run | None:
-        """Return the last run over hosts of a SKU."""
+        """Return the last run over hosts of a SKU. None: there is none."""
         runs = [run for run in self.runs if run.record.sku == sku]
         return max(runs, key=lambda run: run.record.attempt, default=None)
 
 
 def read_run(record: Record, log: str, _settings: NetworkingSettings) -> Run:
-    """Return a run with what its log says."""
+    """Return a run with what its log contains."""
     problem = launch_problem(record.state, record.reason)
     if problem is not None:
         return Run(record=record, problem=Problem(*problem))

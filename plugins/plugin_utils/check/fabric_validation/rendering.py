@@ -13,7 +13,7 @@ from .bandwidth import BandwidthResult
 from .model import Run
 from .settings import JudgeSettings
 
-# Bandwidth by size as a curve, with the lines that it was judged by. Pure.
+# Bandwidth by size as a curve, with the limits that it was judged by. Pure.
 
 _FIGURES = {
     "node": "NCCL bus bandwidth within a node",
@@ -23,12 +23,12 @@ _FIGURES = {
     "rail": "NCCL bus bandwidth between two nodes over one adapter",
     "all": "NCCL bus bandwidth over all nodes",
 }
-# Smaller messages are about latency.
+# In bytes. Smaller messages measure latency.
 _LEAST_PLOTTED = 1 << 16
 
 
 def curves(result: BandwidthResult, settings: JudgeSettings) -> tuple[Series, ...]:
-    """Return the curve of the run nearest to the median; none if it has no rows."""
+    """Return the curve of the run nearest to the median. Empty: it has no rows."""
     run = result.best_run
     rows = run.test.rows if run.test else ()
     points = {float(row.size): row.busbw_gbps for row in rows if row.size >= _LEAST_PLOTTED}
@@ -59,9 +59,10 @@ def _bounds(result: BandwidthResult, settings: JudgeSettings) -> tuple[Bound, ..
     )
 
 
-# Smaller messages are about latency; they are in the evidence.
+# In bytes. Smaller messages measure latency; they are in the evidence.
 _LEAST_SIZE = 1 << 26
-# What takes a choice of ways, algorithms or buffers from NCCL: a topology file of another machine slows all hosts down.
+# Variables that take a choice of paths, algorithms or buffers from NCCL. A topology file of another machine, for
+# example, slows all hosts down.
 _STEERING = (
     "NCCL_TOPO_FILE", "NCCL_GRAPH_FILE", "NCCL_ALGO", "NCCL_PROTO", "NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL",
     "NCCL_SHM_DISABLE", "NCCL_NET_GDR_LEVEL", "NCCL_NVLS_ENABLE", "NCCL_MAX_NCHANNELS", "NCCL_MAX_CTAS",
@@ -83,14 +84,14 @@ def figures(result: BandwidthResult, settings: JudgeSettings) -> dict[str, Any]:
 
 
 def steered(result: BandwidthResult) -> str:
-    """Return what the log states of variables that take a choice from NCCL, to be put behind a text; empty without."""
+    """Return the variables in the log that take a choice from NCCL, as a suffix for a text. Empty: there are none."""
     stated = result.best_run.debug.environment if result.best_run.debug else {}
     found = [f"{name}={stated[name]}" for name in _STEERING if name in stated]
     return f"; by its log NCCL was given {', '.join(found)[:200]}" if found else ""
 
 
 def measures(result: BandwidthResult, run: Run) -> tuple[Measure, ...]:
-    """Return the figures that a baseline needs: bandwidth by size, and what else it depends on."""
+    """Return the figures that a baseline needs: bandwidth by size, and the conditions of the run."""
     if run.test is None:
         return ()
     sizes = {row.size: row.busbw_gbps for row in run.test.rows if row.size >= _LEAST_SIZE}
@@ -134,7 +135,7 @@ def _by_peers(result: BandwidthResult) -> tuple[Expectation, ...]:
 
 
 def evidence(run: Run) -> Evidence:
-    """Return the command and log of a run with its figure, or with its problem."""
+    """Return command and log of a run as evidence, with its figure or its problem."""
     record = run.record
     rail = f" over adapter {record.rail}" if record.rail is not None else ""
     figure = f"{run.value:.2f} GB/s at {run.test.largest.size} B" if run.test else ""
@@ -144,7 +145,7 @@ def evidence(run: Run) -> Evidence:
 
 
 def rate_text(result: BandwidthResult) -> str:
-    """Return the figure in words: `287.1 GB/s, 0.60 of what the topology allows`."""
+    """Return the figure as text: `287.1 GB/s, 0.60 of the ring ceiling`."""
     parts = [f"{result.value:.1f} GB/s"]
     if result.rated is not None:
         parts.append(f"{result.rated.ratio:.2f} of the {result.rated.ceiling.name} ceiling")
@@ -158,5 +159,5 @@ def rate_text(result: BandwidthResult) -> str:
 
 
 def link(pair: tuple[str, ...]) -> Subject:
-    """Return the subject of the path between two hosts."""
+    """Return the path between two hosts as a subject."""
     return Subject(SubjectKind.LINK, "--".join(pair))

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Settings of gate fabric_validation: how nccl-tests is run, what is judged by, what NCCL's networks are."""
+"""Settings of gate fabric_validation: how nccl-tests is run, how it is judged, and the networks of NCCL."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from ..kit.settings import part, release_data, setting
 
 GATE = "fabric_validation"
 ALL_NODES = "nccl-all-nodes-bw"
-# Buffers of nccl-tests, and the part of a GPU's memory that they may take beside those of NCCL.
+# Buffers of nccl-tests, and the fraction of a GPU's memory that they may take beside those of NCCL.
 _COPIES, _USED = 3, 0.9
-# From so many GPUs on the largest message is doubled.
+# At each of these numbers of GPUs the largest message is doubled.
 _GROWS_FROM = (512, 4096)
 
 
@@ -70,16 +70,16 @@ class RunSettings(JobSettings):
     annotations: dict[str, str] = setting("Annotations of their pods, for example of a secondary network.")
 
     def largest_for(self, gpus: int, memory_mib: int) -> int:
-        """Return the largest message of a run over so many GPUs with so much memory, bytes.
+        """Return the largest message of a run in bytes, for a number of GPUs with this much memory.
 
-        At 8 GiB the steps of a ring over 1,000 GPUs take a fifth of the time (verdict.ceiling). nccl-tests holds it
-        three times: what is sent, what is received, and what is expected.
+        At 8 GiB the steps of a ring over 1,000 GPUs take a fifth of the time (verdict.ceiling). nccl-tests allocates it
+        three times: for what is sent, what is received, and what is expected.
         """
         fitting = (size for size in self.largest_sizes(gpus) if size * _COPIES <= memory_mib * 2**20 * _USED)
         return max(fitting, default=self.largest)
 
     def largest_sizes(self, gpus: int) -> tuple[int, ...]:
-        """Return what the largest message of a run over so many GPUs may be, bytes."""
+        """Return the possible largest messages of a run in bytes, for this many GPUs."""
         steps = sum(gpus >= least for least in _GROWS_FROM)
         return tuple(self.largest * 2**step for step in range(steps + 1))
 
@@ -91,7 +91,7 @@ class RunSettings(JobSettings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeSettings:
-    """What bandwidths are judged by."""
+    """How bandwidths are judged."""
 
     bad: float = setting(
         "A bandwidth under this part of the ceiling is bad. The ceiling is the most that the topology allows: what the "
@@ -121,12 +121,12 @@ class JudgeSettings:
 
     @property
     def ceiling(self) -> CeilingLimits:
-        """The parts of the ceiling rule."""
+        """The limits of the ceiling rule."""
         return CeilingLimits(bad=self.bad, marginal=self.marginal, plateau_gain=self.plateau_gain)
 
     @property
     def peers(self) -> PeerLimits:
-        """The parts of the peer rule."""
+        """The limits of the peer comparison."""
         return PeerLimits(
             tolerance=self.peer_tolerance,
             spreads=self.peer_spreads,
@@ -137,7 +137,7 @@ class JudgeSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllNodesSettings:
-    """Settings of check nccl-all-nodes-bw; nothing of them is saved with the observation."""
+    """Settings of check nccl-all-nodes-bw. They are not saved with the observation."""
 
     sharp: bool = setting(
         "Whether all hosts together must reduce in the switches of InfiniBand (SHARP). Their runs get "
@@ -147,8 +147,14 @@ class AllNodesSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkFacts:
-    """How NCCL's network on a fabric is called, whether it is a plugin, and by rule of the ceiling (`ring`,
-    `hierarchical`) the part of the adapters' rate that it is published to carry; all of it where nothing is said."""
+    """NCCL's network on a fabric.
+
+    Attributes:
+        names: prefixes of its name in the log.
+        plugin: it is a plugin.
+        efficiency: fraction of the adapters' rate that it is published to carry, by rule of the ceiling (`ring`,
+            `hierarchical`); 1 if not given.
+    """
 
     names: tuple[str, ...]
     plugin: bool
@@ -157,7 +163,7 @@ class NetworkFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageFacts:
-    """An image for runs on a fabric, and where it has all_reduce_perf."""
+    """An image for runs on a fabric, and the path of its all_reduce_perf."""
 
     image: str
     program: str

@@ -20,7 +20,14 @@ Proof = Literal["proven", "broken", "elsewhere", "unproven"]
 
 @dataclass(frozen=True, slots=True)
 class Transport:
-    """`proven`; `broken` with cause, text and hint; `elsewhere`: the other host is the cause; `unproven`."""
+    """What a log proves about the transport of a host.
+
+    Attributes:
+        proof: `proven`; `broken`, with cause, text and hint; `elsewhere`: the other host is the cause; `unproven`.
+        cause: slug.
+        text: one sentence.
+        hint: what to do.
+    """
 
     proof: Proof
     cause: str = ""
@@ -67,14 +74,14 @@ def transport_of(run: Run, host: PlannedHost, plan: Plan, sku: Sku) -> Transport
 
 
 def _plain_tcp(log: HostLog, sku: Sku) -> Transport:
-    """Return the proof for a SKU that has no fabric: TCP is what there is, and no word about RDMA is claimed."""
+    """Return the proof for a SKU without a fabric: TCP is expected, and nothing is claimed about RDMA."""
     if not log.networks and not log.network_channels:
         return Transport("unproven", text="no line says which network NCCL used")
     return Transport("proven", text=f"{_words(log)}; {sku.name} has no fabric with RDMA, so none is asked for")
 
 
 def host_log(run: Run, host: str) -> HostLog | None:
-    """Return the lines about a host; None where no line carries the host's name."""
+    """Return the lines about a host. None: no line has the host's name."""
     if run.debug is None:
         return None
     return next((run.debug.hosts[name] for name in run.machines.get(host, ()) if name in run.debug.hosts), None)
@@ -83,8 +90,8 @@ def host_log(run: Run, host: str) -> HostLog | None:
 def between_hosts(run: Run) -> str:
     """Return what the log of a run of several hosts proves to have carried the data between them.
 
-    All ranks in one clique of NVLink (`MNNVL 1 ... cliqueSize` of NVIDIA/nccl, src/mnnvl.cc): NVLink. Without such a
-    clique each host has to show its connections through a network, and a single one over TCP makes it that.
+    All ranks in one NVLink clique (`MNNVL 1 ... cliqueSize` of NVIDIA/nccl, src/mnnvl.cc) prove NVLink. Without such a
+    clique each host must show its connections through a network. A single one over TCP makes the result TCP.
     """
     logs = [host_log(run, name) for name in run.record.hosts]
     if run.debug is None or any(log is None for log in logs) or len(logs) < 2:
@@ -102,13 +109,13 @@ def between_hosts(run: Run) -> str:
 
 
 def nvls_of(run: Run) -> str:
-    """Return whether the log of a run proves that switches of NVLink reduced at the largest size (NVLS)."""
+    """Return whether the log of a run proves that NVLink switches reduced at the largest size (NVLS)."""
     shown = run.debug is not None and run.debug.nvls and run.algorithm in ("nvls", "nvlstree")
     return USED if shown else NOT_SHOWN
 
 
 def nvls_offered(run: Run) -> str:
-    """Return whether the GPUs could reduce in the switches of NVLink, whatever NCCL chose."""
+    """Return whether the GPUs could reduce in the NVLink switches, whatever NCCL chose."""
     return "offered" if run.debug is not None and run.debug.nvls_capable else NOT_SHOWN
 
 
@@ -144,10 +151,11 @@ def _socket(log: HostLog, host: PlannedHost, plan: Plan, facts: NetworkFacts) ->
     if facts.plugin and log.missing_libraries:
         return _broken("net-plugin-broken", f"{start}: the network plugin needs {log.missing_libraries[0]}")
     asked = plan.rdma_resource or "no RDMA resource"
-    # Without its plugin NCCL asks verbs, which know no adapter of such a fabric: `NET/IB : No device found` follows.
+    # Without its plugin NCCL tries verbs, which do not know the adapters of such a fabric: `NET/IB : No device found`
+    # follows.
     if facts.plugin and "no-provider" in log.reasons:
         return _broken("rdma-resource-missing", f"{start}: the plugin finds no adapter; the pod asks for {asked}")
-    # Where the fabric needs no plugin, NCCL looks for one all the same, and goes on to verbs.
+    # NCCL looks for a plugin even if the fabric needs none, and then tries verbs.
     if "plugin-missing" in log.reasons and (facts.plugin or not {"no-device", "verbs-missing"} & set(log.reasons)):
         return _broken("net-plugin-missing", f"{start}: NCCL's network plugin was not found")
     if "verbs-missing" in log.reasons:
@@ -158,7 +166,7 @@ def _socket(log: HostLog, host: PlannedHost, plan: Plan, facts: NetworkFacts) ->
 
 
 def _without_device(log: HostLog, host: PlannedHost, plan: Plan, start: str, asked: str) -> Transport:
-    """Return what is known where NCCL found no adapter in the pod."""
+    """Return the cause if NCCL found no adapter in the pod."""
     if not plan.rdma_resource or not host.rdma_offered:
         return _broken("rdma-resource-missing", f"{start}: the pod has no adapter, it asks for {asked}")
     if log.filters:

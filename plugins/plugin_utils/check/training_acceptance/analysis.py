@@ -1,10 +1,10 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What all runs over the hosts of a SKU say together. Pure.
+"""Evaluate all runs over the hosts of a SKU together. Pure.
 
-The observer asks it whether to run again, the judges ask it for their verdicts, so that both see the same. One run
-confirms no suspicion: it is repeated, and the median of the runs counts.
+The observer calls it to decide whether to run again, and the judges for their verdicts, so that both get the same
+result. A single run confirms no suspicion: it is repeated, and the median of the runs counts.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from .figures import Figures
 from .model import HostProblem, PlannedHost, PodRecord, Record, Results, Run
 from .settings import JudgeSettings
 
-# Why the ranks of a run that did not end well never met, and which hosts kept the others waiting. Pure. A pod that is
-# there waits for all others, so those that came furthest are not to blame: the ones that stopped first are.
+# Why the ranks of a failed run never met, and which hosts kept the others waiting. Pure. A running pod waits for all
+# others, so those that came furthest are not to blame: the ones that stopped first are.
 
 STARTS = "training-gang-start"
-# How far a pod came: nothing said, its phases, at least one rank.
+# How far a pod came: it logged nothing, its phases, at least one rank.
 _SILENT, _STARTED, _RESOLVED, _LOADED, _RANKS = range(5)
 _MARK = '{"schema_version"'
 _DID = {
@@ -39,9 +39,10 @@ _DID = {
 
 
 def never_met(record: Record, pods: Mapping[str, PodLog], logs: Mapping[str, str]) -> HostProblem | None:
-    """Return the problem of a run whose ranks did not begin on every host; None where they did, or a rank tells more.
+    """Return the problem of a run whose ranks did not begin on every host.
 
-    Runs of release 0.1 have no phases: there a pod said nothing, or it had ranks.
+    None: they began, or the failure of a rank explains more. Runs of release 0.1 have no phases: a pod logged nothing,
+    or it had ranks.
     """
     reached = {host: _reached(pods.get(host)) for host in record.hosts}
     least = min(reached.values())
@@ -87,7 +88,7 @@ def _exited(pod: PodRecord, logs: Mapping[str, str]) -> str:
 
 
 def _since_phases(log: str) -> str:
-    """Return what a pod wrote after the last line of the program: a name that it waited for and found is forgotten."""
+    """Return what a pod logged after the last line of the program. Earlier lookups of a name succeeded in the end."""
     return log[max(0, log.rfind(_MARK)) :].partition("\n")[2] if _MARK in log else log
 
 
@@ -106,10 +107,10 @@ class Slow:
 
     Args:
         peers: the comparison.
-        nodes: hosts all of whose GPUs are slow alike.
+        nodes: hosts with all of their GPUs slow.
         gpus: single slow GPUs of other hosts.
-        bad: those of both (by name) that are not only marginally slow.
-        uneven: slow GPUs, where so many are slow that none of them is to blame.
+        bad: names from both that are more than marginally slow.
+        uneven: slow GPUs, if so many are slow that none of them is to blame.
     """
 
     peers: PeerVerdict
@@ -128,7 +129,7 @@ class Slow:
 
 
 def find_slow(rates: Mapping[str, float], settings: JudgeSettings) -> Slow:
-    """Return the slow ones among GPUs (`gpu01/gpu3`) by their rates; more is better."""
+    """Return the slow GPUs (`gpu01/gpu3`), by their rates. More is better."""
     hosts: dict[str, list[str]] = {}
     for gpu in rates:
         hosts.setdefault(gpu.partition("/")[0], []).append(gpu)
@@ -141,7 +142,7 @@ def find_slow(rates: Mapping[str, float], settings: JudgeSettings) -> Slow:
     nodes = tuple(host for host, gpus in hosts.items() if len(gpus) > 1 and suspects.issuperset(gpus))
     gpus = tuple(gpu for gpu in rates if gpu in suspects and gpu.partition("/")[0] not in nodes)
     others = len(rates) - sum(len(hosts[host]) for host in nodes)
-    # Node by node: a slow node of four has a quarter of all ranks and is still one node.
+    # Hosts are counted and not ranks: one slow node of four has a quarter of all ranks and is still a single node.
     share, least = settings.cohort_share, settings.peers_least
     if len(nodes) > max(1, int(share * len(hosts))) or len(nodes) == len(hosts):
         return Slow(peers=peers, uneven=tuple(sorted(suspects)))
@@ -156,8 +157,10 @@ def find_slow(rates: Mapping[str, float], settings: JudgeSettings) -> Slow:
 
 
 def slow_hosts(slow: Slow, rates: Mapping[str, float]) -> tuple[tuple[str, ...], frozenset[str]]:
-    """Return the hosts all of whose GPUs are slow, however many such hosts there are; and those with the hosts that are
-    as slow as one of them."""
+    """Return the hosts with all of their GPUs slow, however many they are.
+
+    The second value has these together with the hosts that are as slow as one of them.
+    """
     marked = {*slow.uneven, *slow.gpus, *(gpu for gpu in rates if gpu.partition("/")[0] in slow.nodes)}
     hosts: dict[str, list[str]] = {}
     for gpu in rates:
@@ -166,25 +169,24 @@ def slow_hosts(slow: Slow, rates: Mapping[str, float]) -> tuple[tuple[str, ...],
     return found, as_slow({host: median(map(rates.__getitem__, own)) for host, own in hosts.items()}, found, 1.0)
 
 
-# How late each host was at the start of a run, and at what. Pure arithmetic on what its pod and ranks say of it.
-# torchrun's agents meet before any of them starts a worker (torch/distributed/elastic/agent/server/api.py), so
-# workers of all hosts begin together however late one host was. What tells hosts apart is when a pod's container
-# began, when it found the meeting point, how long it loaded PyTorch, and how long its ranks then needed for their
-# devices.
+# How late each host was at the start of a run, and in which phase. Pure arithmetic on the lines of its pod and ranks.
+# torchrun's agents meet before any of them starts a worker (torch/distributed/elastic/agent/server/api.py), so workers
+# of all hosts begin together however late one host was. What differs between hosts is when a pod's container began,
+# when it found the meeting point, how long it loaded PyTorch, and how long its ranks then needed for their devices.
 
 STARTED, RESOLVED, LOADED, READY = "started", "resolved", "loaded", "ready"
 
 
 @dataclass(frozen=True, slots=True)
 class Late:
-    """Seconds by which a host was later than the first one, and the phase at which it was."""
+    """Seconds by which a host was later than the first one, and the phase in which it lost most of them."""
 
     seconds: float
     phase: str
 
 
 def lateness_of(run: Run) -> dict[str, Late]:
-    """Return the lateness of every host of a run that said when it began (release 0.1 did not)."""
+    """Return the lateness of every host of a run. Empty for runs of release 0.1, which did not record start times."""
     ready = {host: seconds for host, pod in run.pods.items() if (seconds := _ready(pod)) is not None}
     pods = {host: run.pods[host].phases for host in run.record.hosts if host in ready}
     pods = {host: phases for host, phases in pods.items() if len(phases) == len(PHASES)}
@@ -192,7 +194,7 @@ def lateness_of(run: Run) -> dict[str, Late]:
         return {}
     began = min(phases[STARTED] for phases in pods.values())
     index_0 = next((pod.host for pod in run.record.pods if pod.index == 0 and pod.host in pods), None)
-    # The name is there as soon as the pod of index 0 is; that one's lateness is not the others'.
+    # The name resolves as soon as the pod of index 0 runs. The lateness of that pod does not count against the others.
     meeting = pods[index_0][STARTED] if index_0 else max(phases[STARTED] for phases in pods.values())
     loaded = min(phases[LOADED] - phases[RESOLVED] for phases in pods.values())
     prepared = min(ready[host] for host in pods)
@@ -210,16 +212,16 @@ def lateness_of(run: Run) -> dict[str, Late]:
 
 
 def _ready(pod: PodLog) -> float | None:
-    """Return how long the slowest rank of a pod needed until it was ready for the others."""
+    """Return how many seconds the slowest rank of a pod took until it was ready. None: not all ranks became ready."""
     times = [log.setup.ready - log.started for log in pod.ranks if log.setup and log.setup.ready is not None]
     return max(times) if times and len(times) == len(pod.ranks) else None
 
 
-# Model FLOP utilisation: the fraction of a GPU's dense peak that the model's own arithmetic uses. Pure. FLOP per
-# token = 6 P + 12 layers x hidden x sequence. P counts the matrices that every token is multiplied with (twice in the
-# forward pass, four times in the backward pass): all layers and the output projection, not the embeddings, which are
-# looked up. Attention is counted in full although the mask is causal, as PaLM defined it and PyTorch's counter does;
-# with half of it the figure would be lower by `attention_share / 2`.
+# Model FLOP utilisation: the fraction of a GPU's dense peak that the model's own arithmetic uses. Pure. FLOP per token
+# = 6 P + 12 layers x hidden x sequence. P counts the matrices that every token is multiplied with (twice in the forward
+# pass, four times in the backward pass): all layers and the output projection, but not the embeddings, which are looked
+# up. Attention is counted in full although the mask is causal, as PaLM defined it and PyTorch's counter does; with half
+# of it the figure would be lower by `attention_share / 2`.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,7 +247,7 @@ def attention_share(setup: Setup) -> float:
 
 
 def mfu_of(setup: Setup, step_s: float, peak_tflops: float) -> Mfu:
-    """Return the utilisation of each GPU at a step time."""
+    """Return the utilisation of each GPU at a step time in seconds, for a dense peak in TFLOP/s."""
     tokens = setup.batch * setup.accumulate * setup.sequence
     attention = f"12 x {setup.layers} x {setup.hidden} x {setup.sequence}"
     rate = tokens / step_s
@@ -261,13 +263,13 @@ def mfu_of(setup: Setup, step_s: float, peak_tflops: float) -> Mfu:
     )  # fmt: skip
 
 
-# What the samples of a GPU's clock, power and heat say over a whole run. Pure. `sw_power_cap` is the usual state of a
-# GPU under full load and blames nobody by itself. Heat and the power brake are never usual. Names are NVML's
-# (nvmlClocksEventReasons in NVIDIA's NVML API reference).
+# What the samples of a GPU's clock, power and temperature show over a whole run. Pure. `sw_power_cap` is the usual
+# state of a GPU under full load and proves no fault by itself. Heat and the power brake are never usual. Names are
+# NVML's (nvmlClocksEventReasons in NVIDIA's NVML API reference).
 
-# Heat and power supply: from hardware and driver.
+# Reasons of heat and power supply, from hardware and driver.
 HELD_DOWN = ("hw_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown", "sw_thermal_slowdown")
-# At least so many samples for a second of load: the program takes one a second.
+# Fewest samples per second of load. The program takes one per second.
 _LEAST_RATE = 0.2
 _OPTIONAL = ("clock_min_mhz", "power_w", "temperature_c")
 
@@ -284,7 +286,7 @@ class DeviceState:
 
     @property
     def missing(self) -> str:
-        """What was not sampled, in words; empty if there is enough to judge."""
+        """What was not sampled, as text. Empty: there is enough to judge."""
         wanted = _LEAST_RATE * self.log.load_s
         if self.samples < max(1.0, wanted):
             return f"{self.samples} samples in {self.log.load_s:.0f} s of load"
@@ -292,13 +294,13 @@ class DeviceState:
         lacking = [name for name in ("clock_mhz", "reasons") if any(getattr(state, name) is None for state in told)]
         if lacking:
             return f"its device does not tell {' and '.join(lacking)}"
-        # A driver that does not say it never says it.
+        # A driver that does not report a value never reports it, so a gap in between is a fault.
         uneven = [name for name in _OPTIONAL if len({getattr(state, name) is None for state in told}) > 1]
         return f"only some of its samples tell {' and '.join(uneven)}" if uneven else ""
 
     @cached_property
     def reasons(self) -> dict[str, float]:
-        """Part of the samples in which each reason held the clock down."""
+        """Fraction of the samples in which each reason throttled the clock."""
         counts: Counter[str] = Counter()
         for state in self.log.states:
             counts.update(state.reasons or {})
@@ -306,9 +308,9 @@ class DeviceState:
 
     @property
     def held_down(self) -> tuple[str, float]:
-        """The reason of heat or power supply that was given most often, and its part of the samples."""
+        """The most frequent reason of heat or power supply, and its fraction of the samples."""
         found = {name: part for name, part in self.reasons.items() if name in HELD_DOWN}
-        # hw_slowdown is set beside the reason for it, which says more.
+        # hw_slowdown is set together with its specific reason, which is preferred.
         name = max(found, key=lambda word: (found[word], word != "hw_slowdown"), default="")
         return name, found.get(name, 0.0)
 
@@ -318,7 +320,7 @@ class DeviceState:
 
     @property
     def text(self) -> str:
-        """Clock, power and heat in words; empty where nothing was sampled."""
+        """Clock, power and temperature as text. Empty: nothing was sampled."""
         clocks = self.clocks()
         if not clocks:
             return ""
@@ -342,9 +344,9 @@ def states_of(run: Run) -> dict[str, DeviceState]:
     return {rank.gpu: DeviceState(rank.log) for rank in run.ranks}
 
 
-# Hosts whose CPUs need longer than others for the data of a step, so that all ranks wait for them. Pure.
+# Hosts whose CPUs take longer than others for the data of a step, so that all ranks wait for them. Pure.
 
-# So many hosts besides a faster one make that one the odd one; of two hosts the slower one is slow.
+# With this many hosts besides a faster one, that one is the outlier. Of two hosts, the slower one is slow.
 _LEAST_OTHERS = 2
 
 
@@ -353,10 +355,11 @@ class SlowData:
     """What a comparison of hosts found.
 
     Args:
-        usual_s: the time that the fastest hosts need; 0 where there is nothing to compare.
-        cost: by host, the part of a step by which it is later than those.
-        slow: hosts that are named; `bad` those of them that are not only marginally slow.
-        uneven: hosts that are slow, where so many are that none of them is to blame.
+        usual_s: the time of the fastest hosts; 0: nothing to compare.
+        cost: by host, the fraction of a step by which it is later than those.
+        slow: hosts that are named.
+        bad: those of them that are more than marginally slow.
+        uneven: slow hosts, if there are so many that none of them is to blame.
         alone: the one host that is so much faster than all others that these are `uneven`.
     """
 
@@ -369,11 +372,12 @@ class SlowData:
 
 
 def find_slow_data(data_s: Mapping[str, float], step_s: float, settings: JudgeSettings) -> SlowData:
-    """Return the hosts that are slow at the data, by their seconds a step.
+    """Return the hosts that are slow at the data, by their seconds per step.
 
-    The second fastest host is the measure, for one that is faster than all others makes nobody slow, and where half of
-    the hosts are slow the middle one says nothing. Where all others are later than one by more than is marginal, these
-    times do not tell whether that one is odd or they are slow, and nobody is named (docs/design/peers.md).
+    The second fastest host is the reference: a single host that is faster than all others makes none of them slow, and
+    where half of the hosts are slow the median proves nothing. If all others are later than one host by more than is
+    marginal, the times do not show whether that one is an outlier or they are slow, and no host is named
+    (docs/design/peers.md).
     """
     if len(data_s) < 2:
         return SlowData(usual_s=0.0)
@@ -386,7 +390,7 @@ def find_slow_data(data_s: Mapping[str, float], step_s: float, settings: JudgeSe
         return SlowData(usual_s=fastest, cost=others, uneven=uneven, alone=first)
     cost = {host: max(0.0, seconds - usual) / step_s for host, seconds in data_s.items()}
 
-    # A factor counts only where it costs more of a step than noise does.
+    # The factor counts only if it costs more of a step than noise does.
     def is_slow(host: str) -> bool:
         factor = data_s[host] / usual if usual > 0 else 1.0
         return cost[host] > settings.peer_marginal or (factor >= settings.data_factor and cost[host] > NOISE)
@@ -404,7 +408,7 @@ _TRIES_TO_PLACE = 2
 
 @dataclass(frozen=True)
 class SkuCohort:
-    """The hosts of one SKU, and everything that their runs say. The rates of GPUs of hosts `without` are left out."""
+    """The hosts of one SKU with their runs. The rates of GPUs of hosts in `without` are left out."""
 
     results: Results
     hardware: Mapping[str, Sku]
@@ -413,7 +417,7 @@ class SkuCohort:
 
     @property
     def sku(self) -> Sku | None:
-        """Its hardware facts, None where none are known."""
+        """Its hardware facts. None: not known."""
         return self.hardware.get(self.sku_name)
 
     @cached_property
@@ -436,7 +440,7 @@ class SkuCohort:
 
     @cached_property
     def problem(self) -> HostProblem | None:
-        """What went wrong in the last run with figures, else in the last run."""
+        """The problem of the last run with figures. Without such a run: that of the last run."""
         counting = (self.complete or self.runs)[-1:]
         return counting[0].problem if counting else None
 
@@ -446,7 +450,7 @@ class SkuCohort:
 
     @property
     def typical(self) -> Figures:
-        """The run with the middle step time; only where there are figures."""
+        """The run with the median step time. Only defined if there are figures."""
         ordered = sorted(self.figures, key=lambda figures: figures.step_s)
         return ordered[len(ordered) // 2]
 
@@ -462,7 +466,7 @@ class SkuCohort:
 
     @cached_property
     def lateness(self) -> Mapping[str, Late]:
-        """Delay of each host, the middle one of the runs; empty where the runs do not tell it."""
+        """Lateness of each host, as the median of the runs. Empty: the runs did not record it."""
         runs = [lateness_of(run) for run in self.complete]
         names = [name for name in (runs or [{}])[0] if all(name in run for run in runs)]
         ordered = {name: sorted((run[name] for run in runs), key=lambda late: late.seconds) for name in names}
@@ -470,24 +474,24 @@ class SkuCohort:
 
     @cached_property
     def states(self) -> Mapping[str, DeviceState]:
-        """What was sampled of each GPU in the longest run."""
+        """The samples of each GPU in the longest run."""
         return states_of(self.longest) if self.complete else {}
 
     @property
     def longest(self) -> Run:
-        """The last of the complete runs with the longest load: what heat does is judged by it."""
+        """The last of the complete runs with the longest load, which shows the effect of heat."""
         return max(reversed(self.figures), key=lambda figures: round(figures.load_s, -1)).run
 
     @cached_property
     def held_down(self) -> Mapping[str, float]:
-        """GPUs whose clock heat or power supply held down so often that it is bad, with the part of the samples."""
+        """GPUs that heat or power supply throttled so often that it is bad, with the fraction of the samples."""
         limit = self.results.plan.settings.judge.throttled_bad
         parts = {gpu: state.held_down[1] for gpu, state in self.states.items()}
         return {gpu: part for gpu, part in parts.items() if part >= limit and part > 0}
 
     @cached_property
     def slow_data(self) -> SlowData:
-        """Hosts that hold all others up with the data of a step."""
+        """Hosts that delay all others with the data of a step."""
         return (
             find_slow_data(
                 _medians([figures.data_s for figures in self.figures]),
@@ -499,7 +503,7 @@ class SkuCohort:
         )
 
     def explained(self, gpus: Iterable[str]) -> str:
-        """Return what was sampled of GPUs and of all together, in words for a summary; empty without samples."""
+        """Return the samples of some GPUs and of all together, as text for a summary. Empty: there are none."""
         told = [f"{gpu} {text}" for gpu in list(gpus)[:2] if (state := self.states.get(gpu)) and (text := state.text)]
         clocks = [median(found) for state in self.states.values() if (found := state.clocks())]
         return f" ({'; '.join(told)}; all: {median(clocks):.0f} MHz)" if told and clocks else ""
@@ -513,13 +517,13 @@ class SkuCohort:
 
     @cached_property
     def growth(self) -> float:
-        """Growth of the step time over a run, as a fraction; 0 where it is not certain."""
+        """Growth of the step time over a run, as a fraction. 0: not certain."""
         trends = [figures.trend for figures in self.figures]
         return median(trend.growth if trend.sure else 0.0 for trend in trends) if trends else 0.0
 
     @cached_property
     def variation(self) -> float:
-        """Coefficient of variation of the step time without its growth."""
+        """Coefficient of variation of the step time, with its growth removed."""
         return median(figures.trend.variation for figures in self.figures) if self.figures else 0.0
 
     def rates_of(self, host: str) -> dict[str, float]:
@@ -535,7 +539,7 @@ class SkuCohort:
 
     @cached_property
     def rates(self) -> Mapping[str, float]:
-        """Rate of each GPU compared with the median of its run; GPUs that slow down have none."""
+        """Rate of each GPU relative to the median of its run. GPUs that slow down over a run are left out."""
         rates = _medians([figures.rates for figures in self.figures])
         left_out = self.without
         return {g: rate for g, rate in rates.items() if g not in self.growing and g.partition("/")[0] not in left_out}
@@ -546,7 +550,7 @@ class SkuCohort:
 
     @cached_property
     def mfu(self) -> Mfu | None:
-        """MFU at the typical step time, None where the peak is not known."""
+        """MFU at the typical step time. None: the peak is not known, or there are no figures."""
         peak = self.results.plan.settings.peak_for(self.sku) if self.sku else None
         if self.setup is None or not peak or not self.figures:
             return None
@@ -554,13 +558,13 @@ class SkuCohort:
 
     @property
     def tflops(self) -> float | None:
-        """What the arithmetic of the model comes to at the typical step time, whatever the peak; None without runs."""
+        """TFLOP/s of the model's arithmetic at the typical step time, whatever the peak. None: no figures."""
         found = mfu_of(self.setup, self.typical.step_s, 1.0) if self.setup is not None and self.figures else None
         return found.tflops if found else None
 
     @property
     def target(self) -> float:
-        """Lowest MFU that passes."""
+        """Lowest MFU that passes, as a fraction."""
         return self.results.plan.settings.target_for(self.sku) if self.sku else 0.0
 
     @property
@@ -571,18 +575,18 @@ class SkuCohort:
 
     @cached_property
     def doubtful(self) -> bool:
-        """Whether more runs can confirm or clear something suspicious."""
+        """Whether more runs can confirm or clear a suspicion."""
         return bool(self.figures) and (bool(self.late) or self.slow_at_work)
 
     @property
     def slow_at_work(self) -> bool:
-        """Whether the training itself shows something suspicious, and not only its start."""
+        """Whether the training itself is suspicious, and not only its start."""
         low = self.mfu is not None and self.mfu.value < self.target
         return bool(self.slow_data.slow or self.slow_data.uneven) or self.slow.any or not self.steady or low
 
     @property
     def load_s(self) -> float:
-        """How long the next run is to be. What only the start showed needs no further ten minutes of load."""
+        """Seconds of load of the next run. If only the start was suspicious, 0: no long load is needed again."""
         again = bool(self.figures) and not self.slow_at_work
         return 0.0 if again else self.results.plan.settings.run.load_s
 
@@ -593,7 +597,7 @@ class SkuCohort:
 
     @property
     def wants_more(self) -> bool:
-        """Whether another run would say more."""
+        """Whether another run could decide more."""
         if not self.open_hosts or self.sku is None:
             return False
         if not self.runs:
@@ -604,7 +608,7 @@ class SkuCohort:
 
 
 def cohorts_of(results: Results, hardware: Mapping[str, Sku]) -> tuple[SkuCohort, ...]:
-    """Return the cohorts of all SKUs of the plan."""
+    """Return the hosts of every SKU of the plan, one cohort for each."""
     return tuple(SkuCohort(results, hardware, name) for name in results.plan.skus)
 
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The figures of a run: rates, variation, growth, lateness, loss. Pure arithmetic on the lines of its ranks."""
+"""The figures of a run: rates, variation, growth, data time, loss. Pure arithmetic on the lines of its ranks."""
 
 from __future__ import annotations
 
@@ -14,17 +14,22 @@ from statistics import fmean, median, pstdev, stdev
 
 from .model import Rank, Run
 
-# A growth counts from so many times its own uncertainty.
+# Growth is certain if it exceeds this many times its own uncertainty.
 _SURE = 4.0
 _SLOW_STEP = 1.1
-# From so many windows on they are judged, and not the first steps: they are what the heat of the load acts on.
+# With this many windows, they are judged and not the first steps, since they show the effect of heat under load.
 _LEAST_WINDOWS = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """A straight line through values: growth from the first to the last as a fraction of the first, its
-    uncertainty, and the variation that the line leaves, as a fraction of the mean."""
+    """A straight line through values.
+
+    Attributes:
+        growth: from the first to the last value, as a fraction of the first.
+        uncertainty: that of the growth.
+        variation: standard deviation around the line, as a fraction of the mean.
+    """
 
     growth: float
     uncertainty: float
@@ -32,12 +37,12 @@ class Trend:
 
     @property
     def sure(self) -> bool:
-        """Whether the growth exceeds its uncertainty by far."""
+        """Whether the growth is far larger than its uncertainty."""
         return self.growth > _SURE * self.uncertainty
 
 
 def trend_of(values: Sequence[float]) -> Trend:
-    """Return the least-squares line through values at equal distances; at least three."""
+    """Return the least-squares line through at least three equidistant values."""
     count, middle = len(values), fmean(values)
     centre = (count - 1) / 2
     spread = sum((n - centre) ** 2 for n in range(count))
@@ -52,8 +57,8 @@ def trend_of(values: Sequence[float]) -> Trend:
 class Figures:
     """The figures of one complete run, from the steps after the warm-up.
 
-    The first steps are told one by one, those after them in windows of equal length. Where a run has enough windows,
-    trends and rates are theirs.
+    The first steps are recorded one by one, later ones in windows of equal length. If a run has enough windows, trends
+    and rates are computed from them.
     """
 
     run: Run
@@ -61,8 +66,10 @@ class Figures:
 
     @cached_property
     def steps(self) -> tuple[tuple[int, float], ...]:
-        """Number and time in seconds of every step, of windows their middle and mean: the median of the ranks, which
-        all wait for each other."""
+        """Number and time in seconds of every step. For windows: their middle step and mean time.
+
+        Each time is the median of the ranks, which all wait for each other.
+        """
         logs = [rank.log for rank in self.run.ranks]
         single = tuple(
             (logs[0].steps[n].number, median(log.steps[n].step_time_s for log in logs))
@@ -72,24 +79,24 @@ class Figures:
 
     @cached_property
     def step_s(self) -> float:
-        """Mean time of a step."""
+        """Mean time of a step in seconds."""
         windows = self.run.ranks[0].log.windows
         counts = [1] * (len(self.steps) - len(windows)) + [window.count for window in windows]
         return sum(n * s for n, (_number, s) in zip(counts, self.steps, strict=True)) / sum(counts)
 
     @cached_property
     def load_s(self) -> float:
-        """Seconds that all steps took, the least of the ranks."""
+        """Seconds that all steps took, as the minimum of the ranks."""
         return min(rank.log.load_s for rank in self.run.ranks)
 
     @cached_property
     def trend(self) -> Trend:
-        """The trend of the step time. The variation is that within windows and that between them together."""
+        """The trend of the step time. Its variation combines that within windows and that between them."""
         if not self._long:
             return trend_of([seconds for _number, seconds in self.steps])
         between = trend_of(self._window_s)
         logs = [rank.log.windows for rank in self.run.ranks]
-        # The median: one pause in ten minutes is no unsteadiness.
+        # The median, so that a single pause in ten minutes does not count as unsteady.
         within = median(median(windows[n].step_time_sd_s for windows in logs) for n in range(len(self._window_s)))
         variation = math.hypot(within / fmean(self._window_s), between.variation)
         return Trend(between.growth, between.uncertainty, variation)
@@ -101,14 +108,17 @@ class Figures:
 
     @cached_property
     def rates(self) -> Mapping[str, float]:
-        """Rate of each GPU at its own part of a step: the run's median is 1, twice as slow is 0.5."""
+        """Rate of each GPU at its own part of a step, relative to the run's median: 0.5 is half as fast."""
         times = {rank.gpu: median(self._computed(rank)) for rank in self.run.ranks}
         middle = median(times.values())
         return {gpu: middle / seconds for gpu, seconds in times.items()}
 
     @cached_property
     def data_s(self) -> Mapping[str, float]:
-        """Seconds that each host needs for the data of a step, the median of its ranks; empty where none told it."""
+        """Seconds that each host needs for the data of a step, as the median of its ranks.
+
+        Empty: not all recorded it.
+        """
         found: dict[str, list[float]] = {}
         for rank in self.run.ranks:
             told = [w.data_s for w in rank.log.windows] if self._long else []
@@ -118,7 +128,7 @@ class Figures:
 
     @cached_property
     def spoilers(self) -> tuple[str, ...]:
-        """The GPU that was the slowest in most of the long steps, or all GPUs of the host that was."""
+        """The GPU that was the slowest in most of the long steps. Otherwise all GPUs of the host that was."""
         usual = median(seconds for _number, seconds in self.steps)
         logs = {rank.gpu: rank.log for rank in self.run.ranks}
         first = self.run.ranks[0].log
@@ -138,7 +148,7 @@ class Figures:
 
     @cached_property
     def losses(self) -> tuple[tuple[int, float], ...]:
-        """Number of every step (of windows their middle) and the mean loss of all ranks, where all are finite."""
+        """Step number and mean loss of all ranks, where it is finite. For windows: their middle step."""
         logs = [rank.log for rank in self.run.ranks]
         means = [
             *((logs[0].steps[n].number, fmean(log.steps[n].loss for log in logs)) for n in range(len(logs[0].steps))),
@@ -151,7 +161,7 @@ class Figures:
 
     @cached_property
     def not_finite(self) -> Mapping[str, int]:
-        """The first step in which a GPU's loss was not finite."""
+        """By GPU, the first step in which its loss was not finite."""
         found = {}
         for rank in self.run.ranks:
             number = next((step.number for step in rank.log.steps if not math.isfinite(step.loss)), 0)
@@ -162,12 +172,12 @@ class Figures:
 
     @cached_property
     def weights(self) -> Counter[str]:
-        """How many ranks ended with which weights, by digest."""
+        """Number of ranks by the digest of their final weights."""
         return Counter(rank.log.weights for rank in self.run.ranks)
 
     @cached_property
     def odd_weights(self) -> Mapping[str, tuple[str, ...]]:
-        """By host its GPUs whose ranks ended with other weights than most."""
+        """By host, the GPUs whose ranks ended with other weights than most."""
         found: dict[str, tuple[str, ...]] = {}
         usual = max(self.weights, key=self.weights.__getitem__)
         for rank in self.run.ranks:
@@ -191,7 +201,7 @@ class Figures:
 
 
 def _most(names: Sequence[str]) -> str:
-    """Return the name that is given at least three times and by most; empty if there is none."""
+    """Return the name that occurs at least three times and in more than 60 % of the list. Empty: there is none."""
     return next((name for name in set(names) if names.count(name) >= 3 and names.count(name) > 0.6 * len(names)), "")
 
 
@@ -205,16 +215,16 @@ class Fall:
 
     @property
     def part(self) -> float:
-        """The fall as a fraction of the first."""
+        """The fall as a fraction of the first value."""
         return 1 - self.last / self.first if self.first > 0 else 0.0
 
     def enough(self, least: float) -> bool:
-        """Whether it fell by at least that fraction, and by more than chance."""
+        """Whether it fell by at least `least` (a fraction), and by more than chance."""
         return self.part >= least and self.first - self.last > 2 * self.spread
 
 
 def fall_of(losses: Sequence[float]) -> Fall:
-    """Return how a loss fell from the first steps to the last quarter."""
+    """Return how a loss fell, from the first three steps to the last quarter."""
     quarter = max(3, len(losses) // 4)
     last = losses[-quarter:]
     return Fall(fmean(losses[:3]), fmean(last), stdev(last) / math.sqrt(len(last)) if len(last) > 1 else pstdev(last))

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check host-state-after-training: the load of training left no error on the host."""
+"""Check host-state-after-training: the training load left no error on the host."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SPEC = growth_spec("host-state-after-training", "training_acceptance", "The load
 
 
 def judge(seen: LoadBrackets, context: JudgeContext) -> tuple[Outcome, ...]:
-    """What grew between the readings before and after the load, in the gate that made it."""
+    """Return what grew between the readings before and after the load, in the gate that made it."""
     return judge_growth(SPEC, seen, context)
 
 

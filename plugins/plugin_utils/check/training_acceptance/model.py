@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The runs of the gate as values: what was planned, what was run, and what the logs of a run say."""
+"""The runs of the gate as values: what was planned, what was run, and what the logs of a run contain."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class PlannedHost(BenchmarkHost):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan(BenchmarkPlan[PlannedHost]):
-    """What the runs depend on; `shapes` has the model of every SKU."""
+    """What the runs depend on. `shapes` has the model of every SKU."""
 
     settings: TrainingSettings
     shapes: dict[str, Shape]
@@ -38,7 +38,16 @@ class Plan(BenchmarkPlan[PlannedHost]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodRecord:
-    """One pod of a run: its host and node (empty: it got none), its place in the run, how it ended, its log."""
+    """One pod of a run.
+
+    Attributes:
+        host: its host; empty: it was not scheduled.
+        node: its node; empty: it was not scheduled.
+        index: its number in the run.
+        exit_code: None: not known.
+        reason: why it ended.
+        log: path of its log in the run directory.
+    """
 
     host: str
     node: str
@@ -50,7 +59,7 @@ class PodRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record(RunRecord):
-    """A run that was made, over all open hosts of a SKU; `gpus` are those of each host."""
+    """A run over all open hosts of a SKU. `gpus` is the number of GPUs of each host."""
 
     name: str
     sku: str
@@ -60,7 +69,7 @@ class Record(RunRecord):
 
     @property
     def world(self) -> int:
-        """How many ranks it should have."""
+        """Number of ranks that it should have."""
         return len(self.hosts) * self.gpus
 
 
@@ -73,9 +82,9 @@ class HostProblem(Problem):
 
     Args:
         check: the check that reports it; all others only refer to it.
-        hosts: those to blame; all hosts of the run where none can be named.
-        gpus: the GPUs to blame, where that is known (`gpu01/gpu3`).
-        partial: hosts that are not to blame did everything that they should.
+        hosts: those to blame; all hosts of the run if none can be named.
+        gpus: the GPUs to blame, if known (`gpu01/gpu3`).
+        partial: the hosts that are not to blame completed the run.
     """
 
     check: str = ""
@@ -93,15 +102,15 @@ class Rank:
 
     @property
     def gpu(self) -> str:
-        """The GPU it used, as subjects are called."""
+        """The GPU that it used, as the name of a subject."""
         return f"{self.host}/gpu{self.log.local_rank}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """A run with what its logs say: the ranks of hosts without a problem, and the problem if there is one.
+    """A run with what its logs contain: the ranks of hosts without a problem, and the problem if there is one.
 
-    `pods` has the log of every host whose log can be read.
+    `pods` has the log of every host whose log is readable.
     """
 
     record: Record
@@ -133,7 +142,7 @@ class Run:
 
     @property
     def met(self) -> bool:
-        """Whether all ranks of all hosts were there at the same time: each says so itself."""
+        """Whether all ranks of all hosts ran at the same time, by their own lines."""
         found = [
             len([log for log in self.pods[h].ranks if log.setup]) if h in self.pods else 0 for h in self.record.hosts
         ]
@@ -147,8 +156,8 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Results(BenchmarkResults[Plan, Run]):
-    """Plan and runs, with the question that the analysis asks of them."""
+    """The plan and all runs."""
 
     def of(self, sku: str) -> tuple[Run, ...]:
-        """Return the runs over the hosts of a SKU, first attempts first."""
+        """Return the runs over the hosts of a SKU by attempt."""
         return tuple(sorted((r for r in self.runs if r.record.sku == sku), key=lambda run: run.record.attempt))

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Observes the shared volume before the training: fio on every host, a few at a time, again where one is suspect."""
+"""Observe the shared volume before the training: fio on every host, in groups; suspects are measured again."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _run(record: HostRecord, log: str, settings: StorageSettings) -> Run:
 
 
 class StorageBenchmark(HostBenchmark[Plan, Run]):
-    """fio on one host after the other, in groups of equal size."""
+    """fio on all hosts, in groups of equal size, one group after the other."""
 
     gate = GATE
     name = "storage"
@@ -43,26 +43,30 @@ class StorageBenchmark(HostBenchmark[Plan, Run]):
         self.settings = settings
 
     def make_plan(self, cluster: Cluster) -> Plan:
-        """Look at the nodes: a host whose GPUs are busy uses the volume, too, and says nothing about it."""
+        """Return the hosts.
+
+        One with busy GPUs is closed: it may use the volume itself, so a measurement there proves nothing.
+        """
         return Plan(hosts=self.hosts(cluster), settings=self.settings)
 
     def permissions(self) -> tuple[Permission, ...]:
         return job_permissions("plain-job")
 
     def next_runs(self) -> list[str]:
-        """The next group of hosts that were not measured; then suspects, in the company of so many others."""
+        """Return the next group of hosts that were not measured; after that suspects, together with as many others."""
         results = Results(plan=self.plan, runs=tuple(self.runs))
         names = [host.name for host in self.plan.open_hosts]
         size = math.ceil(len(names) / math.ceil(len(names) / self.group))
         fresh = [name for name in names if not results.of(name)]
         if fresh:
-            # Groups of equal size: a host alone on the volume would be faster than all others.
+            # The groups have equal size: a host alone on the volume would be faster than all others.
             return fresh[: math.ceil(len(fresh) / math.ceil(len(fresh) / size))]
         again = to_measure_again(results)
         if not again:
             return []
         company = sorted((name for name in names if name not in again), key=lambda name: len(results.of(name)))
-        # Half of a group are no suspects, where there are so many: what these reach is the measure of the moment.
+        # Half of a group are hosts without suspicion, if there are enough: their figures are the reference of that
+        # moment.
         suspects = again[: max(size // 2, size - len(company), 1)]
         return [*suspects, *company[: max(0, size - len(suspects))]]
 
@@ -70,12 +74,12 @@ class StorageBenchmark(HostBenchmark[Plan, Run]):
         return f"fio on the shared volume: {len(wanted)} hosts"
 
     def job(self, want: str) -> JobSpec:
-        """One fio on the node of a host, in a directory that nobody else has."""
+        """Return one fio on the node of a host, in a directory of its own."""
         name = self.job_name("fio", want)
         return storage_job(name, self.plan.host(want), self.settings, secrets.token_hex(8))
 
     def command(self, spec: JobSpec) -> tuple[str, ...]:
-        """Leave the text of the program out."""
+        """Return the command without the text of the script."""
         return command_of(spec)
 
     def run_of(self, record: HostRecord, log: str) -> Run:

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Observes training: runs the training program over all hosts as a gang, again where one run raises a suspicion."""
+"""Observe training: run the training program over all hosts as a gang, and repeat a run that raises a suspicion."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from .analysis import STARTS, SkuCohort, cohorts_of, never_met, words
 from .model import HostProblem, Plan, PlannedHost, PodRecord, Rank, Record, Results, Run, SavedObservation
 from .settings import GATE, TrainingSettings
 
-# Parses the logs of a run to ranks that can be judged, or to the reason why there are none. Pure, fails closed.
+# Parse the logs of a run to ranks that can be judged, or to the reason why there are none. Pure, fails closed.
 
 COMPLETES = "training-completed"
 # Errors of ranks whose partner went away: another rank failed first.
@@ -48,12 +48,12 @@ Pods = Mapping[str, PodLog]
 
 
 def parse_run(record: Record, logs: Mapping[str, str], settings: TrainingSettings) -> Run:
-    """Return a run with what its logs say; `logs` has the log of every host that has one."""
+    """Return a run with what its logs contain. `logs` has the log of every host that has one."""
     pods: dict[str, PodLog] = {}
     unreadable: dict[str, str] = {}
     for host, text in logs.items():
         try:
-            # The lines that are not there may be those of a rank that failed.
+            # The missing lines may be those of a rank that failed.
             if left_out := left_out_of(text):
                 unreadable[host] = left_out
             else:
@@ -83,7 +83,7 @@ def _problem(
         return _ended("run-crashed", f"ended as {record.state!r}: {record.reason}", record.hosts)
     cut = [host for host in record.hosts if left_out_of(logs.get(host, ""))]
     if record.state != "succeeded" and cut:
-        # Who failed first may stand in the part that is not there.
+        # The missing part may name the rank that failed first.
         text = f"{cut[0]}: {left_out_of(logs[cut[0]])}; the run ended as {record.state}: {record.reason}"
         return _ended("output-incomplete", text, record.hosts)
     if record.state != "succeeded" and not unreadable:
@@ -143,7 +143,7 @@ def _ended(
 
 
 def _crashed(record: Record, pods: Pods, logs: Mapping[str, str]) -> HostProblem:
-    """Return the problem of the rank that failed first and by itself: the others fail because it went away."""
+    """Return the problem of the rank that failed first and by itself. The others fail because it went away."""
     short = {host: error.text for host, text in logs.items() if (error := _shared_memory(text))}
     if short:
         host, line = next(iter(short.items()))
@@ -200,7 +200,7 @@ def _incomplete(
 
 
 def _unlike(record: Record, pods: Pods) -> HostProblem | None:
-    """Return the problem of hosts whose ranks do not train what most others do, or not with the same libraries."""
+    """Return the problem of hosts whose ranks train another model than most, or with other libraries. None: none do."""
     setups = {host: Counter(essence_of(log.setup) for log in pods[host].ranks if log.setup) for host in record.hosts}
     kinds = sum(setups.values(), Counter[tuple[Any, ...]]())
     if len(kinds) <= 1:
@@ -222,7 +222,7 @@ def _wrong(
     unreadable: Mapping[str, str],
     settings: TrainingSettings,
 ) -> str:
-    """Return what is missing in the output of a host; empty if nothing is."""
+    """Return what is missing in the output of a host. Empty: nothing."""
     if pod is None:
         return "there was no pod on it"
     if host in unreadable:
@@ -249,10 +249,11 @@ PROGRAM = RECIPES / "workloads" / "training"
 
 
 def observe(context: ObserveContext) -> SavedObservation:
-    """Train and return all runs; logs are kept as evidence.
+    """Train and return all runs. Logs are saved as evidence.
 
     Raises:
-        InputError: invalid settings, a SKU without facts.
+        InputError: invalid settings.
+        NotFoundError: a SKU has no hardware facts.
         BringupError: see Benchmark.observe.
     """
     found = TrainingBenchmark(context, context.settings_of(GATE, TrainingSettings)).observe()
@@ -261,7 +262,7 @@ def observe(context: ObserveContext) -> SavedObservation:
 
 
 def restore(data: Any, run_dir: Path, site: Site) -> Results:
-    """Return plan and runs, the logs parsed again."""
+    """Return plan and runs, with the logs parsed again."""
     complete = with_plan_settings(data, TrainingSettings, GATE, site, run_dir)
     saved = from_plain(SavedObservation, complete, "observation training")
     require_planned(saved.plan.hosts, site, "observation training")
@@ -273,7 +274,7 @@ def restore(data: Any, run_dir: Path, site: Site) -> Results:
 
 
 def _require_pods(record: Record) -> None:
-    """Refuse a run two of whose pods have one place.
+    """Refuse a run with two pods of the same index.
 
     Raises:
         InputError: it has such pods.
@@ -289,7 +290,7 @@ def _logs(run_dir: Path, record: Record) -> dict[str, str]:
 
 
 class TrainingBenchmark(Benchmark[Plan, SkuCohort, Run]):
-    """The training program over the hosts of each SKU; SKUs side by side."""
+    """The training program over the hosts of each SKU. SKUs run side by side."""
 
     gate = GATE
     name = "training"
@@ -299,9 +300,9 @@ class TrainingBenchmark(Benchmark[Plan, SkuCohort, Run]):
         self.settings = settings
 
     def make_plan(self, cluster: Cluster) -> Plan:
-        """Look at the nodes: free GPUs, adapters for pods; choose a model for each SKU."""
+        """Return the open hosts with their adapters, and a model for each SKU."""
         network = read_network(cluster, self.context, site_network(self.context))
-        # A host by itself needs no network.
+        # A single host needs no network.
         several = len(self.context.site.in_scope) > 1
         place = partial(connected_placement, network) if several else placement
 
@@ -325,7 +326,7 @@ class TrainingBenchmark(Benchmark[Plan, SkuCohort, Run]):
         return gang_permissions("torchrun", self.plan.open_hosts, self.plan.gang)
 
     def next_runs(self) -> list[SkuCohort]:
-        """The cohorts of which another run would say more."""
+        """Return the cohorts for which another run could decide more."""
         cohorts = cohorts_of(Results(plan=self.plan, runs=tuple(self.runs)), self.context.hardware)
         return [cohort for cohort in cohorts if cohort.wants_more]
 
@@ -336,7 +337,7 @@ class TrainingBenchmark(Benchmark[Plan, SkuCohort, Run]):
         return f"training: {ranks} ranks{again}"
 
     def job(self, want: SkuCohort) -> JobSpec:
-        """One torchrun over all open hosts of a SKU."""
+        """Return one torchrun over all open hosts of a SKU."""
         plan, run, hosts = self.plan, self.settings.run, want.open_hosts
         network = pod_network(hosts, site_network(self.context), gang=plan.gang, fabric=self._sku(want).fabric)
         return JobSpec(
@@ -358,7 +359,7 @@ class TrainingBenchmark(Benchmark[Plan, SkuCohort, Run]):
         )
 
     def read(self, want: SkuCohort, spec: JobSpec, result: JobResult) -> Run:
-        """Keep the log of every pod, which has the output of its host's ranks."""
+        """Save the log of every pod, which has the output of its host's ranks, and return the run."""
         owners = {host.node: host.name for host in want.open_hosts}
         pods, logs = [], {}
         for pod in result.pods:
@@ -395,10 +396,10 @@ class TrainingBenchmark(Benchmark[Plan, SkuCohort, Run]):
         return tuple(word for name, value in options.items() for word in (f"--{name}", str(value)))
 
     def _environment(self, cohort: SkuCohort) -> dict[str, str]:
-        # Devices in the order of nvidia-smi, so that a rank's number is the GPU's.
+        # Devices in the order of nvidia-smi, so that a local rank has the number of its GPU.
         known = {
             "CUDA_DEVICE_ORDER": "PCI_BUS_ID", "OMP_NUM_THREADS": "8",
-            # With a workspace of one size cuBLAS gives the same bits every time (its chapter on reproducibility).
+            # With a workspace of fixed size cuBLAS returns the same bits every time (its chapter on reproducibility).
             "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
         }  # fmt: skip
         hosts = cohort.open_hosts

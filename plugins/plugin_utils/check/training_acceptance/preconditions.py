@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What comes before a verdict about training: no run, or what another check reports already. Pure."""
+"""Outcomes before a verdict about training: no run, or a problem that another check already reports. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .model import PlannedHost, Results
 
 
 def before_host(answer: Answer, cohort: SkuCohort, host: PlannedHost) -> Outcome | None:
-    """Return the outcome for a host that has no figures; None if it has some."""
+    """Return the outcome for a host without figures. None: it has some."""
     if cohort.sku is None:
         return sku_unknown(answer, host.sku)
     if host.closed:
@@ -28,7 +28,7 @@ def before_host(answer: Answer, cohort: SkuCohort, host: PlannedHost) -> Outcome
 
 
 def before_cohort(answer: Answer, cohort: SkuCohort) -> Outcome | None:
-    """Return the outcome for hosts that have no figures together; None if they have some."""
+    """Return the outcome for a cohort without figures. None: it has some."""
     affected = nodes(host.name for host in cohort.hosts)
     if cohort.sku is None:
         return sku_unknown(answer, cohort.sku_name, more_subjects=affected)
@@ -48,7 +48,7 @@ def judge_hosts(
     judge: Callable[[Answer, SkuCohort, PlannedHost], Outcome],
     skip: Collection[str] = (),
 ) -> list[Outcome]:
-    """Return the outcome of every host of a SKU that is not to be skipped."""
+    """Return the outcome of every host of a SKU, except those in `skip`."""
     hosts = [host for host in cohort.hosts if host.name not in skip]
     return [judge(Answer.about_host(spec, context, host.name), cohort, host) for host in hosts]
 
@@ -56,7 +56,7 @@ def judge_hosts(
 def judge_cohorts(
     spec: CheckSpec, results: Results, context: JudgeContext, judge: Callable[[Answer, SkuCohort], Outcome]
 ) -> tuple[Outcome, ...]:
-    """Return an outcome about the cluster for the hosts of every SKU; `judge` gets those with figures."""
+    """Return an outcome about the cluster for the hosts of every SKU. `judge` is called for those with figures."""
     answer = Answer.about_cluster(spec, context)
     cohorts = cohorts_of(results, context.hardware)
     return tuple(before_cohort(answer, cohort) or judge(answer, cohort) for cohort in cohorts)

@@ -17,18 +17,18 @@ _POINTS = 400
 
 
 def gpus(names: Iterable[str]) -> tuple[Subject, ...]:
-    """Return the subjects of GPUs."""
+    """Return GPUs as subjects."""
     return tuple(Subject(SubjectKind.GPU, name, name.partition("/")[0]) for name in names)
 
 
 def blamed(answer: Answer, cohort: SkuCohort, problem: HostProblem, host: str, hints: Mapping[str, str]) -> Outcome:
-    """Return the outcome of a problem for a host that is to blame."""
+    """Return the outcome for a host that is to blame for a problem."""
     mine = gpus(gpu for gpu in problem.gpus if gpu.partition("/")[0] == host)
     return of_problem(answer, problem, hints, more_subjects=mine, evidence=evidence(cohort, host))
 
 
 def evidence(cohort: SkuCohort, host: str = "") -> tuple[Evidence, ...]:
-    """Return the logs of a host, or those of the first pod of every run."""
+    """Return the logs of a host. Without a host: those of the first pod of every run."""
     found = []
     for run in cohort.runs:
         pods = run.pods_of(host) if host else run.record.pods[:1]

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Settings of gate training_acceptance: what is trained and how, and what the training is judged by."""
+"""Settings of gate training_acceptance: what is trained and how, and how the training is judged."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ _LEAST_STEPS = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """A model and how much of it a step is, in `accumulate` parts; `memory_mib` is what a GPU must have for it."""
+    """A model and the size of a step, which has `accumulate` parts.
+
+    `memory_mib` is the GPU memory that it needs, in MiB.
+    """
 
     layers: int
     hidden: int
@@ -80,7 +83,7 @@ class RunSettings(JobSettings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeSettings:
-    """What the training is judged by."""
+    """How the training is judged."""
 
     start_s: float = setting(
         "Ranks start together: no pod begins, finds the others or is ready for them later than this after the first.",
@@ -137,7 +140,7 @@ class JudgeSettings:
 
     @property
     def peers(self) -> PeerLimits:
-        """The parts of the peer rule."""
+        """The limits of the peer comparison."""
         return PeerLimits(
             tolerance=self.peer_marginal, spreads=self.peer_spreads, least=self.peers_least, share=self.cohort_share
         )
@@ -165,7 +168,7 @@ class TrainingSettings:
             raise InputError(f"settings of {GATE}", "shapes or mfu_targets.default are missing.", "state them")
 
     def shape_for(self, sku: Sku, hosts: int = 1) -> Shape:
-        """Return the model for so many hosts of a SKU."""
+        """Return the model for `hosts` hosts of a SKU."""
         fitting = [shape for shape in self.shapes if shape.memory_mib <= sku.gpu_memory_mib]
         found = max(fitting or self.shapes[-1:], key=lambda shape: shape.memory_mib)
         if self.run.shape:
@@ -175,11 +178,11 @@ class TrainingSettings:
         return replace(found, accumulate=self.run.accumulate or (self.run.accumulate_without_rdma if slow else 1))
 
     def target_for(self, sku: Sku) -> float:
-        """Return the least MFU of a SKU."""
+        """Return the lowest MFU of a SKU that passes, as a fraction."""
         return self.judge.mfu or self.mfu_targets.get(sku.accelerator, self.mfu_targets["default"])
 
     def peak_for(self, sku: Sku) -> float | None:
-        """Return the dense peak of one GPU in TFLOP/s for the type of the run, None where nobody states it."""
+        """Return the dense peak of one GPU in TFLOP/s for the dtype of the run. None: not known."""
         word = {"bfloat16": "bf16", "float16": "fp16", "float32": "tf32"}.get(self.run.dtype, "")
         return self.judge.peak_tflops or sku.peak_tflops.get(word)
 

@@ -43,7 +43,7 @@ def _judge(answer: Answer, results: Results, host: BenchmarkHost) -> Outcome:
     if not runs:
         return no_run(answer)
     problems = [run.reading.problem for run in runs if run.reading.problem is not None]
-    # One block that came back wrong is proof, however often it came back right.
+    # A single corrupt block is proof, however often the data were correct.
     proven = next((problem for problem in problems if problem.bad), None)
     if proven is not None or len(problems) == len(runs):
         return of_problem(answer, proven or problems[-1], HINTS, evidence=evidence(runs))

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check: the shared volume answers every host as soon as its peers, also the slowest request of a hundred."""
+"""Check: the shared volume responds to every host as fast as to its peers, at the 99th percentile too."""
 
 from __future__ import annotations
 

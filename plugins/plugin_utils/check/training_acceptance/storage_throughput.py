@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check: every host moves as much data to and from the shared volume in a second as its peers."""
+"""Check: every host reads and writes the shared volume with the throughput of its peers."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check: GPUs were loaded long enough, and neither heat nor the power supply held their clocks down meanwhile."""
+"""Check: GPUs were loaded long enough, and neither heat nor the power supply throttled their clocks."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ SPEC = CheckSpec(
 )
 _HINT = "nvidia-smi -q -d PERFORMANCE,TEMPERATURE,POWER on the host under load: fans, air or water, power supplies"
 _ROOM = "so many at once share it: inlet temperature, flow, rack power, the brake signal of the power supplies"
-# Part of the load that the steps themselves must make up; the rest is what lies between them.
+# Fraction of the load that the steps themselves must make up. The rest is between them.
 _LEAST_PART = 0.9
 
 
 def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Return an outcome for every host, or one for all hosts of a SKU where most of them are held down."""
+    """Return an outcome for every host. If most hosts of a SKU are throttled: one for all of them."""
     outcomes: list[Outcome] = []
     for cohort in cohorts_of(results, context.hardware):
         held = tuple(sorted({gpu.partition("/")[0] for gpu in cohort.held_down}))

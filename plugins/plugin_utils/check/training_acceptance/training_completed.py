@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check: every rank did all steps, reported them, and ended well."""
+"""Check: every rank completed and reported all steps, and exited without an error."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check: no host's CPUs hold all others up with the data of a step."""
+"""Check: no host's CPUs delay all others with the data of a step."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ _HINT = "the CPUs of the host are slow: cpupower frequency-info (governor), BIOS
 
 
 def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Return an outcome for every host, and one for a cohort too uneven to name a host."""
+    """Return an outcome for every host. A cohort too uneven to name a host gets one together."""
     outcomes: list[Outcome] = []
     for cohort in cohorts_of(results, context.hardware):
         found = cohort.slow_data
         slow = found.slow or found.uneven
         bad = found.bad or [host for host in slow if found.cost[host] > cohort.results.plan.settings.judge.peer_bad]
-        # One host is no bound: of three and more, all but one are slow.
+        # A single fast host is no reference: of three or more, all but one are slow.
         alone = len(slow) > 1 and len(slow) == len(found.cost) - 1
         shared = explained(context, bad, found.cost, alone=alone) if cohort.confirmed and bad else None
         covered = shared.slow if shared else ()

@@ -3,8 +3,8 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Check: all ranks get the same bits from the same arithmetic, cold and hot.
 
-In training itself the error of one rank's forward or backward pass reaches all others with the gradients, and nothing
-differs at the end. A product of whole numbers, whose result is known, tells a wrong GPU even without peers.
+In training itself an error in one rank's forward or backward pass reaches all others with the gradients, so that
+nothing differs at the end. A product of whole numbers with a known result exposes a faulty GPU even without peers.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ SPEC = CheckSpec(
 _WRONG = "this GPU computes wrong, silently: take it out of service; `dcgmi diag -r 4` on the host"
 _LIBRARIES = "so many GPUs are not wrong at once: look at the image (PyTorch, CUDA, cuBLAS) and at the driver"
 _UNLIKE = "equal GPUs with one image give equal bits: compare GPU part numbers, driver and image of these ranks"
-# Cold, and hot at the end of the load.
+# Once cold, and once hot at the end of the load.
 _LEAST = 2
 Kind = tuple[str, str]
-# By kind of rank what the first digests of all ranks of all runs say.
+# By kind of rank, the majority among the first digests of all ranks of all runs.
 Usual = Mapping[Kind, Majority[tuple[int, int], tuple[str, str]]]
 
 
 def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Return an outcome for every host, or one for all hosts of a SKU where no digest is that of most ranks."""
+    """Return an outcome for every host. If no digest has a majority of the ranks: one for all hosts of a SKU."""
     outcomes: list[Outcome] = []
     for cohort in cohorts_of(results, context.hardware):
         common = (_all_wrong(context, cohort) or _no_majority(context, cohort)) if cohort.complete else None
@@ -86,7 +86,7 @@ def _judge_host(usual: Usual, answer: Answer, cohort: SkuCohort, host: PlannedHo
 
 
 def _wrong(rank: Rank) -> str:
-    """Return how a rank was wrong at a product of whole numbers, whose result is known; empty if it never was."""
+    """Return how a rank got a product of whole numbers wrong, whose result is known. Empty: it never did."""
     found = next((digest for digest in rank.log.digests if digest.wrong_rows), None)
     return f"got {found.wrong_rows} rows of a known product wrong after {found.step} steps" if found else ""
 
@@ -96,7 +96,7 @@ def _digests(rank: Rank) -> list[tuple[str, str]]:
 
 
 def _changes(rank: Rank) -> str:
-    """Return how a rank's own digests differ, although it did the same each time; empty if they do not."""
+    """Return how a rank's own digests differ, although it did the same each time. Empty: they do not."""
     found = _digests(rank)
     if len(set(found)) <= 1:
         return ""
@@ -118,13 +118,13 @@ def _what(one: tuple[str, str], other: tuple[str, str]) -> str:
 
 
 def _kind(rank: Rank) -> Kind:
-    """Ranks that must give the same bits: of one product and one release of the libraries."""
+    """Return the kind of a rank, GPU product and PyTorch release. Ranks of one kind must give the same bits."""
     setup = rank.log.setup
     return (setup.device_name, setup.torch) if setup else ("", "")
 
 
 def _usual(cohort: SkuCohort) -> Usual:
-    """Return by kind of rank what the first digests say."""
+    """Return the majority among the first digests, by kind of rank."""
     found: dict[Kind, dict[tuple[int, int], tuple[str, str]]] = {}
     for run in cohort.complete:
         for rank in run.ranks:
@@ -134,7 +134,7 @@ def _usual(cohort: SkuCohort) -> Usual:
 
 
 def _all_wrong(context: JudgeContext, cohort: SkuCohort) -> Outcome | None:
-    """Return the outcome where most ranks get the known product wrong: that is no GPU, but what they compute with."""
+    """Return the outcome if most ranks get the known product wrong: then their software is at fault, not the GPUs."""
     ranks = cohort.complete[-1].ranks
     wrong = [text for rank in ranks if (text := _wrong(rank))]
     if len(ranks) < 2 or len(wrong) * 2 <= len(ranks):
@@ -147,7 +147,7 @@ def _all_wrong(context: JudgeContext, cohort: SkuCohort) -> Outcome | None:
 
 
 def _no_majority(context: JudgeContext, cohort: SkuCohort) -> Outcome | None:
-    """Return the outcome where no digest is that of more than half of the ranks: nobody can be named."""
+    """Return the outcome if no digest is that of more than half of the ranks, so that no GPU can be named."""
     for (product, release), said in _usual(cohort).items():
         if said.split:
             ranks = f"{said.total} ranks on {product} with PyTorch {release}"

@@ -61,7 +61,7 @@ def _judge_host(answer: Answer, cohort: SkuCohort, host: PlannedHost) -> Outcome
 
 
 def _of_broken_run(answer: Answer, cohort: SkuCohort, host: PlannedHost) -> Outcome:
-    """Judge the start of a run that did not end well: proven only if every rank of every host met the others."""
+    """Judge the start of a failed run. It is proven only if every rank of every host met the others."""
     problem, run = cohort.problem, cohort.runs[-1]
     if problem is not None and not run.met:
         return answer.blocked(by=problem.check, because=f"not all ranks met: {problem.text}")

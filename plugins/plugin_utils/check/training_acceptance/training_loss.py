@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check: the loss is a number on every rank and falls, and all ranks learn the same."""
+"""Check: the loss is finite on every rank and falls, and all ranks learn the same."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _NOT_FALLING = "the data can be learned by any sound setup: look at the image (P
 
 
 def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Return an outcome for every host, and one for all hosts of a SKU where no rank learns."""
+    """Return an outcome for every host. If no rank learns: one for all hosts of a SKU."""
     outcomes: list[Outcome] = []
     for cohort in cohorts_of(results, context.hardware):
         common = _common(context, cohort)
@@ -44,7 +44,7 @@ def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
 
 
 def _common(context: JudgeContext, cohort: SkuCohort) -> Outcome | None:
-    """Return the outcome where what all ranks share is to blame; None otherwise."""
+    """Return the outcome if something that all ranks share is to blame. None: it is not."""
     if not cohort.complete:
         return None
     figures, answer = cohort.figures[-1], Answer.about_cluster(SPEC, context)
@@ -85,7 +85,7 @@ def _judge_host(context: JudgeContext, cohort: SkuCohort, host: PlannedHost) -> 
 
 
 def _differing(answer: Answer, cohort: SkuCohort, figures: Figures, host: PlannedHost) -> Outcome | None:
-    """Return the outcome of a host with ranks that ended with other weights than most ranks; None without any."""
+    """Return the outcome of a host with ranks that ended with other weights than most. None: it has no such ranks."""
     mine = figures.odd_weights.get(host.name, ())
     if not mine:
         return None
@@ -107,7 +107,7 @@ def _passed(answer: Answer, cohort: SkuCohort, figures: Figures, host: PlannedHo
     if not fall.enough(least):
         text = f"the loss of {worst} does not fall, although that of all together does: {text}"
         return answer.failed("loss-not-falling", text, _NOT_FINITE, more_subjects=gpus([worst]), **details)
-    # The curve is that of all ranks: once is enough.
+    # The curve is that of all ranks, so it is attached once.
     series = loss_series(cohort) if host.name == figures.run.ranks[0].host else ()
     return answer.passed(f"{len(mine)} ranks, loss {text}, the same weights as everywhere", series=series, **details)
 
@@ -117,7 +117,7 @@ def _told(rank: Rank) -> list[float]:
 
 
 def _first(found: Mapping[str, int]) -> dict[str, int]:
-    """Return the ranks whose loss was not finite first: from them it spreads with the gradients."""
+    """Return the ranks whose loss was not finite first. From them it spreads with the gradients."""
     least = min(found.values(), default=0)
     return {gpu: number for gpu, number in found.items() if number == least}
 

@@ -27,7 +27,7 @@ SPEC = CheckSpec(
     applies=(needs("kubernetes"),),
     causes=("mfu-low",),
 )
-# What is accepted of a measurement: the next one is not the same.
+# Part of a measurement that is proposed as the limit, since the next one differs a little.
 _LEAST = 0.95
 _HINT = "all ranks are slow alike: look at power limits, clocks, the image, then at the time spent waiting"
 
@@ -76,7 +76,7 @@ def _judge_cohort(answer: Answer, cohort: SkuCohort) -> Outcome:
 
 
 def _without_peak(answer: Answer, cohort: SkuCohort, **details: Any) -> Outcome:
-    """Return the outcome of hosts whose peak nobody states, with the one at which what they do is what is expected."""
+    """Return the outcome of hosts without a known peak. It proposes one at which their figure is what is expected."""
     text = f"the peak of {cohort.sku_name} for {cohort.results.plan.settings.run.dtype} is not known"
     hint = "state peak_tflops in the settings"
     reached = cohort.tflops

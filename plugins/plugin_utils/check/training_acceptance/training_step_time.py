@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Check: a step takes as long as the one before it, all through the run."""
+"""Check: the step time is steady through the run."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _judge_cohort(answer: Answer, cohort: SkuCohort) -> Outcome:
 
 
 def _culprits(cohort: SkuCohort) -> tuple[str, ...]:
-    """Return the GPUs whose own part of the step grows or jumps; none where most do."""
+    """Return the GPUs whose own part of the step grows or jumps. Empty: none do, or most do."""
     if cohort.steady:
         return ()
     ranks = len(cohort.typical.run.ranks)

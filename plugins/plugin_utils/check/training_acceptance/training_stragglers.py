@@ -37,7 +37,10 @@ _HINTS = {
 
 
 def judge(results: Results, context: JudgeContext) -> tuple[Outcome, ...]:
-    """Return an outcome for every host; one for hosts that share why they are slow, or for a cohort too uneven."""
+    """Return an outcome for every host.
+
+    Hosts that share the cause of their slowness get one together, and so does a cohort too uneven to name a host.
+    """
     outcomes: list[Outcome] = []
     for cohort in cohorts_of(results, context.hardware):
         together, covered = _together(context, cohort)
@@ -56,7 +59,7 @@ def _together(context: JudgeContext, cohort: SkuCohort) -> tuple[list[Outcome], 
         return [], frozenset()
     hosts, alike = slow_hosts(cohort.slow, cohort.rates)
     if hosts and all(gpu in cohort.held_down for gpu in cohort.rates if gpu.partition("/")[0] in hosts):
-        # Heat or power explains them already.
+        # Heat or power already explains them.
         return [], frozenset()
     compared = dict.fromkeys(gpu.partition("/")[0] for gpu in cohort.rates)
     shared = explained(context, hosts, compared, alone=bool(cohort.slow.peers.undecided), alike=alike)
