@@ -15,7 +15,7 @@ from ..site.model import Site
 from ..verdict.run import RunRecord
 from .run import needs_recipe
 
-# Python package (as imported) to what it is for; all are needed by every run.
+# Python package (as imported) to its purpose; every run needs all of them.
 _PACKAGES = {
     "cattrs": "reading and writing results",
     "yaml": "recipe data",
@@ -61,7 +61,7 @@ def _programs(site: Site, record: RunRecord, helm: str) -> dict[str, tuple[str, 
 
 
 def _reads_releases(site: Site, record: RunRecord) -> str:
-    """Return who asks Helm for releases, empty where nobody does: gate gpu_stack may be in scope for its recipe."""
+    """Return what reads releases with Helm, empty where nothing does: gate gpu_stack may be in scope for its recipe."""
     if not needs_recipe(site) or (record.work is not None and record.work.recipe_alone):
         return ""
     if not record.phases:
@@ -71,10 +71,10 @@ def _reads_releases(site: Site, record: RunRecord) -> str:
 
 
 def needs_api(site: Site) -> bool:
-    """Tell whether a gate in scope talks to the API server."""
+    """Return whether a gate in scope uses the API server."""
     return any(gate_needs_api(site, gate) for gate in site.gates)
 
 
 def gate_needs_api(site: Site, gate: str) -> bool:
-    """Tell whether that gate talks to the API server."""
+    """Return whether that gate uses the API server."""
     return "kubernetes" in site.capabilities and gate in API_GATES

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Judging a gate from its saved observations and deciding from the CTRF file that is read back."""
+"""Judging a gate from its saved observations and deciding from the CTRF file as read back."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from .run import Run
 
 
 def run_day(record: RunRecord) -> date:
-    """Return the day of the run: decisions of people hold or end by it, also when it is judged again later."""
+    """Return the day of the run. Decisions of people are valid or expired as of that day, also in a later judgement."""
     return date.fromisoformat(record.started[:10])
 
 
 def decide_gate(run: Run, gate: str) -> GateVerdict:
-    """Judge the gate, write its CTRF and JUnit, decide from the CTRF that is read back, and record the verdict.
+    """Judge the gate, write its CTRF and JUnit, decide from the CTRF as read back, and record the verdict.
 
     Raises:
         BringupError: the gate is closed, or nothing could be written.
@@ -53,7 +53,7 @@ def decide_gate(run: Run, gate: str) -> GateVerdict:
 
 
 def preview_gate(run: Run, gate: str) -> list[str]:
-    """Return what check mode can say of a gate, as lines: what was found without a test. Nothing is written."""
+    """Return as lines what check mode found about a gate without a test. Nothing is written."""
     declaration = run.declaration(gate)
     outcomes = judge_gate(declaration, run.judge_context(gate, run_day(run.record)), run.path)
     found = Counter(outcome.status for outcome in outcomes)
@@ -66,7 +66,7 @@ def preview_gate(run: Run, gate: str) -> list[str]:
 
 
 def refuse_gate(run: Run, gate: str, problem: str) -> GateVerdict:
-    """Record that the gate could not be looked at because what it converges failed, and return that verdict.
+    """Record that the gate was not observed because its converge step failed, and return that verdict.
 
     Raises:
         BringupError: the gate is closed.
@@ -95,7 +95,7 @@ def _timed(verdict: GateVerdict, record: RunRecord) -> GateVerdict:
 
 
 def verdict_from_files(run: Run, declaration: GatePlan) -> GateVerdict:
-    """Return the verdict of a gate from its CTRF files; a file that cannot be read decides `other`."""
+    """Return the verdict of a gate from its CTRF files; with a file that cannot be read it is `other`."""
     gate = declaration.gate
     try:
         return verdict_of(run, declaration, run.own_outcomes(gate))
@@ -121,7 +121,7 @@ def verdict_of(run: Run, declaration: GatePlan, own: tuple[Outcome, ...]) -> Gat
 
 
 def _expected(declaration: GatePlan, site: Site) -> dict[str, tuple[str, ...]]:
-    """Return by check, and by suite of a third party, the subjects that each need an answer."""
+    """Return by check, and by third-party suite, the subjects that each need a result."""
     own = {check.id: check.subjects for check in declaration.checks}
     return own | dict.fromkeys(foreign_suites(site, declaration.gate), (site.name,))
 
@@ -146,6 +146,6 @@ def _unreadable(gate: str, error: BringupError, checks: int, declaration: GatePl
 
 
 def adopt_foreign_suites(run: Run, gate: str) -> None:
-    """Copy declared third-party suites into the run directory. One that is not there is noticed when it is read."""
+    """Copy declared third-party suites into the run directory. A missing one is reported when it is read."""
     for name, source in foreign_suites(run.site, gate).items():
         adopt(Path(source).expanduser(), foreign_path(run.path, gate, name), run.record)

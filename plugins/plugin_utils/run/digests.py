@@ -3,8 +3,8 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Digests of what a run is judged by: taken with every verdict, compared when the run is judged again.
 
-run.json holds the digest of digests.json, and that file those of all others that a verdict is made from, so a file that
-was changed, added or removed since the last verdict is named. They protect against damage and against an edit; the
+run.json has the digest of digests.json, and that file has those of all other files behind a verdict. So a file that was
+changed, added or removed since the last verdict is named. They protect against damage and against an edit; the
 signature over both is that of the run's statement (evidence).
 """
 
@@ -22,12 +22,12 @@ from ..report.facts import CHANGED
 from ..runtime.files import DIGESTS, REPORTS, RUN, STATE, STATEMENT, WHOLE_SUITE, write_atomic
 from ..verdict.run import RunRecord
 
-# The first form of run.json that goes with digests.
+# The first schema version of run.json with digests.
 _SINCE = 2
 # The record itself, and what is made of covered files after the verdict: reports, which are written again whenever the
 # run is judged, the CTRF report of the whole run, the state of the site for the history, the statement.
 _NOT_COVERED = frozenset((RUN, DIGESTS, *REPORTS, STATE, WHOLE_SUITE, STATEMENT))
-# Directories at the top that are made of what is covered, or are runs of their own with digests of their own.
+# Top-level directories that are made of covered files, or are separate runs with digests of their own.
 _WRITTEN_AFTER = frozenset(("junit",))
 _BESIDE = frozenset(("ai_conformance", "looks", "rma", "waves"))
 _SHOWN = 20
@@ -38,12 +38,12 @@ NONE_KEPT = (
 
 
 def has_digests(record: RunRecord) -> bool:
-    """Tell whether the release that made the run kept digests of its files."""
+    """Return whether the release that made the run kept digests of its files."""
     return record.schema_version >= _SINCE or bool(record.digests)
 
 
 def keep_digests(run_dir: Path) -> str:
-    """Write the digests of the files of a run as they are now, and return the one of that list.
+    """Write the current digests of the files of a run, and return the digest of that list.
 
     Raises:
         OSError: a file cannot be read or written.
@@ -54,7 +54,7 @@ def keep_digests(run_dir: Path) -> str:
 
 
 def changed_files(run_dir: Path, record: RunRecord) -> list[str]:
-    """Return a line for every file that is not as it was when the run recorded its last verdict."""
+    """Return a line for every file that changed since the run recorded its last verdict."""
     decided = [verdict for verdict in (*record.gates, *record.phases) if verdict.status is not Status.PENDING]
     if not has_digests(record) or not (decided or record.digests):
         return []
@@ -75,7 +75,7 @@ def changed_files(run_dir: Path, record: RunRecord) -> list[str]:
     ]
     other = [f"{name}: {CHANGED}" for name in now if recorded.get(name, now[name]) != now[name]]
     new = [f"{name}: was not there when the last verdict was recorded" for name in now if name not in recorded]
-    # A gate that was not decided may have left what it saw.
+    # A gate that was not decided may have left observations.
     ended = all(record.gate(gate).status is not Status.PENDING for gate in record.scope)
     found = sorted([*lost, *other, *(new if ended else [])])
     return found if len(found) <= _SHOWN else [*found[:_SHOWN], f"and {len(found) - _SHOWN} more files"]
@@ -89,7 +89,7 @@ def written_after(run_dir: Path) -> dict[str, Path]:
 
 
 def links_in(run_dir: Path) -> list[str]:
-    """Return the links among the files of a run: what one leads to is covered by nothing."""
+    """Return the links among the files of a run: their targets are not covered."""
     places = ((place, name) for place, below, files in os.walk(run_dir) for name in (*below, *files))
     return sorted(os.path.relpath(path, run_dir) for place, name in places if os.path.islink(path := f"{place}/{name}"))
 
@@ -110,7 +110,7 @@ def _covered(run_dir: Path) -> Iterator[tuple[str, Path]]:
         below = os.path.relpath(place, run_dir)
         if below == ".":
             directories[:] = [name for name in directories if name not in _WRITTEN_AFTER | _BESIDE]
-            # Locks of programs at work, and files that are being written.
+            # Locks of running programs, and files that are being written.
             found += [name for name in files if not name.startswith(".")]
         else:
             found += [f"{below}/{name}" for name in files]

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Whose pods use the GPUs of which host, found when the cluster is held, for what loads hosts."""
+"""Which pods use the GPUs of which host, read when the cluster is held, for what loads hosts."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ FILE = "gpu_users.json"
 
 
 def save_gpu_users(cluster: Cluster, site: Site, run_dir: Path) -> Mapping[str, Sequence[str]]:
-    """Write by host which pods use its GPUs, and return it.
+    """Write the pods that use GPUs by host, and return them.
 
     Raises:
-        BringupError: the API server does not answer.
+        BringupError: the API server does not respond.
     """
     by_node = gpu_users(cluster)
     found = {host.name: by_node[host.node_name] for host in site.in_scope if by_node.get(host.node_name)}
@@ -32,7 +32,7 @@ def save_gpu_users(cluster: Cluster, site: Site, run_dir: Path) -> Mapping[str, 
 
 
 def guard_of(run_dir: Path, host: str, *, disturb: bool) -> dict[str, Any]:
-    """Return what module host_probe needs to know before it loads a host (module_utils/node_tools.run_tools)."""
+    """Return what module host_probe needs before it loads a host (module_utils/node_tools.run_tools)."""
     try:
         users = json.loads((run_dir / FILE).read_text(encoding="utf-8")).get(host, [])
     except FileNotFoundError:

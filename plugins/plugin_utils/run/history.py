@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Recording a decided gate in the history. Whatever goes wrong there is a warning; the verdict is saved already."""
+"""Recording a decided gate in the history. A problem there is only a warning: the verdict is saved already."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _OF_ONE_NODE = tuple(gate.id for gate in GATES if gate.asks_each_node)
 
 
 def begin_history(run: Run, gate: str, store: str | None) -> None:
-    """Write into the history that the gate begins to look; without a history nothing.
+    """Record in the history that the gate begins to observe; without a history do nothing.
 
-    What is written now cannot be forgotten when the run is killed, or the history is full or locked later.
+    The entry remains if the run is killed, or if the history is full or locked later.
 
     Raises:
-        BringupError: the history cannot be written, so a failure that follows could not be remembered.
+        BringupError: the history cannot be written, so a failure that follows could not be recorded.
     """
     if store:
         open_store(place_of(store)).begin_gate(run.record, gate, run.site)
@@ -41,9 +41,8 @@ def record_history(
 ) -> list[str]:
     """Record the gate and return warnings, none if it is recorded or there is no history.
 
-    `trace` gets the traceback of a defect.
-
-    A gate that could not converge was not looked at: it is recorded without results.
+    A gate that failed to converge was not observed: it is recorded without results. `trace` gets the traceback of a
+    defect.
     """
     if not store:
         return []
@@ -70,8 +69,8 @@ def _record(run: Run, verdict: GateVerdict, place: Place, *, converged: bool) ->
 def _counting(run: Run, gate: str) -> frozenset[str] | None:
     """Return the checks whose passes count for later runs, None for all.
 
-    Of the proof of a wave those that ask one node by itself. What hosts are compared in says nothing of those that were
-    not there, and what is measured between hosts rests on a fabric that a wave does not look at.
+    In the proof of a wave only checks of a single node count. A comparison of hosts says nothing about hosts that were
+    not in the wave, and a measurement between hosts depends on a fabric that a wave does not observe.
     """
     if not run.record.wave:
         return None
@@ -83,7 +82,7 @@ def _outcomes(run: Run, gate: str) -> tuple[Outcome, ...]:
     try:
         return run.outcomes(gate)
     except InputError:
-        # The verdict says already that the results cannot be read, and is not a pass.
+        # The verdict reports already that the results cannot be read, and is not a pass.
         return ()
 
 

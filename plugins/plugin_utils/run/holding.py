@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Holding the cluster, or hosts without one, while a run installs or tests; what dead runs left is removed first."""
+"""Holding the cluster, or hosts without one, while a run installs or tests. What dead runs left is removed first."""
 
 from __future__ import annotations
 
@@ -30,8 +30,11 @@ _PATIENCE_S = 15.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hold:
-    """What a run holds: `holder` as its Lease says (empty for nothing), what dead runs had left, and what of it could
-    not be removed, with the reason and the command."""
+    """What a run holds.
+
+    `holder` is the identity in its Lease (empty for nothing). There is also what dead runs had left, and what of it
+    could not be removed, with the reason and the command.
+    """
 
     holder: str = ""
     swept: tuple[str, ...] = ()
@@ -39,18 +42,18 @@ class Hold:
 
 
 def needs_hold(run: Run) -> bool:
-    """Tell whether a gate in scope installs, tests or loads hosts."""
+    """Return whether a gate in scope installs, tests or loads hosts."""
     return any(gate.id in run.site.gates for gate in GATES if not gate.only_looks)
 
 
 def take_hold(run: Run, options: Mapping[str, Any], emit: Emit) -> Hold:
-    """Hold the cluster until the run ends, and remove what dead runs left there before anything counts its room.
+    """Hold the cluster until the run ends, and remove what dead runs left there before free capacity is counted.
 
-    A later task of the same run finds it held, and asks only whether it still is. What cannot be removed becomes a note
+    A later task of the same run finds it held, and only checks that it still is. What cannot be removed becomes a note
     of the run, which every report shows.
 
-    Gate nodes alone asks no API server, and may run before there is one. It holds the cluster where the site names one
-    and it answers; else the hosts.
+    Gate nodes alone does not use the API server, and may run before there is one. It holds the cluster where the site
+    names one and it responds; else the hosts.
 
     Args:
         run: the run.
@@ -59,8 +62,8 @@ def take_hold(run: Run, options: Mapping[str, Any], emit: Emit) -> Hold:
 
     Raises:
         HeldError: another run holds it.
-        LostError: this run held it, and does not any more.
-        BringupError: the API server does not answer.
+        LostError: this run held it, and lost it.
+        BringupError: the API server does not respond.
     """
     wait_s = float(options.get("wait_s") or 0.0) if options.get("when_held") == WAIT else 0.0
     claim = claim_of_run(run)
@@ -78,7 +81,7 @@ def take_hold(run: Run, options: Mapping[str, Any], emit: Emit) -> Hold:
 
 
 def _names_cluster(options: Mapping[str, Any]) -> bool:
-    """Tell whether the site says which cluster it is; a kubeconfig in the home directory may be of another."""
+    """Return whether the site names its cluster; a kubeconfig in the home directory may be of another."""
     connection = connection_from(options)
     return bool(connection.kubeconfig or connection.context or connection.host)
 
@@ -91,7 +94,7 @@ def _of_cluster(
         swept: tuple[str, ...] = ()
         if hold_cluster(cluster, claim, run.path, pid=controller_pid(), wait_s=wait_s, emit=emit):
             swept = sweep_left(cluster, claim.holder, cleanup_s=_CLEANUP_S, emit=emit, remains=remains)
-            # Who loads hosts asks; the roles of other gates do not allow to see all claims.
+            # Only a run that loads hosts reads them; the roles of other gates do not allow to list all claims.
             users = save_gpu_users(cluster, run.site, run.path) if "nodes" in run.site.gates else {}
             if users:
                 host, pods = next(iter(users.items()))
@@ -102,11 +105,11 @@ def _of_cluster(
 
 
 def end_hold(run: Run) -> None:
-    """Give back what the run holds; nothing is done where it holds nothing."""
+    """Release what the run holds; does nothing where it holds nothing."""
     end_keeper(run.path)
 
 
 def claim_of_run(run: Run) -> Claim:
-    """Return who the run is."""
+    """Return the identity of the run."""
     record = run.record
     return claim_of(record.run_id, record.command)

@@ -1,10 +1,11 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Reading on behind a gate that is not passed: what else is wrong, so that one visit to the hall mends all of it.
+"""Reading the gates after one that did not pass: what else is wrong, so that one visit to the data hall fixes all of
+it.
 
-Everything lies in a directory of its own in the run, with what the run says of itself copied there. It opens no gate,
-is no part of a gate's results, and no later run takes it over.
+Everything is in a separate directory in the run, with a copy of the run's own data. It opens no gate, is not part of a
+gate's results, and no later run takes it over.
 """
 
 from __future__ import annotations
@@ -34,17 +35,17 @@ from .run import Run
 from .same_cluster import cluster_of_gate
 from .version import collection_version
 
-# What the run knows of its site; observers and judges need nothing else.
+# What the run knows about its site; observers and judges need nothing else.
 _COPIED = (RUN, SITE, HARDWARE, SETTINGS, RECIPE, CLUSTER)
 _READABLE = tuple(gate.id for gate in GATES if gate.reads_on_failure)
-# What the diagnostic says, which loads the GPUs and is left out.
+# Checks of the diagnostic, which loads the GPUs and is left out.
 _OF_THE_LOAD = frozenset({DCGM_DIAG, "gpu-pcie-load", "host-state-after-diag"})
 
 
 def gates_to_read(run: Run, stated: bool | None, store: str | None) -> tuple[str, ...]:
-    """Return the gates that are read on, none where nobody wants it: `stated` says so, else a first bring-up does.
+    """Return the gates to read further.
 
-    The directory that they are read into is made.
+    With `stated` the user decides; without it they are read in a first bring-up. The directory for them is created.
 
     Raises:
         UnavailableError: it cannot be written.
@@ -65,7 +66,7 @@ def _waiting(record: RunRecord) -> tuple[str, ...]:
 
 
 def _first_bring_up(record: RunRecord, store: str | None) -> bool:
-    """Tell whether the last gate of the scope never passed at this site, as far as the history knows."""
+    """Return whether the last gate of the scope never passed at this site, by the history."""
     if not store:
         return True
     try:
@@ -84,10 +85,10 @@ def _readable(run: Run, gate: str) -> GatePlan:
 def look_on(run: Run, emit: Emit, connections: dict[str, str], helm: str) -> dict[str, tuple[Outcome, ...]]:
     """Judge what was read of each gate, write what is wrong to looks/<gate>.json and into the reports, and return it.
 
-    What could not be read is among it, what only waits for another check is not. Nothing of it is a pass.
+    What could not be read is included; what only waits for another check is not. None of it is a pass.
     """
     seen = Run(run.path / LOOKS)
-    # Where the installer would say with which helm the cluster is looked at.
+    # Where the installer would record which helm reads the cluster.
     write_atomic(seen.path / INSTALL_RESULT, dumps({"schema_version": 1, "helm": helm}))
     found: dict[str, tuple[Outcome, ...]] = {}
     for gate in _waiting(seen.record):

@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a run leaves where it did not get to: a problem that keeps it from starting, as its report shows it, and result
-files of gates that were not reached, so that whoever collects the files of a run sees what was not proven."""
+"""What a run leaves for what it did not reach: a problem that kept it from starting, as its report shows it, and result
+files of gates that were not reached, so that a collector of the files sees what was not proven."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .run import Run
 
 @contextmanager
 def problem_recorded(run: Run) -> Iterator[None]:
-    """Write a problem that keeps the run from starting into its report, and let it go on."""
+    """Write a problem that keeps the run from starting into its report, and raise it again."""
     try:
         yield
     except BringupError as error:
@@ -32,7 +32,7 @@ def write_pending_suites(run: Run) -> None:
     """Write the suites of every gate in scope that did not run yet: one pending test for each declared check."""
     record = run.record
     if record.check_mode or record.work is not None:
-        # Whoever collects result files of a site gets none of gates that the run does not decide.
+        # A collector of result files gets none of gates that the run does not decide.
         return
     for gate in record.scope:
         if record.gate(gate).status is Status.PENDING:
@@ -40,7 +40,7 @@ def write_pending_suites(run: Run) -> None:
 
 
 def write_refused_suites(run: Run, gate: str, problem: str, hint: str) -> None:
-    """Write the suites of a gate that could not be looked at because what it converges failed."""
+    """Write the suites of a gate that was not observed because its converge step failed."""
     refused = Outcome(
         check="converge",
         gate=gate,

@@ -29,12 +29,12 @@ from ..site.model import Site
 LONGER = (
     "see what it waited for in the progress lines; the recipe's validation section states the time that a phase has"
 )
-# What a check of a site has to remove its pods after its time; one that hears nothing would hold the run for ever.
+# The time for a site's check to remove its pods after its limit; one that does not react would hold the run for ever.
 _SITE_ENDS_S = 120.0
 
 
 def disturbs_cluster(declaration: GatePlan, site: Site) -> bool:
-    """Tell whether a declared check of the gate makes test pods or jobs, or loads GPUs in pods that are there."""
+    """Return whether a declared check of the gate creates test pods or jobs, or loads GPUs in existing pods."""
     if not {"kubernetes", "slurm"} & set(site.capabilities):
         return False
     return declaration.gate == STACK_GATE or any(
@@ -52,9 +52,9 @@ def observe_gate(
 ) -> list[Observation]:
     """Let every observer that a declared check needs look once, and return what was saved.
 
-    One whose pods take no GPU looks beside the others, which look one after another. With `refused` nobody looks: that
-    is why nothing could be seen. `limit_s` gives the seconds that an observer may take, 0 for no limit; what does not
-    end in time is saved as such.
+    An observer whose pods take no GPU runs beside the others, which run one after another. With `refused` no observer
+    runs, and that error is the reason for the missing observations. `limit_s` returns the seconds that an observer may
+    take, 0 for no limit; what does not end in time is saved as such.
     """
     progress = Progress(context.emit)
     context = replace(context, check_mode=check_mode)
@@ -84,8 +84,10 @@ def observe_gate(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Looking:
-    """One observer that looks and disturbs no other: for which gate, with what, in how many seconds (0: no limit);
-    `pods`: it makes some, and is waited for until they are removed."""
+    """One observer that disturbs no other: its gate, its context, and its limit in seconds (0: no limit).
+
+    `pods`: it creates some, and the end waits until they are removed.
+    """
 
     observer: AnyObserver
     gate: str
@@ -96,14 +98,14 @@ class Looking:
 
 @contextmanager
 def looking_meanwhile(entries: Sequence[Looking]) -> Iterator[list[Observation]]:
-    """Let these observers look at once, beside what is done in the block; the list is filled when it ends.
+    """Let these observers run at once, beside the block; the list is filled when the block ends.
 
-    What has not ended within its time is saved as such, and what it sees later is dropped. Whatever ends the block,
-    SIGTERM included, an observer that makes pods is told to end and has removed them before this does; one of a site's
-    own has a limit for that.
+    What has not ended within its time is saved as such, and its later observation is dropped. However the block ends,
+    SIGTERM included, an observer that creates pods is told to end and has removed them before this returns; a site's
+    own observer has a limit for that.
 
     Raises:
-        AbortedError: a signal asked for the end while one that makes pods looked.
+        AbortedError: a signal asked for the end while an observer that creates pods was running.
     """
     seen: list[Observation] = []
     over = [Event() for _entry in entries]
@@ -167,12 +169,12 @@ def _check_mode(observer: AnyObserver) -> BringupError:
 
 
 def _seconds(observer: AnyObserver, limit_s: Callable[[AnyObserver], float] | None) -> float:
-    """Return how long an observer may look, 0 for no limit but its own."""
+    """Return how long an observer may take, in seconds, 0 for no limit but its own."""
     return (limit_s(observer) if limit_s else 0.0) or site_limit_s(observer)
 
 
 def limited(observer: AnyObserver, limit_s: float) -> AnyObserver:
-    """Return an observer that looks for so many seconds at most; 0: as long as it likes."""
+    """Return an observer with a limit in seconds; 0: no limit."""
     if not limit_s:
         return observer
 
@@ -184,7 +186,7 @@ def limited(observer: AnyObserver, limit_s: float) -> AnyObserver:
 
 
 def refusing(observer: AnyObserver, problem: BringupError) -> AnyObserver:
-    """Return an observer that says why nothing is looked at, in the place of that one."""
+    """Return an observer that raises the reason why nothing is observed, in place of that one."""
 
     def refuse(_context: ObserveContext) -> None:
         raise problem

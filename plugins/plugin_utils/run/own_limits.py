@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The limits of a run that are not the release's: settings, and facts of hardware from which ceilings follow. Whoever
-reads "accepted" has to see by what."""
+"""The limits of a run that differ from the release's: settings, and facts of hardware from which ceilings follow. A
+reader of "accepted" has to see by which limits."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .version import COLLECTION, collection_version
 _RELEASE, _SHOWN = ["release"], 60
 _HARDWARE = "hardware "
 _CEILINGS = ("compute_hcas", "hbm_tb_per_s", "hca_rate_gbps", "intra_node_busbw_gbps", "peak_tflops", "published_busbw")
-# What a SKU and its kind of GPU are called, and what is not a limit of theirs: `settings` stand among the settings.
+# Names of a SKU and its kind of GPU, and fields that are no limit; `settings` are listed with the settings.
 _NAMES = frozenset({
     "name", "title", "aliases", "sources", "accelerator", "gpu", "gpu_product", "gpu_product_label", "settings",
     "product_pattern", "simulated",
@@ -34,8 +34,9 @@ _NAMES = frozenset({
 
 
 def own_limits(run: Run) -> tuple[str, ...]:
-    """Return every setting that gates in scope are judged by, every fact of the hardware in scope and every word of
-    the profile that is not as the release ships it, with both values.
+    """Return everything by which gates in scope are judged and that differs from the release, with both values.
+
+    These are settings, facts of the hardware in scope, and words of the profile.
 
     Raises:
         InputError: settings.json cannot be read.
@@ -46,16 +47,16 @@ def own_limits(run: Run) -> tuple[str, ...]:
 
 
 def _own_profile(site: Site) -> Iterator[str]:
-    """Yield what a file of the site takes away from its profile, with who decided it: checks that need it are gone."""
+    """Yield what a file of the site removes from its profile, with who decided it: checks that need it are not run."""
     for word, reason in sorted(site.missing.items()):
         if TAKEN_AWAY in reason:
             yield f"profile {site.profile.value}.{word} none: {reason} (release: has it)"
 
 
 def _own_hardware(run: Run) -> Iterator[str]:
-    """Yield the facts of SKUs in scope that a file of the site states otherwise than the release, or alone.
+    """Yield the facts of SKUs in scope that a file of the site sets differently from the release, or sets alone.
 
-    The facts of another release are not those of this one: of its runs stands what it wrote itself.
+    The facts of another release are not those of this one: for its runs the lines are those that it wrote itself.
     """
     if run.record.versions.get(COLLECTION) != collection_version():
         yield from (line for line in run.record.own_limits if line.startswith(_HARDWARE))
@@ -63,7 +64,7 @@ def _own_hardware(run: Run) -> Iterator[str]:
     shipped = _shipped_hardware()
     for name in sorted({host.sku for host in run.site.in_scope} & run.hardware.keys()):
         own, theirs = _facts(run.hardware[name]), _facts(shipped[name]) if name in shipped else {}
-        # Of a SKU that the release does not have, every fact is the site's own: those stand here that results are
+        # Of a SKU that the release does not have, every fact is the site's own. Listed are those that results are
         # compared with.
         for fact in sorted(own if theirs else _CEILINGS):
             yield from _facts_differing(f"{_HARDWARE}{name}.{fact}", own[fact], theirs.get(fact))
@@ -75,7 +76,7 @@ def _shipped_hardware() -> dict[str, Sku]:
 
 
 def _facts(sku: Sku) -> dict[str, Any]:
-    """Return what limits and ceilings follow from: not its names, nor who published what."""
+    """Return the facts from which limits and ceilings follow, without names and sources."""
     facts: dict[str, Any] = {**to_plain(sku), **{f"gpu.{k}": v for k, v in to_plain(sku.gpu_kind).items()}}
     facts["published_busbw"] = {
         " ".join(filter(None, (f"{entry.domains} domains", f"{entry.size_bytes} B", entry.algorithm))): entry.gbps
@@ -111,7 +112,7 @@ def _judged_by(run: Run) -> dict[str, dict[str, Setting]]:
 def _lines(key: str, known: Mapping[str, Setting], saved: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     shipped = release_settings().get(key, {})
     for name in known.keys() & saved.keys() & shipped.keys():
-        # What only the release states was its limit then, whatever it is in this one.
+        # A value that only the release set was its limit then, whatever it is in this one.
         if saved[name]["sources"] != _RELEASE:
             yield from _differing(f"{key}.{name}", saved[name]["value"], shipped[name])
 

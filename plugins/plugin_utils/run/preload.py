@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What every gate imports, imported once: Ansible forks a worker for each task, and a worker inherits what is there."""
+"""What every gate imports, imported once: Ansible forks a worker for each task, and a worker inherits loaded
+modules."""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ _PACKAGES = ("jinja2", "jmespath", "junitparser", "sqlalchemy.dialects.sqlite", 
 def preload() -> None:
     """Import the checks of all gates and the libraries that gates use, and prepare reading and writing of values.
 
-    To be called in the main process. Without it every task of a gate would pay for it again, 0.6 s each. A package
-    that is not there is reported by preflight, not here.
+    Call it in the main process. Without it every task of a gate would import them again, 0.6 s each. A missing package
+    is reported by preflight, not here.
     """
     with compiled_files():
         from ..check.registry import all_checks

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Whether a saved run is a rehearsal: computed from what it left, so that no field alone makes it a real one."""
+"""Whether a saved run is a rehearsal: computed from its files, so that no single field makes it a real one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ _NOTE = "rehearsal:"
 
 
 def signs_of_rehearsal(run_dir: Path, record: RunRecord) -> tuple[str, ...]:
-    """Return what says that a run was made on simulated hardware, beside the field of its record; empty if nothing."""
+    """Return the signs that a run was made on simulated hardware, beside the field of its record; empty if there are
+    none."""
     return tuple(_signs(run_dir, record))
 
 
@@ -48,8 +49,9 @@ def _signs(run_dir: Path, record: RunRecord) -> Iterator[str]:
 
 
 def unknown_cluster(run_dir: Path, record: RunRecord, *, kubernetes: bool) -> str:
-    """Return why it is not known whether the cluster of a run was simulated; empty where it is, or none was asked."""
-    # For these preflight has looked at the nodes of the cluster.
+    """Return why it is unknown whether the cluster of a run was simulated; empty where it is known, or none was
+    used."""
+    # For these, preflight has read the nodes of the cluster.
     decided = any(record.gate(gate).status not in (Status.PENDING, Status.SKIPPED) for gate in API_GATES)
     if not kubernetes or not decided or isinstance(_read(run_dir / CLUSTER).get("simulated_nodes"), int):
         return ""
@@ -62,7 +64,8 @@ def _suite_says_so(path: Path) -> bool:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """Return a document of the run; one that cannot be read says nothing, and is told by those who judge by it."""
+    """Return a document of the run. One that cannot be read is empty here, and is reported where the run is judged by
+    it."""
     try:
         found = load_json(path) if path.is_file() else {}
     except InputError:

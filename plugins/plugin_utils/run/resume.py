@@ -1,10 +1,9 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What run directories say of the passes in a history. A history is a plain file and nothing signs it: a word makes a
-rehearsal's pass a real one, a row that is gone makes a failure unknown. The files of the runs, where they are still
-there, are witnesses: they can only take passes away.
-"""
+"""Comparison of the passes in a history with the run directories. A history is a plain file without a signature: an
+edited word makes a rehearsal's pass a real one, a removed row makes a failure unknown. The files of the runs, where
+they are still there, are evidence: they can only take passes away."""
 
 from __future__ import annotations
 
@@ -42,16 +41,16 @@ _Answer = tuple[str, str]
 
 
 def borne_out(run: Run, passes: Sequence[Pass], non_passes: Sequence[NonPass], emit: Emit) -> list[Pass]:
-    """Return the passes that the files of runs bear out, as old as these say.
+    """Return the passes that the files of runs confirm, with the time in these files.
 
-    Left out is a pass that its own run does not have, and one after which a run of the same site did not pass the same
-    check for the same subject, whether or not the history has that.
+    A pass is left out if its own run does not have it, or if a later run of the same site did not pass the same check
+    for the same subject, whether or not the history has that.
 
     Args:
-        run: the run that would take them over; runs beside it are looked at.
+        run: the run that would take them over; runs beside it are read.
         passes: those of the history.
-        non_passes: what the history says of results that were no pass.
-        emit: gets a line for each run that takes passes away and of which the history does not say so.
+        non_passes: results in the history that were no pass.
+        emit: gets a line for each run that takes passes away and is not in the history as such.
     """
     kept = _of_their_runs(run, passes, emit)
     if not kept:
@@ -74,7 +73,7 @@ def borne_out(run: Run, passes: Sequence[Pass], non_passes: Sequence[NonPass], e
 
 
 def _of_their_runs(run: Run, passes: Sequence[Pass], emit: Emit) -> list[Pass]:
-    """Return the passes that their own runs have, with the time that these say; all of a run whose files are gone."""
+    """Return the passes that their own runs have, with the time in these; all passes of a run whose files are gone."""
     paths = {entry.run_id: run.path.parent / entry.run_id for entry in passes}
     earlier = {name: path for name, path in paths.items() if (path / RUN).is_file()}
     why = {name: _otherwise(run, path) for name, path in sorted(earlier.items())}
@@ -100,7 +99,7 @@ def _of_their_runs(run: Run, passes: Sequence[Pass], emit: Emit) -> list[Pass]:
 
 
 def _otherwise(run: Run, path: Path) -> str:
-    """Return how the files of an earlier run contradict what the history says of it: its site, or its kind."""
+    """Return how the files of an earlier run contradict the history: its site, or its kind."""
     record = Run(path).record
     if record.site != run.site.name:
         return f"it is one of site {record.site}"
@@ -111,7 +110,7 @@ def _otherwise(run: Run, path: Path) -> str:
 
 
 def _passed(path: Path, gate: str) -> dict[_Answer, str] | None:
-    """Return which check passed for which subject in a run by its own results, and when; None where it has none."""
+    """Return when which check passed for which subject in a run, by its own results; None where it has none."""
     if not ctrf_path(path, gate).is_file():
         return None
     found = Run(path)
@@ -128,8 +127,10 @@ def _when(run: Run, gate: str, outcome: Outcome | None = None) -> str:
 
 
 def _later_failures(run: Run, passes: Sequence[Pass], emit: Emit) -> Iterator[tuple[str, str, str, Outcome | None]]:
-    """Yield run, gate, time and outcome of what runs beside this one did not pass, written since the oldest pass;
-    without an outcome, because nobody can read the results, it is about the whole gate."""
+    """Yield run, gate, time and outcome of results beside this run that are no pass, written since the oldest pass.
+
+    Where the results cannot be read there is no outcome, and it is about the whole gate.
+    """
     gates = dict.fromkeys(entry.gate for entry in passes)
     oldest = min(moment_of(entry.passed) for entry in passes).timestamp()
     for path in sorted(run.path.parent.iterdir()):
@@ -160,7 +161,7 @@ def _failures(run: Run, gate: str) -> Iterator[tuple[str, Outcome | None]]:
 
 
 def _is_before(passed: str, when: str) -> bool:
-    """Tell whether a pass is older than a failure; one without a time that can be read is the newer one."""
+    """Whether a pass is older than a failure; a failure without a readable time counts as the newer one."""
     try:
         return moment_of(passed) < moment_of(when)
     except ValueError:
@@ -168,14 +169,14 @@ def _is_before(passed: str, when: str) -> bool:
 
 
 def _is_about(outcome: Outcome | None, entry: Pass) -> bool:
-    """Tell whether a result that is no pass is about what passed."""
+    """Whether a result that is no pass is about the subject of the pass."""
     if outcome is None:
         return True
     names = {name for subject in outcome.subjects for name in (subject.name, subject.node)}
     return outcome.check == entry.check and entry.subject in names
 
 
-# What may be proven again on the way: what only changed since it passed, or everything that is stale; else nothing.
+# What may be proven again on the way: only what changed since it passed, or everything that is stale; else nothing.
 CHANGED, PROVE = "changed", "prove"
 
 
@@ -217,7 +218,7 @@ def _history(store: str | None) -> Store:
 def _freshness(run: Run, store: Store, max_age_days: float, emit: Emit) -> list[GateFreshness]:
     site, record = run.site, run.record
     declared = [run.declaration(gate) for gate in site.before_from_gate]
-    # A gate that declares nothing here is run: it costs nothing and says why it is empty.
+    # A gate that declares nothing here is run: it costs nothing and reports why it is empty.
     wanted = [entry for entry in declared if entry.checks or foreign_suites(site, entry.gate)]
     _look_again(run, wanted, emit)
     context = FreshnessContext(
@@ -239,7 +240,7 @@ def _freshness(run: Run, store: Store, max_age_days: float, emit: Emit) -> list[
 
 
 def _compared(run: Run, gate: str, made: Collection[tuple[str, str]]) -> list[Needed]:
-    """Return the comparisons that were made of a gate before: one that found a loss is not taken over with the rest."""
+    """Return the comparisons that a gate made before: one with a loss is not taken over with the rest."""
     return [
         Needed(check=entry.spec.id, kind=entry.spec.per, subject=run.site.name)
         for entry in comparisons_of(gate)
@@ -248,7 +249,7 @@ def _compared(run: Run, gate: str, made: Collection[tuple[str, str]]) -> list[Ne
 
 
 def _look_again(run: Run, wanted: Sequence[GatePlan], emit: Emit) -> None:
-    """Read the facility record anew; hosts and fabric were looked at by the plays before."""
+    """Read the facility record anew; hosts and fabric were read by the plays before."""
     context = run.observe_context(run_day(run.record), emit)
     for declaration in wanted:
         if declaration.gate == "facility":

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The run to whose recipe a site goes back: the last other recipe whose gates passed."""
+"""The run to whose recipe a site rolls back: the last other recipe whose gates passed."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _NAME_ONE = "name the run whose recipe is wanted with rollback_to"
 
 
 def last_good_run(run: Run, store: str | None, rollback_to: str | None) -> Run:
-    """Return the run to whose recipe the site goes back.
+    """Return the run to whose recipe the site rolls back.
 
-    Without `rollback_to` it is the newest run of the history whose recipe is another than this run's, whose gate
-    gpu_stack passed, and none of whose recorded gates did not. Nothing older is taken where its directory is gone:
-    nobody would know what lies between.
+    Without `rollback_to` it is the newest run of the history with a recipe other than this run's, whose gate gpu_stack
+    passed, and whose other recorded gates passed as well. If its directory is gone, no older run is taken, because the
+    changes in between are unknown.
 
     Args:
-        run: the run from which the site goes back.
+        run: the run from which the site rolls back.
         store: the history, needed without `rollback_to`.
         rollback_to: directory of a run that a person chose.
 
@@ -61,7 +61,7 @@ def last_good_run(run: Run, store: str | None, rollback_to: str | None) -> Run:
 
 
 def rollback_facts(good: Run, run: Run) -> dict[str, Any]:
-    """Return what is told of a rollback: to which run's recipe, and which components that recipe does not have."""
+    """Return the facts of a rollback: the run with the recipe, and the components that its recipe does not have."""
     wanted = {str(name) for name in (good.recipe or {}).get("deploymentOrder") or ()}
     stays = [name for name in (run.recipe or {}).get("deploymentOrder") or () if name not in wanted]
     return {"run_id": good.record.run_id, "stays": stays}

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 class Run:
     """One run directory.
 
-    A file is read when it is first asked for, and kept; what is saved here is kept as well. After somebody else wrote
-    into the directory, `reload` drops what was kept.
+    A file is read on first access, and cached; what is saved here is cached as well. After another process wrote into
+    the directory, `reload` drops the cache.
     """
 
     def __init__(self, path: Path) -> None:
@@ -69,7 +69,7 @@ class Run:
 
     @cached_property
     def hardware(self) -> dict[str, Sku]:
-        """The SKUs of this site, by the names that the inventory uses."""
+        """The SKUs of this site, by the names in the inventory."""
         path = self.path / HARDWARE
         saved = {name: from_plain(Sku, plain, str(path)) for name, plain in load_json(path).items()}
         return {name: _with_kind(sku) for name, sku in saved.items()}
@@ -88,7 +88,7 @@ class Run:
         return recipe
 
     def outcomes(self, gate: str) -> tuple[Outcome, ...]:
-        """Return every outcome of the gate as its CTRF files say, own and third parties'.
+        """Return every outcome of the gate from its CTRF files, ours and those of third parties.
 
         Raises:
             InputError: a file cannot be read.
@@ -96,7 +96,7 @@ class Run:
         return (*self.own_outcomes(gate), *read_foreign_outcomes(self.path, gate, self.site))
 
     def own_outcomes(self, gate: str) -> tuple[Outcome, ...]:
-        """Return the outcomes of this collection's own checks as the gate's CTRF file says.
+        """Return the outcomes of this collection's own checks from the gate's CTRF file.
 
         Raises:
             InputError: the file cannot be read.
@@ -116,7 +116,7 @@ class Run:
         return read_settings(self.path, all_settings)
 
     def judge_context(self, gate: str, today: date) -> JudgeContext:
-        """Return what the judges of a gate may use."""
+        """Return the context for the judges of a gate."""
         return JudgeContext(
             gate=gate,
             site=self.site,
@@ -131,8 +131,8 @@ class Run:
 
     @cached_property
     def baseline(self) -> AcceptedBaseline | None:
-        """The figures that were accepted when the run began; None where it does not keep any."""
-        # Only gates that compare hosts ask for it.
+        """The figures that were accepted when the run began; None where it keeps none."""
+        # Only gates that compare hosts use it.
         from ..verdict.baseline import AcceptedBaseline
 
         path = self.path / BASELINE
@@ -141,7 +141,7 @@ class Run:
     @cached_property
     def shared(self) -> dict[str, dict[str, str]]:
         """What each host may share with others: rack, leaf switches, driver, firmware."""
-        # Only gates that compare hosts ask for it, and it parses what the tools of hosts printed.
+        # Only gates that compare hosts use it, and it parses the output of the tools of hosts.
         from ..collect.host_facts import shared_facts
 
         return shared_facts(self.path, self.site)
@@ -149,7 +149,7 @@ class Run:
     def observe_context(
         self, today: date, emit: Emit, connections: dict[str, str] | None = None, holder: str = ""
     ) -> ObserveContext:
-        """Return what the observers of a gate may use (see ObserveContext)."""
+        """Return the context for the observers of a gate (see ObserveContext)."""
         return ObserveContext(
             site=self.site,
             run_dir=self.path,
@@ -168,25 +168,25 @@ class Run:
         return found.driver_part() if self.record.driver_only else found
 
     def save_site(self, site: Site) -> None:
-        """Write the checked inventory, without the secrets in it; the run has none from here on."""
+        """Write the checked inventory without its secrets; the run has none from here on."""
         plain = to_plain(site)
         kept = redact_data(plain) | {"settings": redact_settings(plain["settings"])}
         write_atomic(self.path / SITE, dumps(kept))
         self.site = from_plain(Site, kept, str(self.path / SITE))
 
     def mark_rehearsal(self) -> None:
-        """Say of the site and of the run that they are a rehearsal."""
+        """Mark the site and the run as a rehearsal."""
         self.save_site(replace(self.site, rehearsal=True))
         self.save_record(replace(self.record, rehearsal=True))
 
     def save_hardware(self, hardware: dict[str, Sku]) -> None:
-        """Write the SKUs of this site, by the names that the inventory uses."""
+        """Write the SKUs of this site, by the names in the inventory."""
         facts = {name: to_plain(_for_judges(sku)) for name, sku in hardware.items()}
         write_atomic(self.path / HARDWARE, dumps(facts))
         self.hardware = hardware
 
     def save_settings(self, settings: Loaded) -> None:
-        """Write every setting that applies to this run, with where it is stated."""
+        """Write every setting that applies to this run, with its source."""
         write_atomic(self.path / SETTINGS, dumps(settings_document(settings)))
         self.__dict__.pop("settings", None)
 
@@ -202,18 +202,20 @@ class Run:
         return from_plain(dict[str, list[str]], load_json(path), str(path)) if path.is_file() else None
 
     def save_declared(self, gate: str, checks: Iterable[str]) -> None:
-        """Write what a gate or phase declares, before it is judged: none of these checks can leave without notice."""
+        """Write what a gate or phase declares, before it is judged, so that a check that is removed later is
+        noticed."""
         declared = {**(self.declared or {}), gate: list(checks)}
         write_atomic(self.path / DECLARED, dumps(declared))
         self.declared = declared
 
     def save_outcomes(self, gate: str, outcomes: tuple[Outcome, ...]) -> None:
-        """Write the gate's CTRF and JUnit suites. What decides is what can be read back, so nothing is kept here."""
+        """Write the gate's CTRF and JUnit suites. The decision uses what can be read back, so nothing is cached
+        here."""
         write_suites(self.path, gate, outcomes, self.record, collection_version())
         self._outcomes.pop(gate, None)
 
     def save_phase(self, phase: str, outcomes: tuple[Outcome, ...], gates: tuple[str, ...]) -> tuple[Outcome, ...]:
-        """Write the CTRF and JUnit suites of a phase of a validation, and return what can be read back of them."""
+        """Write the CTRF and JUnit suites of a phase of a validation, and return the outcomes as read back."""
         write_suites(self.path, phase, outcomes, self.record, collection_version())
         return read_phase_outcomes(self.path, phase, gates)
 
@@ -221,7 +223,7 @@ class Run:
         """Write one CTRF report of all suites that the run has so far.
 
         Raises:
-            BringupError: a suite cannot be read, or the copy that was asked for cannot be written.
+            BringupError: a suite cannot be read, or the requested copy cannot be written.
         """
         from ..report.facts import write_whole
 
@@ -247,24 +249,24 @@ class Run:
         write_report(self.path, record, differences, read)
 
     def reload(self) -> None:
-        """Drop everything that was read, so that it is read again when it is asked for."""
+        """Drop everything that was read, so that it is read again on the next access."""
         for name in ("site", "record", "hardware", "recipe", "settings", "shared", "baseline", "declared"):
             self.__dict__.pop(name, None)
         self._outcomes.clear()
 
 
 def _for_judges(sku: Sku) -> Sku:
-    """Return the SKU with its kind of GPU, without what only a rehearsal reads of it."""
+    """Return the SKU with its kind of GPU, without the fields that only a rehearsal reads."""
     return sku if sku.gpu is None else replace(sku, gpu=replace(sku.gpu, simulated=Simulated()))
 
 
 def _with_kind(sku: Sku) -> Sku:
-    """Return the SKU with its kind of GPU; earlier releases did not save it, and it is that of this release."""
+    """Return the SKU with its kind of GPU. Earlier releases did not save it; then it is that of this release."""
     return sku if sku.gpu is not None else replace(sku, gpu=load_accelerators().get(sku.accelerator))
 
 
 def needs_recipe(site: Site) -> bool:
-    """Tell whether a gate in the site's scope converges a recipe: the GPU stack on Kubernetes."""
+    """Return whether a gate in the site's scope converges a recipe: the GPU stack on Kubernetes."""
     return STACK_GATE in site.gates and "kubernetes" in site.capabilities
 
 
@@ -274,16 +276,16 @@ def components_of(recipe: dict[str, Any] | None) -> tuple[str, ...]:
 
 
 def existing_run_dir(text: str, *, refused: bool = False) -> Path:
-    """Return the run directory; with `refused` also that of a run that did not start, to say so.
+    """Return the run directory; with `refused` also that of a run that did not start, to report that.
 
     Raises:
-        NotFoundError: it holds no run.
-        InputError: it holds one that did not start.
+        NotFoundError: it has no run.
+        InputError: it has a run that did not start.
     """
     path = Path(text).expanduser()
     if not (path / RUN).is_file():
         hint = "start one (ansible-playbook gpufleet.bringup.site -i INVENTORY), or name the directory of another run"
-        # Reports have the name of a run alone.
+        # Reports show only the name of a run.
         named = Path(".run") / path
         hint = f"did you mean {named}?" if (named / RUN).is_file() else hint
         # It is set where preflight has passed.

@@ -22,8 +22,8 @@ def require_same_cluster(run_dir: Path, cluster: Cluster) -> str | None:
     """Return the UID of the cluster, None where preflight of the run could not read it.
 
     Raises:
-        InputError: preflight saw another cluster.
-        BringupError: which cluster it is cannot be read, and preflight could.
+        InputError: preflight recorded another cluster.
+        BringupError: the identity of the cluster cannot be read, and preflight could read it.
     """
     before = cluster_uid_of(run_dir)
     if not before:
@@ -36,7 +36,7 @@ def require_same_cluster(run_dir: Path, cluster: Cluster) -> str | None:
 
 
 def cluster_of_gate(run: Run, gate: str, connections: dict[str, str]) -> str | None:
-    """Return the UID of the cluster that the gate looks at, see require_same_cluster; None if it looks at none."""
+    """Return the UID of the cluster that the gate observes, see require_same_cluster; None if it observes none."""
     if not gate_needs_api(run.site, gate) or not cluster_uid_of(run.path):
         return None
     with Cluster(connection_from(connections)) as cluster:

@@ -25,7 +25,7 @@ def merged_settings(stated: Mapping[str, Any], assigned: Iterable[str], forced: 
 
 
 def held_options(options: Mapping[str, Any]) -> list[str]:
-    """Return the options that a site states and a rehearsal holds at another value, as `check.option`."""
+    """Return the options that a site sets and a rehearsal forces to another value, as `check.option`."""
     return replaced_options(merged_settings(options["settings"], options["set"], {}), options["forced_settings"])
 
 
@@ -61,7 +61,7 @@ def _assignments(texts: Iterable[str]) -> dict[str, Any]:
 
 
 def _typed(text: str) -> Any:
-    """Return the value as YAML reads it.
+    """Return the value as YAML parses it.
 
     Raises:
         ValueError: it is not YAML.

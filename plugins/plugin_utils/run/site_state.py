@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a run saw of its site: the facts on which results depend, from what is saved in the run directory."""
+"""The state of the site in a run: the facts on which results depend, from what is saved in the run directory."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NO_FABRIC = "no InfiniBand"
 
 
 def collect_state(run: Run, gates: tuple[str, ...], today: date) -> SiteState:
-    """Return what the run saw so far, with what those gates let it see read anew; it is saved for later gates.
+    """Return the state so far, with what those gates observe read anew; it is saved for later gates.
 
     Args:
         run: the run.
@@ -50,7 +50,7 @@ def collect_state(run: Run, gates: tuple[str, ...], today: date) -> SiteState:
     hosts = known.hosts
     in_pods = run.site.driver_owner is DriverOwner.OPERATOR and "gpu_stack" in gates
     if "nodes" in gates or in_pods:
-        # Each gate lets other facts be seen, and needs what reads them alone.
+        # Each gate observes other facts, and needs only the readers of these.
         from ..collect.identity import host_facts_of
 
         hosts = host_facts_of(run.path, run.site)
@@ -60,7 +60,7 @@ def collect_state(run: Run, gates: tuple[str, ...], today: date) -> SiteState:
 
 
 def _thresholds(run: Run) -> str:
-    """Return the settings that private recipe directories state, as JSON."""
+    """Return the settings of private recipe directories, as JSON."""
     stated = private_thresholds(run.path)
     return json.dumps(stated, sort_keys=True) if stated else ""
 
@@ -123,7 +123,7 @@ def _fabric(run: Run) -> dict[str, str]:
 
 
 def _without_fabric(run: Run) -> dict[str, str]:
-    """Return that there is no topology to see, where no host has InfiniBand and no plan is stated."""
+    """Return that there is no topology, where no host has InfiniBand and no cabling plan is configured."""
     try:
         return {"topology": _NO_FABRIC} if site_cabling(run.site, run.hardware) is None else {}
     except BringupError:

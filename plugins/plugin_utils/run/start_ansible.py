@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""How a playbook of this collection is started in a process of its own: where Ansible finds the collection."""
+"""How a playbook of this collection is started in a separate process: where Ansible finds the collection."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _PATHS, _CALLBACKS = "ANSIBLE_COLLECTIONS_PATH", "ANSIBLE_CALLBACKS_ENABLED"
 
 
 def ansible_environment() -> dict[str, str]:
-    """Return where Ansible finds this collection, before any other one of its name.
+    """Return the environment in which Ansible finds this collection, before any other one of its name.
 
     Raises:
-        InputError: it is not where Ansible finds a collection.
+        InputError: the collection is not in a place where Ansible can find it.
     """
     paths = [str(_collections()), *filter(None, [os.environ.get(_PATHS)])]
     found = {_PATHS: os.pathsep.join(paths), _CALLBACKS: os.environ.get(_CALLBACKS) or "gpufleet.bringup.gates"}

@@ -19,12 +19,12 @@ STATS = (
 
 
 def run_stats(run: Run) -> dict[str, Any]:
-    """Return the verdict, the gates by status (none of a validation), the exit code and where the report is."""
+    """Return the verdict, the gates by status (none for a validation), the exit code and the path of the report."""
     record = run.record
     gates = () if record.validates or record.work is not None else record.gates
     page = record.work.page if record.work is not None else ""
     by_status = {status.value: [v.gate for v in gates if v.status is status] for status in Status}
-    # Later jobs of a workflow have runs of their own; this one keeps its name through all of them.
+    # Later jobs of a workflow have separate runs; this name stays the same in all of them.
     brought_up = {} if record.validates or record.work is not None else {"gpufleet_brought_up": str(run.path)}
     return {
         **brought_up,
@@ -32,7 +32,7 @@ def run_stats(run: Run) -> dict[str, Any]:
         "gpufleet_verdict": run_summary(record),
         "gpufleet_passed": all_passed(record),
         "gpufleet_exit_code": 0 if nothing_holds(record) else 8,
-        # No name of a variable that a run reads.
+        # Not the name of a variable that a run reads.
         "gpufleet_was_rehearsal": record.rehearsal,
         "gpufleet_gates_by_status": {status: gates for status, gates in by_status.items() if gates},
         "gpufleet_report": str(run.path / (page or "report.html")),

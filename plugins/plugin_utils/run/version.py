@@ -17,7 +17,7 @@ COLLECTION = "gpufleet.bringup"
 
 @cache
 def collection_version(root: Path = COLLECTION_ROOT) -> str:
-    """Return the version of this collection, or of the one that lies there.
+    """Return the version of this collection, or of the one in that directory.
 
     Raises:
         InputError: neither file can be read.
