@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What the check after a refused call would refuse: it is in the same list, so that one more run is not needed for it.
+"""What the check after a refused call would refuse: it is added to the same list, which saves one more run.
 
-Looked at only where something is wrong already, and left out wherever it may follow from that.
+It is computed only where something is wrong already, and left out wherever it may follow from that.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from .stated import stated_settings
 
 INVENTORY = "preflight_inventory"
 REHEARSAL = "gpufleet.rehearsal.rehearsal_start"
-# The options of the next module whose variables are called something else.
+# Options of the next module whose variables have other names.
 CALLED: dict[str, dict[str, str]] = {
     INVENTORY: {"pools": "gpufleet_recipe_pools"},
     REHEARSAL: {name: f"gpufleet_rehearsal_{name}" for name in ("nodes", "sku", "faults", "world", "play")},
 }
-# Of their entries the next check reports every mistake, the call only what an entry lacks.
+# For the entries of these the next check reports every mistake, the call only what an entry lacks.
 _DECISIONS = frozenset(f"{PREFIX}{name}" for name in ("waivers", "acceptances", "quarantine"))
-# What is read by one of these decides what is looked at: with a wrong one nothing else is certain.
+# What is read through these decides what is checked: with a wrong one nothing else is certain.
 _DECIDING = frozenset(f"{PREFIX}{name}" for name in ("group", "profile", "gates", "recipe_data", "check_dirs"))
 
 
@@ -45,10 +45,11 @@ def with_problems_ahead(
     """Return what is wrong with the call and what the next check would refuse.
 
     Args:
-        wanted: the module of the next check, of another collection with its name before it; its action has `ahead`.
+        wanted: the module of the next check, with the collection before it if it is another one; its action has
+            `ahead`.
         found: what is wrong with the call.
-        stated: the variables that the call was checked by.
-        task_vars: what Ansible knows.
+        stated: the variables with which the call was checked.
+        task_vars: the variables of the task.
         templar: resolves templates.
     """
     about = _named(found, stated)
@@ -64,7 +65,7 @@ def with_problems_ahead(
     except BringupError as error:
         ahead = [error]
     except (AnsibleError, TemplateError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
-        # A value that the call is refused for may be anything. The next run looks again.
+        # A value for which the call is refused may have any type. The next run checks again.
         return list(found)
     in_full = {name for name in _DECISIONS if any(_subject_of(problem, name) for problem in ahead)}
     kept = [problem for problem in found if not any(_subject_of(problem, name) for name in in_full)]
@@ -91,7 +92,7 @@ def _mentions(problem: BringupError, names: Iterable[str]) -> bool:
 
 
 def _values(stated: Stated, host: str) -> dict[str, Any]:
-    """Return the variables of ours of a host: a misspelled one is what it means, one without a value is left out."""
+    """Return our variables of a host. A misspelled one counts as the one it means; one without a value is left out."""
     found: dict[str, Any] = {}
     for name in sorted(stated.raw[host], key=lambda name: bool(meant(name))):
         if name.startswith(PREFIX):
@@ -105,10 +106,10 @@ def _values(stated: Stated, host: str) -> dict[str, Any]:
 def _options(
     wanted: str, stated: Stated, about: frozenset[str], task_vars: Mapping[str, Any], templar: Templar
 ) -> dict[str, Any]:
-    """Return the options of the next module as its role would give them."""
+    """Return the options of the next module as its role would pass them."""
     spec = {name: option for name, option in argument_spec(wanted).items() if not option.get("required")}
     values = _values(stated, "localhost")
-    # A playbook that has a scope of its own states it for its plays.
+    # A playbook with its own scope sets it for its plays.
     scope = {"gpufleet_gates": task_vars.get("gpufleet_gates")} if "gpufleet_gates" not in values else {}
     values |= {name: templar.template(value) for name, value in scope.items() if value is not None}
     given = {name: values.get(CALLED[wanted].get(name, f"{PREFIX}{name}")) for name in spec}

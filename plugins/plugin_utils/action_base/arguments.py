@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Options of modules and variables of roles: given their types, and what does not fit said in our words."""
+"""Options of modules and variables of roles: converted to their types, with our own messages for what does not fit."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LONGEST = 60
 
 @cache
 def argument_spec(module: str) -> dict[str, Any]:
-    """Return the argument spec that DOCUMENTATION of plugins/modules/<module>.py states, with its fragments.
+    """Return the argument spec in DOCUMENTATION of plugins/modules/<module>.py, with its fragments.
 
     Args:
         module: its name; that of a module of another collection with the collection before it.
@@ -45,7 +45,7 @@ def argument_spec(module: str) -> dict[str, Any]:
 
 
 def plain_spec(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return documented options, of a module or of a role, as Ansible's validator takes them."""
+    """Return documented options, of a module or of a role, in the form of Ansible's validator."""
     kept = ("type", "required", "default", "choices", "elements", "aliases", "no_log")
     spec: dict[str, Any] = {}
     for name, option in options.items():
@@ -77,7 +77,7 @@ def checked_options(module: str, task: Any) -> dict[str, Any]:
 
 
 def _list_of(option: Mapping[str, Any], value: Any) -> Any:
-    """Return no entries for a list that is an empty text, as AWX sends of a question that was left empty."""
+    """Return an empty list where a list option is an empty text, as AWX sends it for a survey question left empty."""
     return [] if option.get("type") == "list" and isinstance(value, str) and not value.strip() else value
 
 
@@ -87,11 +87,11 @@ def value_problems(
     """Yield what is wrong with one value: it is missing, has another type, or is none of the choices.
 
     Args:
-        label: what the user calls it.
+        label: the name that the user knows.
         name: the option.
         option: its spec.
         given: every value that is given.
-        typed: whether it is mended on the command line; else in the inventory.
+        typed: whether it is set on the command line; else in the inventory.
     """
     value = next((given[key] for key in (name, *option.get("aliases", ())) if given.get(key) is not None), None)
     if value is None:
@@ -124,7 +124,7 @@ def value_problems(
 
 
 def refuse(subject: str, problems: list[BringupError]) -> None:
-    """Raise what is in the list: one problem by itself, several as one list."""
+    """Raise the problems in the list: one by itself, several as one list."""
     if len(problems) == 1:
         raise problems[0]
     if problems:
@@ -136,7 +136,7 @@ def _names(spec: Mapping[str, Any]) -> set[str]:
 
 
 def _variables(task: Any) -> dict[str, str]:
-    """Return, for each argument as the task states it, the first variable of ours in its template."""
+    """Return, for each argument in the task's YAML, the first variable of ours in its template."""
     stated = task.get_ds() or {}
     raw = next((value for key, value in stated.items() if key == task.action and isinstance(value, dict)), {})
     found = {str(key): _VARIABLE.search(text) for key, text in raw.items() if isinstance(text, str)}
@@ -144,7 +144,7 @@ def _variables(task: Any) -> dict[str, str]:
 
 
 def expected(option: Mapping[str, Any]) -> str:
-    """Return what an option takes, in words."""
+    """Return in words which values an option takes."""
     choices = option.get("choices")
     if choices:
         return f"{'some' if option.get('type') == 'list' else 'one'} of {', '.join(str(choice) for choice in choices)}"
@@ -158,7 +158,7 @@ def expected(option: Mapping[str, Any]) -> str:
 
 
 def _shown(value: Any, option: Mapping[str, Any]) -> str:
-    """Return the value where it can be shown: a mapping or its text may hold a password."""
+    """Return the value where it can be shown: a mapping or its text may contain a password."""
     if isinstance(value, bool | int | float) and not option.get("no_log"):
         return str(value).lower() if isinstance(value, bool) else str(value)
     if isinstance(value, str):

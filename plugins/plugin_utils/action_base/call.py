@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""How ansible-playbook was called: its options and the variables that the user states."""
+"""How ansible-playbook was called: its options and the variables that the user sets."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ _START_KEPT = (
 def option_problems(
     task_vars: Mapping[str, Any], own_tags: Collection[str], tags: Collection[str]
 ) -> Iterator[InputError]:
-    """Yield what --tags and --skip-tags ask for that this playbook does not do.
+    """Yield tags of --tags and --skip-tags that this playbook does not support.
 
     Args:
-        task_vars: what Ansible knows.
+        task_vars: the variables of the task.
         own_tags: tags that the user gave to the whole playbook where they import it.
-        tags: tags that mean something here.
+        tags: tags that this playbook supports.
     """
     asked = [tag for tag in task_vars.get("ansible_run_tags") or () if tag != "all"]
     for tag in asked:
@@ -66,7 +66,7 @@ def _scope(only: str, without: str = "") -> str:
 
 
 def limit_problems(task_vars: Mapping[str, Any]) -> Iterator[InputError]:
-    """Yield that --limit leaves out the controller, where everything is decided, or hosts in scope."""
+    """Yield a problem where --limit leaves out the controller, where everything is decided, or hosts in scope."""
     limit, reached = task_vars.get("ansible_limit"), set(task_vars.get("ansible_play_hosts_all") or ())
     if not limit:
         return
@@ -81,7 +81,7 @@ def limit_problems(task_vars: Mapping[str, Any]) -> Iterator[InputError]:
 
 
 def collection_problems(names: Iterable[str]) -> Iterator[BringupError]:
-    """Yield each collection that this Ansible does not find, and that of a rehearsal where it is another release."""
+    """Yield each collection that this Ansible does not find, and a rehearsal collection of another release."""
     for name in names:
         root, mine = collection_root(name), collection_version()
         if name != REHEARSAL:
@@ -113,7 +113,7 @@ def require_ansible(found: str) -> None:
 
 
 def inventory_problems(sources: Sequence[str]) -> Iterator[InputError]:
-    """Yield the files named as the inventory that do not exist: Ansible goes on without hosts and their variables.
+    """Yield the missing files among the inventories: Ansible goes on without their hosts and variables.
 
     Args:
         sources: what `-i` names, or what Ansible's configuration does; its own default may be absent.
@@ -139,13 +139,13 @@ def inventory_problems(sources: Sequence[str]) -> Iterator[InputError]:
 
 
 def _as_typed(path: Path) -> str:
-    """Return the path from the working directory if it is below it: Ansible makes what was typed absolute."""
+    """Return the path relative to the working directory if it is below it: Ansible makes typed paths absolute."""
     here = Path.cwd()
     return str(path.relative_to(here) if path.is_absolute() and path.is_relative_to(here) else path)
 
 
 class Stated:
-    """The variables that the user states: on the command line, of hosts and of groups."""
+    """The variables that the user sets: on the command line, for hosts and for groups."""
 
     def __init__(self, task_vars: Mapping[str, Any]) -> None:
         self.hostvars = task_vars["hostvars"]
@@ -153,7 +153,7 @@ class Stated:
         self.extra = dict(getattr(manager, "extra_vars", None) or {})
         self.groups = {name: list(members) for name, members in (task_vars.get("groups") or {}).items()}
         hosts = dict.fromkeys(["localhost", *(task_vars.get("groups") or {}).get("all", ())])
-        # Raw: whatever is a template in it stays one.
+        # Raw: templates in it stay unresolved.
         self.raw = {host: dict(self.hostvars.raw_get(host)) for host in hosts}
 
     def problems(self) -> Iterator[BringupError]:
@@ -175,7 +175,7 @@ class Stated:
                     yield from self._value_problems(host, name)
 
     def _of_hosts(self, hosts: Sequence[str]) -> str:
-        """Return the hosts as the inventory has them; localhost has what is stated for all."""
+        """Return the hosts as the inventory names them; localhost has what is set for all."""
         if len(hosts) == len(self.raw):
             return "all hosts"
         group = next((name for name, members in self.groups.items() if set(members) == set(hosts)), "")
@@ -184,7 +184,7 @@ class Stated:
         return f"host {hosts[0]}" if len(hosts) == 1 else f"hosts {first_of(hosts, 3)}"
 
     def missing(self, one_of: Sequence[str], of_play: Mapping[str, Any]) -> Iterator[InputError]:
-        """Yield that none of these variables is configured: without one the playbook has nothing to do.
+        """Yield a problem if none of these variables is set: without one the playbook has nothing to do.
 
         A rehearsal sets its own as variables of the play (`of_play`).
         """
@@ -194,13 +194,13 @@ class Stated:
             yield InputError(one_of[0], text, f"state it: -e {one_of[0]}=...{others}")
 
     def needed(self, names: Sequence[str]) -> Iterator[InputError]:
-        """Yield each of these variables that is not configured."""
+        """Yield each of these variables that is not set."""
         for name in names:
             if not self._has(name):
                 yield InputError(name, "is not set, and this playbook needs it.", f"-e {name}=...")
 
     def declared(self, name: str) -> Iterator[BringupError]:
-        """Yield that no host has this variable, not even as one that is empty, or what is wrong with that of hosts."""
+        """Yield a problem if no host has this variable, not even an empty one, or what is wrong with its values."""
         holders = [host for host, variables in self.raw.items() if name and name in variables]
         if name and not holders:
             text = "is declared for no host of the inventory, so there is nothing to bring a host to."
@@ -221,13 +221,13 @@ class Stated:
         return self.extra.get(name) or self.raw["localhost"].get(name)
 
     def of_choices(self, choices: Mapping[str, Sequence[str]]) -> Iterator[BringupError]:
-        """Yield the variables of a playbook that are none of the words that it knows for them."""
+        """Yield the variables of a playbook whose value is none of the choices."""
         for name, words in choices.items():
             if name in self.raw["localhost"]:
                 yield from self._value_problems("localhost", name, {"choices": list(words)})
 
     def of_places(self, names: Sequence[str]) -> Iterator[NotFoundError]:
-        """Yield the variables that name a file to read which is not there; an address and a ConfigMap are asked later.
+        """Yield the variables that name a missing file; an address and a ConfigMap are read later.
 
         A value that cannot be resolved, or is no text, is another problem.
         """
@@ -249,7 +249,7 @@ class Stated:
             value = self.hostvars[host][name]
         except (AnsibleError, TemplateError, KeyError) as error:
             text = f"cannot be resolved for {host}: {str(error)[:300].rstrip('.')}."
-            # Ansible's own localhost, where the inventory has none, is of no inventory.
+            # Ansible's implicit localhost, where the inventory has none, is of no inventory.
             of_inventory = re.search(r"'(inventory_(?:dir|file))' is undefined", str(error))
             hint = (
                 f"add localhost to the inventory (docs/inventory.md): without it localhost has no {of_inventory[1]}"
@@ -262,7 +262,8 @@ class Stated:
         yield from value_problems(name, name, option, {name: value}, typed=bool(spec) or name in self.extra)
 
     def _of_other_type(self, problem: InputError) -> InputError | None:
-        """Return the problem of a misspelled variable whose value the variable that is near would refuse; else None."""
+        """Return the problem of a misspelled variable whose value the variable that it means would refuse; else
+        None."""
         name, near = problem.subject, meant(problem.subject)
         if near not in options():
             return None
@@ -272,13 +273,13 @@ class Stated:
         return InputError(name, problem.reason, f"did you mean {near}, which is {expected(option)}?")
 
     def warnings(self) -> list[str]:
-        """Return a line for every variable that is stated by a name of before."""
+        """Return a line for every variable that is set by an old name."""
         old = renamed({name for variables in (self.extra, *self.raw.values()) for name in variables})
         return [f"variable {name} is called {new} now; the old name is still read" for name, new in old.items()]
 
 
 def inventory_warnings(task_vars: Mapping[str, Any]) -> list[str]:
-    """Return a line for every directory that is named as the inventory and holds more than hosts."""
+    """Return a line for every inventory directory that has other content than hosts."""
     named = [Path(str(source)) for source in task_vars.get("ansible_inventory_sources") or ()]
     return [
         f"-i {path} is a directory, and Ansible reads every file of it: name its file, -i {path}/hosts.yml"

@@ -5,7 +5,7 @@
 
 The callback prints it where it is enabled. An installed collection has no ansible.cfg that enables it, and a playbook
 that fails has no last task. So ansible-playbook prints it when its process ends: the actions are loaded there before
-they are run in workers, and a worker leaves a note of the run that it started.
+they are run in workers, and a worker leaves a note about the run that it started.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from .command_line import command_line
 
 
 class Closing:
-    """Sees the results of a playbook's tasks, and knows what is printed at the end."""
+    """Collects the results of a playbook's tasks, and prints the end."""
 
     def __init__(self) -> None:
         self._run_dir: Path | None = None
@@ -47,7 +47,7 @@ class Closing:
         self._stopped: dict[str, None] = {}
 
     def see(self, result: Mapping[str, Any]) -> None:
-        """Remember the run that a result is of, the plan, or how to go on with a rehearsal that is kept."""
+        """Remember the run of a result, the plan, or how to go on with a rehearsal that is kept."""
         if result.get("run_id") and result.get("run_dir"):
             self._run_dir = Path(result["run_dir"])
         self._plan = result.get("plan_lines") or result.get("closing_lines") or self._plan
@@ -78,7 +78,7 @@ class Closing:
             if stopped and not any(line.startswith("again: ") for line in lines)
             else ""
         )
-        # What came after the run of a playbook that does more than one thing: a drift behind a bring-up.
+        # What follows the run in a playbook that does more than one thing: a drift after a bring-up.
         later = self._plan if self._run_dir is not None else []
         kept = _kept_of(self._kept, record, self._run_dir)
         for part in (lines, later, kept, [*stopped, *([f"again: {again}"] if again else [])]):
@@ -87,8 +87,11 @@ class Closing:
 
 
 def _kept_of(kept: list[str], record: RunRecord | None, run_dir: Path | None) -> list[str]:
-    """Return how to go on with a rehearsal that is kept: where a command wants a run whose gate nodes asked the hosts,
-    this playbook's own. `latest` is another one as soon as one of these commands ran, and not every run asks them."""
+    """Return how to go on with a rehearsal that is kept.
+
+    Where a command needs a run whose gate nodes read the hosts, this playbook's own run is named. `latest` is another
+    run as soon as one of these commands ran, and not every run reads the hosts.
+    """
     asked = record is not None and record.gate("nodes").status not in (Status.PENDING, Status.SKIPPED)
     words = f" -e {shlex.quote(f'gpufleet_run={run_dir}')}" if asked else ""
     return [line.replace(_LATEST, words) for line in kept]
@@ -105,21 +108,21 @@ _LATEST = " -e gpufleet_run=.run/latest"
 
 
 class _AtExit:
-    """Prints the closing of the playbook when the process ends that loaded the actions; workers write notes.
+    """Prints the end of the playbook when the process ends that loaded the actions; workers write notes.
 
-    The callback, which reads the notes, prints it before, but not of a playbook that is interrupted.
+    The callback, which reads the notes, prints it before that, but not for an interrupted playbook.
     """
 
     def __init__(self, *, printed_before: bool) -> None:
         self._printed_before = printed_before
         self._controller = os.getpid()
-        # Its workers inherit it, with the place where the last one wrote; without a name nothing is left of it.
+        # Its workers inherit the descriptor with its position; without a name no file is left behind.
         self._notes, name = tempfile.mkstemp()
         os.unlink(name)
         atexit.register(self._print)
 
     def note(self, result: Mapping[str, Any]) -> bool:
-        """Keep what a task of a worker says of its run; tell whether it was kept."""
+        """Write a note with what a worker's task reports about its run; return whether it was written."""
         kept = {name: result[name] for name in _KEPT if result.get(name)}
         if not kept or os.getpid() == self._controller:
             return False
@@ -127,13 +130,13 @@ class _AtExit:
         return True
 
     def noted(self) -> list[dict[str, Any]]:
-        """Return what workers kept, in the order in which it came."""
+        """Return the notes of workers in their order."""
         size = os.fstat(self._notes).st_size
         return [json.loads(line) for line in os.pread(self._notes, size, 0).splitlines()]
 
     def _print(self) -> None:
         if os.getpid() == self._controller and not _printed:
-            # Had the playbook come to its end, the callback would have printed it.
+            # If the playbook had come to its end, the callback would have printed it.
             Closing().print(interrupted=self._printed_before)
 
 
@@ -152,13 +155,13 @@ _NOTES = _at_exit()
 
 
 def note(result: Mapping[str, Any]) -> None:
-    """Let what this result is of be printed at the end."""
+    """Let the run or plan of this result be printed at the end."""
     if _NOTES is not None:
         _NOTES.note(result)
 
 
 def told_at_end(text: str) -> bool:
-    """Let an error that ends the playbook be printed at the end, once; tell whether it will be."""
+    """Let an error that ends the playbook be printed at the end, once; return whether it will be."""
     return _NOTES is not None and _NOTES.note({_STOPPED: text})
 
 

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The command line that starts a run again, as a person may read it in a report."""
+"""The command line that starts a run again, in a form that a report may show."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def command_line(
 ) -> str:
     """Return how this ansible-playbook was called.
 
-    Extra variables of others are shown by name alone: their values may be secret. Nothing is returned in AWX, where
-    a job is not started by a command, and for what is no single line or too long for a report.
+    Extra variables of others are shown only by name: their values may be secret. The result is empty in AWX, where a
+    job is not started by a command, and for a command that is no single line or too long for a report.
 
     Args:
         argv: the arguments of the process, its program first.
         environment: the variables of its environment.
-        directory: the working directory; a program below it is shown by its path from there.
+        directory: the working directory; a program below it is shown by its relative path.
         without: names of extra variables that are left out.
     """
     if environment.get("AWX_HOST"):
@@ -57,7 +57,7 @@ def command_line(
 
 
 def _program(path: str, environment: Mapping[str, str], directory: Path) -> str:
-    """Return the program as it can be called again: as it was typed; where a shell found it, by its name alone."""
+    """Return the program in a form that can be called again: as typed, or by its name alone where a shell found it."""
     program = Path(path)
     if program.name == "__main__.py":
         return f"{_program(sys.executable, environment, directory)} -m {shlex.quote(program.parent.name)}"
@@ -76,14 +76,14 @@ def _extra(text: str, without: Collection[str]) -> list[str]:
     words = []
     for assignment in _split(text):
         name, equals, _value = assignment.partition("=")
-        # A word that assigns nothing is one that Ansible drops.
+        # Ansible drops a word that assigns nothing.
         if equals and name not in without:
             words += ["-e", shell_word(assignment) if name.startswith(_PREFIX) else f"{shlex.quote(name)}=..."]
     return words
 
 
 def _split(text: str) -> list[str]:
-    """Return the assignments as Ansible splits them; quotes within a value stay, for Ansible needs them again."""
+    """Return the assignments as Ansible splits them; quotes within a value stay, because Ansible needs them again."""
     try:
         return list(split_args(text))
     except AnsibleError:

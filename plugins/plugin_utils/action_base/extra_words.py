@@ -17,7 +17,7 @@ _PREFIX = "gpufleet_"
 
 
 def unnamed_words(given: Sequence[str]) -> Iterator[InputError]:
-    """Yield one error for all words behind `-e` that Ansible drops because they assign nothing.
+    """Yield one error for all words after `-e` that Ansible drops because they assign nothing.
 
     Args:
         given: the values of all options `-e`, as a shell left them.
@@ -28,7 +28,7 @@ def unnamed_words(given: Sequence[str]) -> Iterator[InputError]:
         return
     meant = [group for words in cut for group in _groups(words)]
     dropped = [word for name, words in meant for word in (words[1:] if name else words)]
-    # The value of a variable of others may be secret.
+    # The value of an unknown variable may be secret.
     forms = [
         extra_variable(name, " ".join(words)) if name.startswith(_PREFIX) else f"-e \"{name}='...'\""
         for name, words in meant
@@ -43,7 +43,8 @@ def unnamed_words(given: Sequence[str]) -> Iterator[InputError]:
 
 
 def _groups(words: Sequence[str]) -> list[tuple[str, list[str]]]:
-    """Return each assignment with the words behind it that were meant as a part of its value; no name: none was."""
+    """Return each assignment with the words after it that were meant as a part of its value; without a name there was
+    no assignment."""
     groups: list[tuple[str, list[str]]] = []
     for word in words:
         name, equals, value = word.partition("=")

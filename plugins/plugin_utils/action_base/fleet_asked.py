@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The clusters of the inventory of a fleet, and the command that runs a playbook on each: its own inventory, variables
-and credentials."""
+"""The clusters of the inventory of a fleet, and the command that runs a playbook on each, with its own inventory,
+variables and credentials."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from .stated_inventory import vaulted
 
 GROUP, ABOUT = "clusters", "gpufleet_cluster"
 PLAYS = ("site", "validate", "drift", "continuous", "revalidate", "waves")
-# The order by default (clusters_run): no fleet needs to have them.
+# The default order (clusters_run): no fleet needs to have these rings.
 USUAL_RINGS = ("lab", "canary")
 _PREFIX = "gpufleet_"
-# Of the run over the fleet, or of one run.
+# Variables of the run over the fleet, or of one run.
 _NOT_PASSED_ON = ("gpufleet_fleet_", "gpufleet_cluster", "gpufleet_rehearsal_")
 _OF_ONE_RUN = ("gpufleet_run", "gpufleet_from_gate")
-# What would lead to a cluster other than the one that is meant; and what a runner reads from its own playbook.
+# What would lead to another cluster than the intended one; and what a runner reads from its own playbook.
 _NOT_OF_A_CLUSTER = (
     "KUBECONFIG", "SLURM_CONF", "ANSIBLE_INVENTORY", "ANSIBLE_STDOUT_CALLBACK", "ANSIBLE_CALLBACK_PLUGINS",
     "AWX_ISOLATED_DATA_DIR",
@@ -45,7 +45,7 @@ _KUBERNETES = "K8S_AUTH_"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """A cluster of the inventory: what the inventory says about it, and the variables of its runs."""
+    """A cluster of the inventory: its description there, and the variables of its runs."""
 
     about: Mapping[str, Any]
     variables: Mapping[str, Any]
@@ -57,7 +57,7 @@ class Member:
 
     @property
     def ring(self) -> str:
-        """Its ring, empty where it states none."""
+        """Its ring, empty where it has none."""
         return str(self.about["ring"])
 
 
@@ -67,13 +67,13 @@ def members_of(
     """Return the clusters of the inventory, by name.
 
     Args:
-        task_vars: what Ansible knows.
+        task_vars: the variables of the task.
         only: clusters, rings, or groups of the inventory; empty: all clusters.
         order: the rings in their order.
 
     Raises:
-        InputError: there is no cluster, a limit would be without effect, a ring of the order is that of no cluster (its
-            clusters would be run with the rest), or a variable cannot be passed on.
+        InputError: there is no cluster, a limit would have no effect, a ring of the order has no cluster (its clusters
+            would be run with the rest), or a variable cannot be passed on.
     """
     groups, hostvars = task_vars.get("groups") or {}, task_vars["hostvars"]
     if task_vars.get("ansible_limit"):
@@ -106,7 +106,7 @@ def members_of(
 
 
 def _no_cluster(unread: Mapping[str, Any]) -> InputError:
-    """Return why the inventory has no cluster: what is wrong with its files, of which Ansible makes warnings."""
+    """Return why the inventory has no cluster: the problems of its files, which Ansible only shows as warnings."""
     if unread:
         found = (InputError(each["subject"], each["reason"], each["hint"]) for each in unread["problems"])
         return ProblemsError(str(unread["subject"]), tuple(found))
@@ -134,7 +134,7 @@ def _wanted(
 
 
 def _variables(name: str, hostvars: Any, problems: list[BringupError]) -> dict[str, Any]:
-    """Return the variables of a cluster's runs, as Ansible lays those of its groups and the command line together."""
+    """Return the variables of a cluster's runs, merged by Ansible from its groups and the command line."""
     raw = hostvars.raw_get(name)
     stated = {*hostvars[name][ABOUT]["variables"]}
     names = [key for key in raw if key in stated or _passed_on(key)]
@@ -158,7 +158,7 @@ def _passed_on(name: str) -> bool:
 
 
 def asked_of(members: Sequence[Member], play: str, place: FleetPlace) -> dict[str, FleetRequest]:
-    """Return what each cluster is asked; its inventory, where it has no own, and its variables are files of the run."""
+    """Return the request to each cluster. Its variables, and its inventory if it has no own, are files of the run."""
     return {member.name: _asked(member, play, place) for member in members}
 
 
@@ -205,7 +205,7 @@ def _environment(slurm_conf: str) -> dict[str, str]:
 
 
 def _options() -> Iterator[str]:
-    """Yield the words of this command that count for every cluster: vaults, who logs in, how many hosts at a time."""
+    """Yield the options of this command that apply to every cluster: vaults, remote user, forks."""
     stated = context.CLIARGS
     for name in stated.get("vault_ids") or ():
         yield from ("--vault-id", str(name))

@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""A host that dies in the middle ends its own result: by keep-alive of its connection, at the last by a time limit."""
+"""A host that dies during a task still gets a result: by keep-alive of its connection, at the latest by a time
+limit."""
 
 from __future__ import annotations
 
@@ -17,14 +18,14 @@ from typing import Any
 from ..outcome.errors import DeadlineError
 from ..runtime.clock import elapsed_text
 
-# Three unanswered questions, a quarter of a minute apart: ssh_config(5).
+# Three unanswered probes, 15 seconds apart: ssh_config(5).
 _KEEP_ALIVE = "-o ServerAliveInterval=15 -o ServerAliveCountMax=3"
 _SSH_OPTIONS = ("ssh_args", "ssh_common_args", "ssh_extra_args")
 MARGIN_S = 60.0
 
 
 def keep_alive(connection: Any) -> None:
-    """Let OpenSSH notice within a minute that a host is gone; a site that states ServerAliveInterval has its own."""
+    """Let OpenSSH notice within a minute that a host is gone. A site that sets ServerAliveInterval keeps its own."""
     if getattr(connection, "transport", "") != "ssh":
         return
     said = [str(connection.get_option(name) or "") for name in _SSH_OPTIONS]
@@ -34,10 +35,10 @@ def keep_alive(connection: Any) -> None:
 
 @contextmanager
 def host_limit(host: str, limit_s: float) -> Iterator[None]:
-    """End what waits for a host when its time is over, and the programs that wait for it.
+    """End what waits for a host when its time is over, with the programs that wait for it.
 
     Raises:
-        DeadlineError: it is over.
+        DeadlineError: the time is over.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -59,7 +60,7 @@ def host_limit(host: str, limit_s: float) -> Iterator[None]:
 
 
 def end_children() -> None:
-    """Kill what this process started and waits for: an ssh that stays would keep the tool on its host at work."""
+    """Kill the child processes that are waited for: an ssh that stays would keep the tool on its host running."""
     with suppress(OSError, ValueError):
         for word in Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split():
             os.kill(int(word), signal.SIGKILL)

@@ -30,18 +30,18 @@ from ..store.database import VARIABLE, place_of, url_from
 from .arguments import checked_options
 from .closing import note, told_at_end
 
-# Where the history is for every module that has an option `store`: a server if the user states one, else the file.
+# The place of the history for every module with an option `store`: a server if the user configures one, else the file.
 
 ENVIRONMENT = "GPUFLEET_STORE_URL"
 
 
 def with_server(options: dict[str, Any], task_vars: Mapping[str, Any], templar: Templar) -> dict[str, Any]:
-    """Return the options with the URL of the history in the place of its file, where one is stated.
+    """Return the options with the URL of the history in place of its file, where a URL is configured.
 
-    The URL has a password, so no task passes it on: arguments of tasks are shown and kept.
+    The URL contains a password, so no task passes it on: arguments of tasks are shown and kept.
 
     Raises:
-        BringupError: what is stated is not a URL of a PostgreSQL database, or its file cannot be read.
+        BringupError: the value is not a URL of a PostgreSQL database, or its file cannot be read.
     """
     if "store" not in options:
         return options
@@ -57,7 +57,7 @@ def with_server(options: dict[str, Any], task_vars: Mapping[str, Any], templar: 
     return {**options, "store": url}
 
 
-# --start-at-task leaves out the play that checks how a playbook was called, so every task of ours refuses it.
+# --start-at-task skips the play that checks how a playbook was called, so every task of ours refuses it.
 
 
 def refuse_start_in_the_middle(task: Any) -> None:
@@ -75,7 +75,7 @@ def refuse_start_in_the_middle(task: Any) -> None:
 
 _DISPLAY = Display()
 _LONGEST_LINE = 400
-# What the machine refuses, whoever asks it: no defect of ours.
+# Errors of the machine itself: no defect of ours.
 _ENVIRONMENT = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO})
 
 
@@ -119,13 +119,13 @@ class ModuleAction(ActionBase):  # type: ignore[misc,unused-ignore]
             _DISPLAY.vvv(traceback.format_exc())
             result.update(self._failed(_defect(self.module, crash)))
         if isinstance(result.get("msg"), str):
-            # Callbacks print it as it is; what hosts and pods said may be in it.
+            # Callbacks print it as it is, and it may contain output of hosts and pods.
             result["msg"] = visible(result["msg"])
         note(result)
         return result
 
     def _failed(self, error: BringupError) -> dict[str, Any]:
-        """Return the failed result; an error that ends the playbook is told at its end, with the way on."""
+        """Return the failed result; an error that ends the playbook is printed at its end, with the next step."""
         result = failed_result(error)
         if not error.told_in and _ends_the_playbook(self._task) and told_at_end(result["msg"]):
             return {**result, "msg": f"{error.subject}: what was found and what to do is at the end"}
@@ -141,12 +141,12 @@ class ModuleAction(ActionBase):  # type: ignore[misc,unused-ignore]
         _DISPLAY.display(f"  {shortened(visible(line), _LONGEST_LINE)}")
 
     def trace(self, text: str) -> None:
-        """Show text for whoever looks for a defect (-vvv)."""
+        """Show text for debugging (-vvv)."""
         _DISPLAY.vvv(text)
 
 
 def _ends_the_playbook(task: Any) -> bool:
-    """Tell whether nothing of the playbook reads the result of a task that fails."""
+    """Return whether no part of the playbook reads the result of this task if it fails."""
     if task.ignore_errors or task.failed_when or task.loop is not None or task.loop_with or task.until:
         return False
     above = task._parent
@@ -168,10 +168,10 @@ def _defect(module: str, crash: Exception) -> BringupError:
 
 
 def failed_result(error: BringupError) -> dict[str, Any]:
-    """Return the failed result for an error; what `msg` says already is not said again.
+    """Return the failed result for an error, without repeating what `msg` has.
 
-    What stopped a run is told at the end of the playbook, whole and with the way on. Ansible shows the result of a task
-    twice, so that has a short one.
+    The error that stopped a run is printed whole at the end of the playbook, with the next step. Ansible shows the
+    result of a task twice, so that gets a short text.
     """
     if error.told_in:
         where = (

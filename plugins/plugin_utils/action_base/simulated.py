@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Whether a run is about simulated hosts: seen from the connection of its hosts, never from a variable."""
+"""Whether a run is about simulated hosts: by the connection of its hosts, never by a variable."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ansible.plugins.loader import connection_loader
 
 
 def hosts_are_simulated(group: str, task_vars: dict[str, Any]) -> bool:
-    """Tell whether the connection of any host of the group says that its hosts are simulated.
+    """Return whether the connection of any host of the group marks its hosts as simulated.
 
-    A connection plugin says so with the class attribute `simulates_hosts`.
+    A connection plugin does so with the class attribute `simulates_hosts`.
     """
     hostvars = task_vars["hostvars"]
     names = task_vars.get("groups", {}).get(group, [])

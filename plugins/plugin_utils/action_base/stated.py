@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The settings that the user states: the inventory's, with those of the command line over them."""
+"""The settings of the user: the inventory's, overridden by those of the command line."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ VARIABLE = "gpufleet_settings"
 def stated_settings(
     options: Mapping[str, Any], task_vars: Mapping[str, Any], templar: Templar, emit: Emit
 ) -> dict[str, Any]:
-    """Return the options with the inventory's settings beneath those of an extra variable.
+    """Return the options with the inventory's settings, overridden by those of an extra variable.
 
     Ansible lets an extra variable replace a dictionary of the inventory as a whole. The record of the facility and
-    everything else that only the inventory states would be lost without a word.
+    everything else that only the inventory sets would be lost without a warning.
 
     Raises:
         InputError: the inventory's settings cannot be read beneath the extra variable.
@@ -44,7 +44,7 @@ def stated_settings(
 
 
 def _beneath(hostvars: Any, manager: Any, templar: Templar) -> Mapping[str, Any]:
-    """Return the variable as it is without extra variables: Ansible has no public way to ask for that."""
+    """Return the variable as it is without extra variables. Ansible has no public interface for that."""
     hint = f"state it in the inventory alone, and what this run changes in {SET} (check.option=value)"
     try:
         extra, manager._extra_vars = manager._extra_vars, {}

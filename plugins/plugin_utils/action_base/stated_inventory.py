@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What an inventory and the command line say of a site, for the inventory of its rehearsal."""
+"""The variables of a site in its inventory and on the command line, for the inventory of its rehearsal."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from jinja2.exceptions import TemplateError
 from ..runtime.inventory_values import AsWritten, StatedInventory, plain
 from ..runtime.progress import Emit
 
-# Of one run and not of the site, where they stand on the command line.
+# Variables of one run and not of the site, if they are on the command line.
 _OF_A_RUN = frozenset(
     ("gpufleet_gates", "gpufleet_from_gate", "gpufleet_phases", "gpufleet_run", "gpufleet_snapshot")
 )  # fmt: skip
 # A context of the site's own kubeconfig; what the rehearsal was started with; how a machine is reached.
 _NEVER = ("gpufleet_context", "gpufleet_rehearsal_", "ansible_")
-# What Ansible itself says of a host or a play.
+# Variables that Ansible itself sets for a host or a play.
 _MAGIC = frozenset((
     "environment", "group_names", "groups", "hostvars", "inventory_dir", "inventory_file", "inventory_hostname",
     "inventory_hostname_short", "omit", "play_hosts", "playbook_dir", "role_name", "role_names", "role_path", "vars",
@@ -37,8 +37,8 @@ def stated_inventory(
     Args:
         group: the group of the hosts that are simulated.
         task_vars: variables of a task on localhost.
-        instead: values that take the place of those of localhost.
-        emit: told what is left out, because it is kept in a vault.
+        instead: values that replace those of localhost.
+        emit: gets a line for what is left out because it is in a vault.
     """
     hostvars, groups = task_vars["hostvars"], task_vars.get("groups", {})
     dropped = _OF_A_RUN & extra_variables(task_vars).keys() | _MAGIC
@@ -64,18 +64,18 @@ def stated_inventory(
 
 
 def extra_variables(task_vars: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return what stands on the command line: Ansible has no public way to ask for it."""
+    """Return the extra variables of the command line. Ansible has no public interface for them."""
     return getattr(getattr(task_vars["hostvars"], "_variable_manager", None), "extra_vars", None) or {}
 
 
 def _value(variables: Mapping[str, Any], raw: Mapping[str, Any], name: str) -> Any:
-    """Return the value; where it cannot be known yet, what the inventory has, for the run that can."""
+    """Return the value. Where it cannot be resolved yet, return the text of the inventory, for the run that can."""
     written = plain(raw[name])
     try:
         value = plain(variables[name])
     except (AnsibleError, TemplateError, TypeError):
         return _as_written(written)
-    # Before 2.19 Ansible leaves what it does not know yet as it is.
+    # Ansible before 2.19 leaves unresolved values unchanged.
     return _as_written(written) if value == written and not hasattr(template, "trust_as_template") else value
 
 
@@ -88,7 +88,7 @@ def _as_written(value: Any) -> Any:
 
 
 def vaulted(value: Any) -> bool:
-    """Tell whether a raw variable is kept in a vault, or a part of it."""
+    """Return whether a raw variable, or a part of it, is in a vault."""
     if type(value).__name__ in _VAULTED:
         return True
     if isinstance(value, Mapping):
