@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What a statement proves, from what it says of every gate: no single field makes it an acceptance. Pure."""
+"""What a statement proves, from its entries for every gate: no single field makes it an acceptance. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..outcome.model import Status
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
 PREDICATE_TYPE = "https://github.com/gpufleet/bringup/blob/main/docs/evidence.md#statement-v1"
 SCHEMA_VERSION = 1
-# What a predicate has: neither less nor more.
+# The exact set of fields of a predicate.
 FIELDS = frozenset((
     "acceptances", "attestedAt", "attestedBy", "claim", "expired", "filesWrittenAfter", "gates", "ownLimits", "phases",
     "quarantine", "recipe", "redaction", "rehearsal", "run", "schemaVersion", "scope", "signsOfRehearsal", "snapshot",
@@ -27,7 +27,7 @@ _OPEN = (Status.PASSED.value, Status.SKIPPED.value)
 
 
 class Answer(Enum):
-    """What verifying a statement answers, in the order in which one holds before the next."""
+    """The results of verifying a statement, in order of precedence."""
 
     INVALID = "invalid"
     INCOMPLETE = "incomplete"
@@ -36,7 +36,7 @@ class Answer(Enum):
 
     @property
     def exit_code(self) -> int:
-        """With what the command ends."""
+        """The exit code of the command."""
         return {"valid": 0, "valid with failed gates": 1, "invalid": 2, "incomplete": 3}[self.value]
 
 
@@ -52,7 +52,7 @@ def claim_of(predicate: Mapping[str, Any]) -> Claim:
     """Return what a predicate claims.
 
     Raises:
-        InputError: it lacks what this release writes, or is of a later one.
+        InputError: it lacks a field of this release, or is of a later one.
     """
     try:
         missing = tuple(_no_acceptance(predicate))
@@ -80,7 +80,7 @@ def claim_of(predicate: Mapping[str, Any]) -> Claim:
 
 
 def _no_acceptance(predicate: Mapping[str, Any]) -> Iterator[str]:
-    """Yield why it is no acceptance, whatever its gates say."""
+    """Yield why it is no acceptance, whatever its gates have."""
     if predicate["schemaVersion"] != SCHEMA_VERSION:
         yield f"the statement has form {predicate['schemaVersion']}, and this release reads {SCHEMA_VERSION}"
     run, gates = predicate["run"], {entry["gate"]: entry for entry in predicate["gates"]}

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""Whether a run is as a statement says: its files by their digests, and everything that is computed from them."""
+"""Whether a run matches a statement: its files by their digests, and everything that is computed from them."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _OF_THE_SIGNER = {"attestedAt", "attestedBy"}
 
 
 def compared(run: Run, statement: Mapping[str, Any]) -> list[str]:
-    """Return a line for everything in which a run is not what the statement about it says; empty where it is."""
+    """Return a line for every difference between a run and the statement about it; empty where it matches."""
     try:
-        # What files say is looked at only where they are the ones that were signed.
+        # The content of files is compared only where they are the ones that were signed.
         return list(_other_files(run, statement)) or _other_words(run, statement)
     except BringupError as error:
         return [f"{error.subject}: {error.reason}".replace(f"{run.path}/", "")]

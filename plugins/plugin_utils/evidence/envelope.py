@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The DSSE envelope around a statement: one line of JSON, in one form, so that no byte of it can be another. Pure."""
+"""The DSSE envelope around a statement: one line of JSON with exactly one valid form, so that no byte can differ.
+Pure."""
 
 from __future__ import annotations
 
@@ -14,13 +15,13 @@ from typing import Any
 from ..outcome.errors import InputError
 
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
-# What SSH signatures over statements are made for: one over a facility record is none.
+# The namespace of SSH signatures over statements: a signature over a facility record is not valid here.
 NAMESPACE = "gpufleet-evidence"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signature:
-    """One signature: whose key by its fingerprint, and its bytes."""
+    """One signature: the fingerprint of its key, and its bytes."""
 
     keyid: str
     sig: bytes
@@ -28,26 +29,26 @@ class Signature:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Envelope:
-    """The signed bytes and who signed them; no signature says that nobody did."""
+    """The signed bytes and their signatures; it can be unsigned."""
 
     payload: bytes
     signatures: tuple[Signature, ...] = ()
 
     @property
     def signed_bytes(self) -> bytes:
-        """What signatures are over (DSSE, pre-authentication encoding)."""
+        """The bytes that are signed (DSSE, pre-authentication encoding)."""
         head = f"DSSEv1 {len(PAYLOAD_TYPE)} {PAYLOAD_TYPE} {len(self.payload)} "
         return head.encode() + self.payload
 
     @property
     def text(self) -> str:
-        """The file."""
+        """The text of the file."""
         signatures = [{"keyid": entry.keyid, "sig": _base64(entry.sig)} for entry in self.signatures]
         document = {"payload": _base64(self.payload), "payloadType": PAYLOAD_TYPE, "signatures": signatures}
         return json.dumps(document, sort_keys=True, separators=(",", ":")) + "\n"
 
     def with_signature(self, signature: Signature) -> Envelope:
-        """Return it with one more signature; one of the same key stays the only one."""
+        """Return the envelope with one more signature, which replaces one of the same key."""
         others = tuple(entry for entry in self.signatures if entry.keyid != signature.keyid)
         return Envelope(payload=self.payload, signatures=(*others, signature))
 
@@ -56,7 +57,7 @@ def parse_envelope(content: bytes, source: str) -> Envelope:
     """Return the envelope in a file.
 
     Raises:
-        InputError: it is none, or one in another form than this one: a byte was changed, or another tool wrote it.
+        InputError: the file is no envelope, or one in another form: a byte was changed, or another tool wrote it.
     """
     try:
         document = json.loads(content.decode("ascii"))

@@ -31,7 +31,7 @@ _SHOWN = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Issued:
-    """What was written, what it claims, and whose keys have signed it; `added` are those of this call."""
+    """What was written, what it claims, and which keys have signed it; `added` are those of this call."""
 
     path: Path
     claim: Claim
@@ -42,7 +42,7 @@ class Issued:
 def issue(
     run: Run, out: Path | None, *, keys: Sequence[Path] = (), ssh_keys: Sequence[Path] = (), full: bool = False
 ) -> Issued:
-    """Write the signed statement about a run; to one that is there already, of the same run, add signatures.
+    """Write the signed statement about a run. If there is one already, of the same run, add signatures to it.
 
     Args:
         run: the run, which is judged again first; its reports are written again.
@@ -52,7 +52,7 @@ def issue(
         full: with names of nodes and messages.
 
     Raises:
-        BringupError: the run is not what it recorded, a key does not sign, or the file is about something else.
+        BringupError: the run differs from its records, a key does not sign, or the file is about something else.
         OSError: a file cannot be read or written.
     """
     path = out or run.path / STATEMENT
@@ -73,10 +73,10 @@ def issue(
 
 
 def _payload(run: Run, *, full: bool) -> bytes:
-    """Return the statement about a run that is what it recorded.
+    """Return the statement about a run that matches its records.
 
     Raises:
-        BringupError: it is not, or nothing of it has a verdict.
+        BringupError: it does not, or it has no verdict.
     """
     if not run.record.digests:
         reason = "has no verdict yet, or is of a release that kept no digests of its files, so nothing can be signed."
@@ -86,16 +86,16 @@ def _payload(run: Run, *, full: bool) -> bytes:
     if differences:
         text = f"is not what it recorded, so nothing is signed: {count(len(differences), 'difference')}."
         raise BringupError(str(run.path), _with(text, differences), f"see all of them: gpufleet judge {run.path}")
-    # A report that somebody edited is none of this run.
+    # An edited report does not belong to this run.
     rewrite_reports(run, record, ())
     return payload_of(statement_of(run, record, now_utc(), full=full))
 
 
 def _same(run: Run, path: Path, *, full: bool) -> Envelope:
-    """Return the envelope that is there, if its statement is still what the run gives.
+    """Return the existing envelope, if its statement still matches the run.
 
     Raises:
-        BringupError: it is not.
+        BringupError: it does not.
     """
     envelope = parse_envelope(path.read_bytes(), str(path))
     statement = read_statement(envelope, str(path))

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The statement in an envelope, and the run that is in an archive."""
+"""The statement in an envelope, and the run in an archive."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def unpack_run(archive: Path, directory: Path) -> Path:
     """Unpack an archive of a run directory, files and directories alone, and return where the run is in it.
 
     Raises:
-        InputError: it is no archive, or has something else in it.
+        InputError: it is no archive, or has other kinds of members.
         NotFoundError: there is no run in it, or there are several.
     """
     try:

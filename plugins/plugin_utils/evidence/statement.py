@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 gpufleet.bringup contributors
 # SPDX-License-Identifier: GPL-3.0-or-later
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""The statement about a run: in-toto, with a predicate of our own (docs/evidence.md), made from what the run left.
+"""The statement about a run: in-toto, with a predicate of our own (docs/evidence.md), made from the files of the run.
 
-Without `full` no node, serial or log is in it: names of nodes are masked wherever people or settings wrote them.
+Without `full` it has no node, serial or log: names of nodes are masked in texts of people and settings.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def statement_of(run: Run, record: RunRecord, attested_at: str, *, full: bool) -
 
 
 def payload_of(statement: dict[str, Any]) -> bytes:
-    """Return the bytes that are signed: the same statement always gives the same."""
+    """Return the bytes that are signed: the same statement always gives the same bytes."""
     return json.dumps(statement, indent=1, sort_keys=True, ensure_ascii=True).encode("ascii") + b"\n"
 
 
@@ -119,8 +119,10 @@ def _recipe(run: Run) -> dict[str, Any] | None:
 
 
 def _snapshot(run: Run) -> dict[str, Any] | None:
-    """Return the digest of the run's snapshot, and whether the cluster is what the recipe is for, criterion by
-    criterion: null where the snapshot does not say."""
+    """Return the digest of the run's snapshot, and whether the cluster matches each criterion of the recipe.
+
+    A criterion is null where the snapshot does not show it.
+    """
     path = run.path / SNAPSHOT
     if not path.is_file():
         return None
@@ -138,7 +140,7 @@ def _snapshot(run: Run) -> dict[str, Any] | None:
 
 
 def _seen(run: Run) -> dict[str, str]:
-    """Return the criteria that the snapshot says; one that cannot be read says none."""
+    """Return the criteria from the snapshot; empty if it cannot be read."""
     from ..snapshot.formats import parse_snapshot
 
     path = run.path / SNAPSHOT
@@ -177,7 +179,7 @@ def _decisions(record: RunRecord, mask: _Mask, *, full: bool) -> dict[str, Any]:
 
 
 def _grouped(entries: Iterable[tuple[str, AppliedDecision]], mask: _Mask, *, full: bool) -> list[dict[str, Any]]:
-    """Return what people decided, one entry a decision with how many results it let through."""
+    """Return the decisions of people, one entry each, with how many results it let through."""
     found: dict[tuple[str, ...], list[str]] = {}
     for gate, entry in entries:
         key = (gate, entry.check, entry.cause, entry.who, mask(redact(entry.reason)), entry.until)
@@ -213,7 +215,7 @@ def _unmasked(text: str) -> str:
 
 
 def _mask_of(run: Run) -> _Mask:
-    """Return what takes names of nodes and of their parts out of a text that people or settings wrote."""
+    """Return a function that masks names of nodes and of their parts in a text of people or settings."""
     names = {name for host in run.site.hosts for name in (host.name, host.node_name, host.bmc) if name}
     words = "|".join(map(re.escape, sorted(names, key=lambda name: (-len(name), name))))
     pattern = re.compile(rf"(?<![\w-])(?:{words})(?![\w-])") if words else None

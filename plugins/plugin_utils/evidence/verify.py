@@ -24,8 +24,8 @@ from .read import read_statement
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trust:
-    """Whose signatures count: public keys, each of which has to have signed, and lists of SSH signers, of each of which
-    one has to have."""
+    """The trusted signers: public keys that all have to have signed, and lists of SSH signers, of each of which one has
+    to have signed."""
 
     keys: tuple[Path, ...] = ()
     allowed_signers: tuple[Path, ...] = ()
@@ -33,7 +33,7 @@ class Trust:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verified:
-    """The answer, why it is no better one, who signed, and whose signatures nobody looked at."""
+    """The result, why it is no better one, who signed, and which signatures were not checked."""
 
     answer: Answer
     reasons: tuple[str, ...] = ()
@@ -48,8 +48,8 @@ def verify(content: bytes, source: str, trust: Trust, run: Run | None = None) ->
 
     Args:
         content: the bytes of its file.
-        source: what it is called in sentences.
-        trust: whose signatures count.
+        source: its name in messages.
+        trust: the trusted signers.
         run: the run that it is about, to compare with.
 
     Raises:
@@ -82,7 +82,7 @@ def verify(content: bytes, source: str, trust: Trust, run: Run | None = None) ->
 
 
 class _Signatures:
-    """Looks at the signatures of an envelope: which hold, which do not, whose is missing."""
+    """Checks the signatures of an envelope: valid, wrong and missing ones."""
 
     def __init__(self, envelope: Envelope) -> None:
         self._text = envelope.signed_bytes
@@ -94,7 +94,7 @@ class _Signatures:
         self.unchecked: list[str] = []
 
     def look(self, trust: Trust) -> None:
-        """Look at each of them with the keys that are trusted."""
+        """Check each of them with the trusted keys."""
         for entry in self._ssh:
             if signing_key(entry.sig) != entry.keyid:
                 self.wrong.append(f"signature of {entry.keyid}: is not whole, or of another key")
